@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The model's outer face: what a device function offers to its surroundings
+ * and what it needs from them.
+ *
+ * The core is single-threaded and deterministic. It knows no socket, no clock
+ * and no thread: it reaches guest memory, interrupts and time only through
+ * struct skua_host_ops, and the network only through struct skua_wire_ops.
+ * The same core therefore runs below the vfio-user server, the unit tests and
+ * the fuzzers, and replays exactly under virtual time.
+ *
+ * None of the entry points may be called from within an op.
+ */
+#ifndef SKUA_MODEL_H
+#define SKUA_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct skua_dev;
+
+/* The timer is off. */
+#define SKUA_TIME_NEVER UINT64_MAX
+
+/**
+ * struct skua_host_ops - what the core needs from its host side
+ * @dma_read: copy @len bytes at bus address @iova into @buf. 0, or -EFAULT if
+ *	any byte of the range is not mapped for reading (@buf is then undefined).
+ * @dma_write: copy @len bytes to bus address @iova. 0, or -EFAULT if any byte
+ *	is not mapped for writing (nothing is written then). A naturally aligned
+ *	write of 1, 2, 4 or 8 bytes is single-copy atomic. Writes become visible
+ *	to the guest in call order: each is a release with regard to the earlier
+ *	ones, as posted PCIe writes are.
+ * @msix: send the message of MSI-X vector @vector.
+ * @now: nanoseconds of a monotonic clock.
+ * @timer: call skua_dev_tick() once at or after @deadline (same clock as @now);
+ *	replaces the earlier deadline; SKUA_TIME_NEVER disarms.
+ *
+ * The core calls @dma_read, @dma_write and @msix only while the function's Bus
+ * Master Enable bit is set; it checks that itself.
+ */
+struct skua_host_ops {
+	int (*dma_read)(void *host, uint64_t iova, void *buf, size_t len);
+	int (*dma_write)(void *host, uint64_t iova, const void *buf, size_t len);
+	void (*msix)(void *host, unsigned int vector);
+	uint64_t (*now)(void *host);
+	void (*timer)(void *host, uint64_t deadline);
+};
+
+/**
+ * struct skua_wire_ops - the network side
+ * @send: one Ethernet frame without preamble and FCS, at least 14 bytes. The
+ *	buffer is the caller's again on return. Must not call back into the
+ *	sending device (skua_dev_rx() comes later, from the event loop).
+ */
+struct skua_wire_ops {
+	void (*send)(void *wire, const void *frame, size_t len);
+};
+
+/**
+ * struct skua_dev_cfg - what the user chooses for one function
+ * @mac: permanent address
+ * @serial: PCIe device serial number, also the node GUID's source
+ * @seed: seed of random key and QP number variants
+ * @cache: entries of each context cache (0: the default)
+ * @msix_vectors: MSI-X table size (0: the default)
+ * @log: where the model's messages go (may be NULL); @level 0 error,
+ *	1 warning, 2 info, 3 debug
+ * @log_priv: first argument of @log
+ */
+struct skua_dev_cfg {
+	uint8_t mac[6];
+	uint64_t serial;
+	uint64_t seed;
+	unsigned int cache;
+	unsigned int msix_vectors;
+	void (*log)(void *log_priv, int level, const char *msg);
+	void *log_priv;
+};
+
+enum skua_reset_kind {
+	SKUA_RESET_POWER,	/* as made; also secondary bus and system reset */
+	SKUA_RESET_FLR,		/* function level reset */
+};
+
+/* Life cycle. create returns NULL and sets errno on failure. */
+struct skua_dev *skua_dev_create(const struct skua_dev_cfg *cfg,
+				 const struct skua_host_ops *host, void *host_priv,
+				 const struct skua_wire_ops *wire, void *wire_priv);
+void skua_dev_destroy(struct skua_dev *dev);
+void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind);
+
+/*
+ * Configuration space of SKUA_PCI_CFG_SIZE bytes (pci.c): any width and offset,
+ * out-of-range bytes read as zero. BAR values, MSI-X table and MSI-X enable are
+ * the host bridge's business; the function holds type bits and its own copy.
+ */
+void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t len);
+void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len);
+
+/*
+ * BAR accesses: any width and offset inside the BAR. Out-of-range reads give
+ * all-ones, such writes are dropped. A write is posted: it may leave work
+ * behind that skua_dev_run() does.
+ */
+uint64_t skua_dev_bar_size(const struct skua_dev *dev, unsigned int bar);
+void skua_dev_bar_read(struct skua_dev *dev, unsigned int bar, uint64_t off, void *buf, size_t len);
+void skua_dev_bar_write(struct skua_dev *dev, unsigned int bar, uint64_t off, const void *buf,
+			size_t len);
+unsigned int skua_dev_msix_vectors(const struct skua_dev *dev);
+
+/* A frame from the wire, and the timer's call. */
+void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len);
+void skua_dev_tick(struct skua_dev *dev);
+
+/* Link of the wire: the port's physical state follows it. Up when created. */
+void skua_dev_link(struct skua_dev *dev, bool up);
+
+/*
+ * Do a bounded amount of queued work (commands, send queues, doorbell records).
+ * Returns true while there is more: call again, after looking at other sources.
+ */
+bool skua_dev_run(struct skua_dev *dev);
+
+#endif /* SKUA_MODEL_H */
