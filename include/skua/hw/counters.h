@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Skua device interface: counters, as QUERY_COUNTERS returns them.
+ *
+ * X(name, group, user's name, text). Groups: RDMA (rdma statistic), ETH (netdev
+ * statistics), PCIE (what an analyser on the link would count), DEV (misuse of
+ * the device interface). Numbers follow the order here; new ones are appended.
+ */
+#ifndef SKUA_HW_COUNTERS_H
+#define SKUA_HW_COUNTERS_H
+
+#define SKUA_COUNTER_TABLE(X)								\
+	X(RDMA_TX_PKTS,		RDMA, tx_pkts,		"RoCE packets sent")			\
+	X(RDMA_TX_BYTES,	RDMA, tx_bytes,		"bytes of them")			\
+	X(RDMA_RX_PKTS,		RDMA, rx_pkts,		"RoCE packets received")		\
+	X(RDMA_RX_BYTES,	RDMA, rx_bytes,		"bytes of them")			\
+	X(TX_SEND,		RDMA, tx_send_msgs,	"SEND messages started")		\
+	X(TX_WRITE,		RDMA, tx_write_msgs,	"WRITE messages started")		\
+	X(TX_READ,		RDMA, tx_read_reqs,	"READ requests sent")			\
+	X(TX_ATOMIC,		RDMA, tx_atomic_reqs,	"atomic requests sent")			\
+	X(RX_WRITE,		RDMA, rx_write_requests, "WRITE messages served")		\
+	X(RX_READ,		RDMA, rx_read_requests,	"READ requests served")			\
+	X(RX_ATOMIC,		RDMA, rx_atomic_requests, "atomic requests served")		\
+	X(RX_SEND,		RDMA, rx_send_msgs,	"SEND messages served")			\
+	X(OUT_OF_BUFFER,	RDMA, out_of_buffer,	"no receive WQE: RNR sent or dropped")	\
+	X(OUT_OF_SEQUENCE,	RDMA, out_of_sequence,	"request PSN beyond the expected")	\
+	X(DUPLICATE_REQUEST,	RDMA, duplicate_request, "request PSN before the expected")	\
+	X(PACKET_SEQ_ERR,	RDMA, packet_seq_err,	"sequence NAKs received")		\
+	X(RNR_NAK_RETRY_ERR,	RDMA, rnr_nak_retry_err, "RNR NAKs received")			\
+	X(IMPLIED_NAK_SEQ_ERR,	RDMA, implied_nak_seq_err, "responses that implied a loss")	\
+	X(LOCAL_ACK_TIMEOUT_ERR, RDMA, local_ack_timeout_err, "ack timer expired")		\
+	X(RETRY_EXCEEDED,	RDMA, req_transport_retries_exceeded, "retry count exhausted")	\
+	X(RNR_RETRY_EXCEEDED,	RDMA, req_rnr_retries_exceeded, "RNR retry count exhausted")	\
+	X(REQ_REMOTE_INV,	RDMA, req_remote_invalid_request, "invalid request NAKs received") \
+	X(REQ_REMOTE_ACCESS,	RDMA, req_remote_access_errors, "remote access NAKs received")	\
+	X(REQ_REMOTE_OP,	RDMA, req_remote_op_errors, "remote operation NAKs received")	\
+	X(REQ_CQE_ERROR,	RDMA, req_cqe_error,	"send completions in error")		\
+	X(REQ_CQE_FLUSH,	RDMA, req_cqe_flush_error, "send completions flushed")		\
+	X(RESP_CQE_ERROR,	RDMA, resp_cqe_error,	"receive completions in error")		\
+	X(RESP_CQE_FLUSH,	RDMA, resp_cqe_flush_error, "receive completions flushed")	\
+	X(RESP_LOCAL_LEN,	RDMA, resp_local_length_error, "message longer than the receive") \
+	X(RESP_REMOTE_ACCESS,	RDMA, resp_remote_access_errors, "access violations met")	\
+	X(TX_RETRANS_PKTS,	RDMA, tx_retrans_pkts,	"packets sent again")			\
+	X(TX_ACK,		RDMA, tx_ack,		"acknowledgements sent")		\
+	X(TX_NAK,		RDMA, tx_nak,		"NAKs sent, RNR among them")		\
+	X(TX_RNR,		RDMA, tx_rnr_nak,	"RNR NAKs sent")			\
+	X(NP_CNP_SENT,		RDMA, np_cnp_sent,	"CNPs sent")				\
+	X(NP_ECN_MARKED,	RDMA, np_ecn_marked_roce_packets, "ECN-marked packets received") \
+	X(RP_CNP_HANDLED,	RDMA, rp_cnp_handled,	"CNPs received")			\
+	X(RX_ICRC,		RDMA, rx_icrc_encapsulated, "packets of wrong ICRC dropped")	\
+	X(RX_MALFORMED,		RDMA, rx_malformed,	"malformed RoCE packets dropped")	\
+	X(RX_NO_QP,		RDMA, rx_no_qp,		"packets for no QP dropped")		\
+	X(RX_BAD_STATE,		RDMA, rx_bad_state,	"packets dropped in the QP's state")	\
+	X(RX_BAD_PEER,		RDMA, rx_bad_peer,	"packets from other than the QP's peer dropped") \
+	X(RX_BAD_PKEY,		RDMA, rx_bad_pkey,	"P_Key mismatches dropped")		\
+	X(RX_BAD_QKEY,		RDMA, rx_bad_qkey,	"Q_Key mismatches dropped")		\
+	X(RX_BAD_RESP,		RDMA, rx_bad_resp,	"responses that fit no request dropped") \
+	X(LOOPBACK_PKTS,	RDMA, loopback_pkts,	"frames turned round in the device")	\
+	X(WQE_FETCH,		RDMA, wqe_fetch,	"send WQE fetches")			\
+	X(WQE_REFETCH,		RDMA, wqe_refetch,	"WQEs fetched again for responses or retry") \
+	X(INFLIGHT_MISS,	RDMA, inflight_miss,	"in-flight cache misses")		\
+	X(ETH_TX_PKTS,		ETH, eth_tx_pkts,	"frames sent")				\
+	X(ETH_TX_BYTES,		ETH, eth_tx_bytes,	"bytes of them")			\
+	X(ETH_TX_ERR,		ETH, eth_tx_errors,	"frames refused")			\
+	X(ETH_RX_PKTS,		ETH, eth_rx_pkts,	"frames received")			\
+	X(ETH_RX_BYTES,		ETH, eth_rx_bytes,	"bytes of them")			\
+	X(ETH_RX_MCAST,		ETH, eth_rx_multicast,	"multicast frames received")		\
+	X(ETH_RX_NO_BUF,	ETH, eth_rx_no_buffer,	"frames dropped: no receive WQE")	\
+	X(ETH_RX_TOO_LONG,	ETH, eth_rx_too_long,	"frames dropped: longer than MTU or buffer") \
+	X(ETH_RX_FILTERED,	ETH, eth_rx_filtered,	"frames nobody wanted")			\
+	X(ETH_RX_CSUM_ERR,	ETH, eth_rx_csum_errors, "frames of wrong checksum passed on")	\
+	X(TLP_MWR_TX,		PCIE, tlp_mwr_tx,	"memory writes by the device")		\
+	X(TLP_MWR_TX_BYTES,	PCIE, tlp_mwr_tx_bytes,	"bytes of them")			\
+	X(TLP_MRD_TX,		PCIE, tlp_mrd_tx,	"memory reads by the device")		\
+	X(TLP_MRD_TX_BYTES,	PCIE, tlp_mrd_tx_bytes,	"bytes asked for")			\
+	X(TLP_CPLD_RX,		PCIE, tlp_cpld_rx,	"completions with data for them")	\
+	X(TLP_MWR_RX,		PCIE, tlp_mwr_rx,	"memory writes to the device (MMIO)")	\
+	X(TLP_MWR_RX_BYTES,	PCIE, tlp_mwr_rx_bytes,	"bytes of them")			\
+	X(TLP_MRD_RX,		PCIE, tlp_mrd_rx,	"memory reads of the device (MMIO)")	\
+	X(TLP_MSIX,		PCIE, tlp_msix,		"MSI-X messages (in tlp_mwr_tx too)")	\
+	X(DMA_ERR,		PCIE, dma_errors,	"accesses to addresses not mapped")	\
+	X(SQ_DB,		DEV, sq_doorbells,	"send doorbells taken")			\
+	X(CQ_DB,		DEV, cq_doorbells,	"CQ arms taken")			\
+	X(BAD_DB,		DEV, bad_doorbells,	"doorbells ignored: width, offset, latch") \
+	X(BAD_DB_QP,		DEV, bad_doorbell_queue, "doorbells ignored: no such queue")	\
+	X(BAD_DB_UAR,		DEV, bad_doorbell_uar,	"doorbells ignored: queue of another UAR page") \
+	X(BAD_DB_INDEX,		DEV, bad_doorbell_index, "doorbells ignored: index does not advance") \
+	X(BAD_MMIO,		DEV, bad_mmio,		"register accesses ignored")		\
+	X(BAD_CMD_DB,		DEV, bad_cmd_doorbells,	"command doorbells ignored")		\
+	X(CMDS,			DEV, commands,		"commands executed")			\
+	X(CMD_ERRS,		DEV, command_errors,	"commands refused")			\
+	X(EQ_FULL,		DEV, eq_full,		"events that had to wait for room")	\
+	X(CQ_OVERRUN,		DEV, cq_overrun,	"completion queues overrun")
+
+enum skua_counter {
+#define X(name, group, user, text) SKUA_CNT_##name,
+	SKUA_COUNTER_TABLE(X)
+#undef X
+	SKUA_CNT_COUNT
+};
+
+enum skua_counter_group {
+	SKUA_CNT_GROUP_RDMA,
+	SKUA_CNT_GROUP_ETH,
+	SKUA_CNT_GROUP_PCIE,
+	SKUA_CNT_GROUP_DEV,
+};
+
+#endif /* SKUA_HW_COUNTERS_H */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Skua device interface: completion queue elements.
+ *
+ * A completion queue is a ring of 1 << n entries of 64 or 128 bytes in host
+ * memory, zeroed by software before CREATE_CQ. The device writes an entry in
+ * two steps: everything but the last 8 bytes, then the last 8 bytes in one
+ * atomic store with release order. Software looks at PHASE in the last word:
+ * the entry of the free-running index i is new when PHASE equals
+ * !((i >> n) & 1), i.e. 1 in the first turn round the ring; then, after a read
+ * barrier, it reads the rest.
+ *
+ * A 128-byte entry is 64 bytes of data (struct skua_cqe is its second half).
+ */
+#ifndef SKUA_HW_CQE_H
+#define SKUA_HW_CQE_H
+
+#include <linux/types.h>
+
+/**
+ * enum skua_cqe_op - what completed (SKUA_CQE_OPCODE)
+ * @SKUA_CQE_REQ: a send queue WQE; software knows its kind from the ring
+ * @SKUA_CQE_RECV: a receive by SEND
+ * @SKUA_CQE_RECV_WRITE_IMM: a receive consumed by WRITE with immediate
+ * @SKUA_CQE_RECV_ETH: an Ethernet frame
+ */
+enum skua_cqe_op {
+	SKUA_CQE_REQ			= 0x00,
+	SKUA_CQE_RECV			= 0x01,
+	SKUA_CQE_RECV_WRITE_IMM		= 0x02,
+	SKUA_CQE_RECV_ETH		= 0x03,
+};
+
+/*
+ * Completion status (SKUA_CQE_STATUS): X(name, value, verbs name). The verbs
+ * name completes IB_WC_ and IBV_WC_.
+ */
+#define SKUA_CQE_STATUS_TABLE(X)				\
+	X(OK,			0x00, SUCCESS)			\
+	X(LOC_LEN_ERR,		0x01, LOC_LEN_ERR)		\
+	X(LOC_QP_OP_ERR,	0x02, LOC_QP_OP_ERR)		\
+	X(LOC_PROT_ERR,		0x04, LOC_PROT_ERR)		\
+	X(WR_FLUSH_ERR,		0x05, WR_FLUSH_ERR)		\
+	X(MW_BIND_ERR,		0x06, MW_BIND_ERR)		\
+	X(BAD_RESP_ERR,		0x07, BAD_RESP_ERR)		\
+	X(LOC_ACCESS_ERR,	0x08, LOC_ACCESS_ERR)		\
+	X(REM_INV_REQ_ERR,	0x09, REM_INV_REQ_ERR)		\
+	X(REM_ACCESS_ERR,	0x0a, REM_ACCESS_ERR)		\
+	X(REM_OP_ERR,		0x0b, REM_OP_ERR)		\
+	X(RETRY_EXC_ERR,	0x0c, RETRY_EXC_ERR)		\
+	X(RNR_RETRY_EXC_ERR,	0x0d, RNR_RETRY_EXC_ERR)	\
+	X(REM_ABORT_ERR,	0x10, REM_ABORT_ERR)		\
+	X(FATAL_ERR,		0x13, FATAL_ERR)		\
+	X(RESP_TIMEOUT_ERR,	0x14, RESP_TIMEOUT_ERR)		\
+	X(GENERAL_ERR,		0x15, GENERAL_ERR)
+
+/* Values of SKUA_CQE_STATUS: SKUA_CQE_OK, SKUA_CQE_LOC_LEN_ERR ... */
+enum skua_cqe_status {
+#define X(name, value, verbs) SKUA_CQE_##name = value,
+	SKUA_CQE_STATUS_TABLE(X)
+#undef X
+};
+
+/**
+ * struct skua_cqe_eth - bytes 0..31 of a CQE for RECV_ETH
+ * @rss_hash: Toeplitz hash, 0 without RSS
+ * @flow_tag: tag of the flow rule that matched
+ * @vlan_tci: tag that was stripped (SKUA_CQE_F_VLAN)
+ * @csum: SKUA_CQE_CSUM_*
+ * @reserved: zero
+ */
+struct skua_cqe_eth {
+	__le32 rss_hash;
+	__le32 flow_tag;
+	__le16 vlan_tci;
+	__le16 csum;
+	__le32 reserved[5];
+};
+_Static_assert(sizeof(struct skua_cqe_eth) == 32, "skua_cqe_eth");
+
+/* Header recognised / its checksum verified and right. */
+#define SKUA_CQE_CSUM_IPV4		BIT(0)
+#define SKUA_CQE_CSUM_IPV6		BIT(1)
+#define SKUA_CQE_CSUM_TCP		BIT(2)
+#define SKUA_CQE_CSUM_UDP		BIT(3)
+#define SKUA_CQE_CSUM_L3_OK		BIT(4)
+#define SKUA_CQE_CSUM_L4_OK		BIT(5)
+#define SKUA_CQE_CSUM_HASH_L4		BIT(6)
+#define SKUA_CQE_CSUM_HASH_L3		BIT(7)
+
+/**
+ * struct skua_cqe_ud - bytes 0..31 of a CQE for a UD or GSI receive
+ * @src_qpn: source QP
+ * @smac: source MAC address
+ * @vlan_tci: VLAN tag (SKUA_CQE_F_VLAN)
+ * @pkey_index: P_Key table index that matched
+ * @ipv4: 1 for IPv4, 0 for IPv6
+ * @reserved: zero
+ */
+struct skua_cqe_ud {
+	__le32 src_qpn;
+	__u8 smac[6];
+	__le16 vlan_tci;
+	__le16 pkey_index;
+	__u8 ipv4;
+	__u8 reserved[17];
+};
+_Static_assert(sizeof(struct skua_cqe_ud) == 32, "skua_cqe_ud");
+
+/**
+ * struct skua_cqe - completion queue element
+ * @data: scattered payload (SKUA_CQE_F_INLINE)
+ * @eth: Ethernet receive
+ * @ud: datagram receive
+ * @qpn: queue pair, with its variant bits
+ * @srqn: SRQ the WQE came from (SKUA_CQE_F_SRQ)
+ * @byte_len: bytes received (receives), bytes read (READ, atomics), else 0
+ * @imm: immediate data, big-endian (SKUA_CQE_F_IMM)
+ * @inv_key: key that the device invalidated (SKUA_CQE_F_INV)
+ * @timestamp: device clock when the CQE was written (SKUA_CAP_TIMESTAMP)
+ * @what: WQE index, opcode, status
+ * @own: vendor syndrome, flags, phase
+ *
+ * @what and @own are stored by one atomic 8-byte write, last. The WQE index is
+ * the free-running block index (send) or WQE index (receive) modulo 65536, or
+ * the position of the WQE in the SRQ's ring.
+ */
+struct skua_cqe {
+	union {
+		__u8 data[32];
+		struct skua_cqe_eth eth;
+		struct skua_cqe_ud ud;
+	};
+	__le32 qpn;
+	__le32 srqn;
+	__le32 byte_len;
+	union {
+		__be32 imm;
+		__le32 inv_key;
+	};
+	__le64 timestamp;
+	__le32 what;
+	__le32 own;
+};
+_Static_assert(sizeof(struct skua_cqe) == 64, "skua_cqe");
+
+#define SKUA_CQE_WQE_INDEX		GENMASK(15, 0)
+#define SKUA_CQE_OPCODE			GENMASK(23, 16)
+#define SKUA_CQE_STATUS			GENMASK(31, 24)
+
+#define SKUA_CQE_VENDOR			GENMASK(7, 0)
+#define SKUA_CQE_FLAGS			GENMASK(30, 8)
+#define SKUA_CQE_PHASE			BIT(31)
+/* Flags, as bits of @own. */
+#define SKUA_CQE_F_IMM			BIT(8)
+#define SKUA_CQE_F_INV			BIT(9)
+#define SKUA_CQE_F_SOLICITED		BIT(10)
+#define SKUA_CQE_F_GRH			BIT(11)
+#define SKUA_CQE_F_SRQ			BIT(12)
+#define SKUA_CQE_F_INLINE		BIT(13)
+#define SKUA_CQE_F_VLAN			BIT(14)
+
+/*
+ * Vendor syndromes (SKUA_CQE_VENDOR): a second word to the status, for people.
+ * X(name, value, text)
+ */
+#define SKUA_VENDOR_TABLE(X)						\
+	X(NONE,		0x00, "none")					\
+	X(WQE_FORMAT,	0x01, "malformed WQE")				\
+	X(WQE_INDEX,	0x02, "WQE index mismatch (ring overwritten)")	\
+	X(WQE_CHANGED,	0x03, "WQE changed after the doorbell")		\
+	X(WQE_OPCODE,	0x04, "opcode not allowed on this QP")		\
+	X(WQE_DMA,	0x05, "ring not readable")			\
+	X(SGE_LEN,	0x06, "gather list length")			\
+	X(KEY_INVALID,	0x10, "no such key")				\
+	X(KEY_PD,	0x11, "key of another PD")			\
+	X(KEY_ACCESS,	0x12, "key lacks the access right")		\
+	X(KEY_BOUNDS,	0x13, "outside the key's range")		\
+	X(KEY_DMA,	0x14, "memory not reachable")			\
+	X(NAK_SEQ,	0x20, "NAK: PSN sequence")			\
+	X(NAK_INV,	0x21, "NAK: invalid request")			\
+	X(NAK_ACC,	0x22, "NAK: remote access")			\
+	X(NAK_OP,	0x23, "NAK: remote operation")			\
+	X(NAK_RNR,	0x24, "NAK: receiver not ready")		\
+	X(TIMEOUT,	0x25, "no acknowledgement in time")		\
+	X(RESP_BAD,	0x26, "malformed or unexpected response")	\
+	X(MSG_LEN,	0x27, "message longer than the receive buffer")	\
+	X(REQ_BAD,	0x28, "malformed request sequence")
+
+enum skua_vendor {
+#define X(name, value, text) SKUA_VENDOR_##name = value,
+	SKUA_VENDOR_TABLE(X)
+#undef X
+};
+
+#endif /* SKUA_HW_CQE_H */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Skua device interface: UAR pages of BAR 2, and doorbell records.
+ *
+ * BAR 2 is an array of UAR pages of 1 << SKUA_REG_UAR_PAGE_SHIFT bytes. A page
+ * belongs to the kernel or to one process; a queue's context names the page
+ * that its doorbells come through, and the device takes a doorbell only through
+ * that page. Only the first 4 KiB of a page are used.
+ *
+ * A doorbell is one aligned 8-byte little-endian store {index, queue number}.
+ * 32-bit software stores the low half (offset + 0), then the high half (offset
+ * + 4), under a lock: the low half is kept in the page's latch, the high half
+ * acts. Any other width or offset is ignored and counted (SKUA_CNT_BAD_DB), and
+ * so is a doorbell for a queue that does not exist, that names another page,
+ * or whose index does not advance in serial arithmetic by 1..queue size.
+ * A doorbell repeating the present index is ignored without a count.
+ */
+#ifndef SKUA_HW_DOORBELL_H
+#define SKUA_HW_DOORBELL_H
+
+#include <linux/types.h>
+
+/*
+ * Send queue: low half = producer index, a free-running count of 64-byte
+ * blocks (SKUA_WQE_BLOCK); high half = QPN, bits 31:24 zero.
+ */
+#define SKUA_UAR_SQ			0x000
+
+/*
+ * CQ arm: low half = consumer index, a free-running count of CQEs; high half
+ * as below. The device fires one completion EQE as soon as it has written, or
+ * already had written, a CQE at or past that index (SOLICITED: a solicited or
+ * error one). An arm replaces the one before it. SERIAL is returned in the EQE.
+ */
+#define SKUA_UAR_CQ_ARM			0x008
+#define SKUA_UAR_CQ_ARM_CQN		GENMASK(23, 0)
+#define SKUA_UAR_CQ_ARM_SERIAL		GENMASK(25, 24)
+#define SKUA_UAR_CQ_ARM_SOLICITED	BIT(26)
+
+/*
+ * EQ: low half = consumer index, a free-running count of EQEs; high half as
+ * below. With ARM the device sends the EQ's interrupt for the next EQE, or at
+ * once if an EQE at or past the index is there already. Only in the page that
+ * the EQ's context names.
+ */
+#define SKUA_UAR_EQ			0x010
+#define SKUA_UAR_EQ_EQN			GENMASK(23, 0)
+#define SKUA_UAR_EQ_ARM			BIT(31)
+
+/*
+ * Push slots (capability SKUA_CAP_PUSH): 64-byte slots. Software may copy a WQE
+ * of at most three segments (48 bytes), which is in the ring as well, into a
+ * slot by eight 8-byte stores in ascending order; the last one is the SQ
+ * doorbell word {index, QPN} and acts. If the seven others have not all come
+ * since the slot last acted, it is a plain doorbell.
+ */
+#define SKUA_UAR_PUSH			0x400
+#define SKUA_UAR_PUSH_SLOT_SIZE		64
+#define SKUA_UAR_PUSH_SLOTS		16
+
+/* Bytes of a UAR page that mean something. */
+#define SKUA_UAR_USED			0x1000
+
+/**
+ * struct skua_qp_dbr - doorbell record of a QP, in host memory
+ * @rq_pi: receive producer index, free-running count of receive WQEs; written
+ *	by software after the WQEs; the receive queue has no MMIO doorbell
+ * @sq_pi: send producer index in blocks, written by software before the SQ
+ *	doorbell (the device reads it with SKUA_CAP_DB_SUPPRESS)
+ * @sq_event: written by the device with SKUA_CAP_DB_SUPPRESS: software skips
+ *	the SQ doorbell unless its producer index passes this one
+ * @reserved: zero
+ *
+ * 16-byte aligned. All three are zero when the QP enters RESET: software
+ * clears its words, and the device's word is cleared by it before the command
+ * that takes the QP to RESET completes.
+ */
+struct skua_qp_dbr {
+	__le32 rq_pi;
+	__le32 sq_pi;
+	__le32 sq_event;
+	__le32 reserved;
+};
+_Static_assert(sizeof(struct skua_qp_dbr) == 16, "skua_qp_dbr");
+
+/**
+ * struct skua_srq_dbr - doorbell record of an SRQ
+ * @pi: producer index, free-running count of WQEs, written by software
+ * @reserved: zero
+ */
+struct skua_srq_dbr {
+	__le32 pi;
+	__le32 reserved[3];
+};
+_Static_assert(sizeof(struct skua_srq_dbr) == 16, "skua_srq_dbr");
+
+/**
+ * struct skua_cq_dbr - doorbell record of a CQ
+ * @ci: consumer index, free-running count of CQEs, written by software; the
+ *	device reads it only when the CQ looks full to it
+ * @reserved: zero
+ */
+struct skua_cq_dbr {
+	__le32 ci;
+	__le32 reserved[3];
+};
+_Static_assert(sizeof(struct skua_cq_dbr) == 16, "skua_cq_dbr");
+
+/* Alignment of every doorbell record. */
+#define SKUA_DBR_ALIGN			16
+
+#endif /* SKUA_HW_DOORBELL_H */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Skua device interface: event queue elements.
+ *
+ * An event queue is a ring of 1 << n entries of 32 bytes in host memory, zeroed
+ * by software before CREATE_EQ, written in two steps like a CQE: 24 bytes, then
+ * the last 8 by one atomic release store. PHASE works as in cqe.h.
+ *
+ * EQs do not overflow: the device never writes past the consumer index plus the
+ * ring size. What does not fit waits as one pending bit for each event type in
+ * the context that caused it and is written when software moves the consumer
+ * index. Events of one type of one object thus coalesce.
+ */
+#ifndef SKUA_HW_EQE_H
+#define SKUA_HW_EQE_H
+
+#include <linux/types.h>
+
+/**
+ * enum skua_eqe_type - SKUA_EQE_TYPE
+ * @SKUA_EQE_CMD: a command completed; @num = its token
+ * @SKUA_EQE_COMP: an armed CQ fired; @num = CQN, @info[0] = arm serial
+ * @SKUA_EQE_QP: asynchronous QP event; @num = QPN, subtype enum skua_qp_event
+ * @SKUA_EQE_CQ_ERR: CQ overrun or not writable; @num = CQN, subtype enum
+ *	skua_cq_err. The CQ takes no more completions
+ * @SKUA_EQE_SRQ_LIMIT: SRQ fell below its limit (which is then disarmed);
+ *	@num = SRQN
+ * @SKUA_EQE_SRQ_ERR: SRQ in error; @num = SRQN
+ * @SKUA_EQE_PORT: link state changed: QUERY_PORT tells the present one
+ * @SKUA_EQE_FATAL: SKUA_STATUS_FATAL was set; @info[0] = enum skua_fatal
+ * @SKUA_EQE_PAGE_FAULT: access to a non-present page of an on-demand region;
+ *	body is struct skua_eqe_fault (capability SKUA_CAP_ODP)
+ * @SKUA_EQE_RECOVERY: loss tracking report; body is struct skua_eqe_recovery
+ *	(capability SKUA_CAP_RECOVERY)
+ */
+enum skua_eqe_type {
+	SKUA_EQE_CMD			= 0x01,
+	SKUA_EQE_COMP			= 0x02,
+	SKUA_EQE_QP			= 0x03,
+	SKUA_EQE_CQ_ERR			= 0x04,
+	SKUA_EQE_SRQ_LIMIT		= 0x05,
+	SKUA_EQE_SRQ_ERR		= 0x06,
+	SKUA_EQE_PORT			= 0x07,
+	SKUA_EQE_FATAL			= 0x08,
+	SKUA_EQE_PAGE_FAULT		= 0x09,
+	SKUA_EQE_RECOVERY		= 0x0a,
+};
+
+/**
+ * enum skua_qp_event - subtype of SKUA_EQE_QP
+ * @SKUA_QP_EV_COMM_EST: first packet for a QP still in RTR
+ * @SKUA_QP_EV_SQ_DRAINED: SQD reached, all earlier sends complete
+ * @SKUA_QP_EV_LAST_WQE: no more receives from the SRQ for a QP in error
+ * @SKUA_QP_EV_FATAL: QP in error for an internal or completion queue reason
+ * @SKUA_QP_EV_REQ_ERR: responder met an invalid request
+ * @SKUA_QP_EV_ACCESS_ERR: responder met an access violation
+ */
+enum skua_qp_event {
+	SKUA_QP_EV_COMM_EST		= 0,
+	SKUA_QP_EV_SQ_DRAINED		= 1,
+	SKUA_QP_EV_LAST_WQE		= 2,
+	SKUA_QP_EV_FATAL		= 3,
+	SKUA_QP_EV_REQ_ERR		= 4,
+	SKUA_QP_EV_ACCESS_ERR		= 5,
+	SKUA_QP_EV_COUNT
+};
+
+/* Subtype of SKUA_EQE_CQ_ERR. */
+enum skua_cq_err {
+	SKUA_CQ_ERR_OVERRUN		= 0,
+	SKUA_CQ_ERR_DMA			= 1,
+};
+
+/**
+ * struct skua_eqe - event queue element
+ * @num: token or object number, see enum skua_eqe_type
+ * @info: by type, else zero
+ * @what: type and subtype
+ * @own: phase
+ *
+ * @what and @own are stored last, by one atomic 8-byte write.
+ */
+struct skua_eqe {
+	__le32 num;
+	__le32 info[5];
+	__le32 what;
+	__le32 own;
+};
+_Static_assert(sizeof(struct skua_eqe) == 32, "skua_eqe");
+
+#define SKUA_EQE_TYPE			GENMASK(7, 0)
+#define SKUA_EQE_SUBTYPE		GENMASK(15, 8)
+#define SKUA_EQE_PHASE			BIT(31)
+
+/**
+ * struct skua_eqe_fault - first 24 bytes of SKUA_EQE_PAGE_FAULT
+ * @qpn: QP that waits
+ * @key: the key used
+ * @va: first byte wanted
+ * @len: bytes wanted, at most
+ * @token: for RESUME_PAGE_FAULT; bit 31: the access is a write
+ */
+struct skua_eqe_fault {
+	__le32 qpn;
+	__le32 key;
+	__le64 va;
+	__le32 len;
+	__le32 token;
+};
+_Static_assert(sizeof(struct skua_eqe_fault) == 24, "skua_eqe_fault");
+
+#define SKUA_EQE_FAULT_TOKEN		GENMASK(30, 0)
+#define SKUA_EQE_FAULT_WRITE		BIT(31)
+
+/**
+ * struct skua_eqe_recovery - first 24 bytes of SKUA_EQE_RECOVERY
+ * @qpn: QP in out-of-order mode
+ * @serial: of this report: an answer that quotes an older one is refused
+ * @epsn: next PSN expected in order (responder), oldest not acknowledged
+ *	(requester)
+ * @first: first PSN of the run that arrived
+ * @last: last PSN of the run
+ * @why: SKUA_RECOVERY_*
+ */
+struct skua_eqe_recovery {
+	__le32 qpn;
+	__le32 serial;
+	__le32 epsn;
+	__le32 first;
+	__le32 last;
+	__le32 why;
+};
+_Static_assert(sizeof(struct skua_eqe_recovery) == 24, "skua_eqe_recovery");
+
+/* A hole opened; a run broke; the moderation timer ran out. */
+#define SKUA_RECOVERY_HOLE		BIT(0)
+#define SKUA_RECOVERY_RUN		BIT(1)
+#define SKUA_RECOVERY_TIMER		BIT(2)
+/* The report concerns the requester (acknowledgements, responses). */
+#define SKUA_RECOVERY_REQUESTER		BIT(8)
+
+#endif /* SKUA_HW_EQE_H */

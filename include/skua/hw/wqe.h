@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Skua device interface: work queue elements.
+ *
+ * A send queue is a ring of 1 << n blocks of 64 bytes. A send WQE is a run of
+ * 16-byte segments that starts at a block and takes up as many blocks as it
+ * needs; it may wrap around the ring's end. Indices count blocks.
+ *
+ *   ctrl                                  every WQE
+ *   + av (3 segments)                     UD
+ *   + xrc                                 XRC initiator
+ *   + raddr                               WRITE, READ, ATOMIC, FLUSH, ATOMIC_WRITE
+ *   + atomic (masked: 2 segments)         ATOMIC
+ *   + data ... or one inline              SEND, WRITE, READ, ATOMIC (result), ETH
+ *   + bind                                BIND_MW
+ *   + reg (3 segments)                    REG_MR
+ *
+ * A receive queue is a ring of 1 << n WQEs of a fixed stride (16 << m bytes),
+ * each an array of data segments; an unused segment ends the list and has the
+ * key SKUA_INVALID_LKEY. An SRQ's WQE begins with a next segment.
+ *
+ * Immediate data are big-endian as on the wire. All else is little-endian.
+ * Software writes WQEs before the doorbell; the device may read a WQE, more
+ * than once, until its completion (or that of a later WQE) is reported.
+ * Reserved bits are zero: a WQE that breaks a rule completes with
+ * SKUA_CQE_LOC_QP_OP_ERR.
+ */
+#ifndef SKUA_HW_WQE_H
+#define SKUA_HW_WQE_H
+
+#include <linux/types.h>
+
+#define SKUA_WQE_BLOCK			64
+#define SKUA_WQE_SEG			16
+/* Largest WQE: 16 blocks. */
+#define SKUA_WQE_MAX_BLOCKS		16
+#define SKUA_WQE_MAX_SEGS		(SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK / SKUA_WQE_SEG)
+
+/**
+ * enum skua_wqe_op - send WQE opcodes (SKUA_WQE_OPCODE)
+ * @SKUA_WQE_NOP: does nothing, completes in order
+ * @SKUA_WQE_SEND: SEND
+ * @SKUA_WQE_SEND_IMM: SEND with immediate
+ * @SKUA_WQE_SEND_INV: SEND with invalidate, the key in @imm of the ctrl segment
+ * @SKUA_WQE_WRITE: RDMA WRITE
+ * @SKUA_WQE_WRITE_IMM: RDMA WRITE with immediate
+ * @SKUA_WQE_READ: RDMA READ
+ * @SKUA_WQE_CAS: compare and swap of 8 bytes
+ * @SKUA_WQE_FAA: fetch and add of 8 bytes
+ * @SKUA_WQE_MASKED_CAS: CAS with masks
+ * @SKUA_WQE_MASKED_FAA: FAA with a field boundary mask
+ * @SKUA_WQE_FLUSH: FLUSH (IBTA 1.6)
+ * @SKUA_WQE_ATOMIC_WRITE: 8-byte ATOMIC WRITE (IBTA 1.6)
+ * @SKUA_WQE_BIND_MW: bind a type 2 memory window
+ * @SKUA_WQE_LOCAL_INV: invalidate a local key (in @imm)
+ * @SKUA_WQE_REG_MR: fast registration
+ * @SKUA_WQE_ETH: Ethernet frame (RAW_ETH queues)
+ */
+enum skua_wqe_op {
+	SKUA_WQE_NOP			= 0x00,
+	SKUA_WQE_SEND			= 0x01,
+	SKUA_WQE_SEND_IMM		= 0x02,
+	SKUA_WQE_SEND_INV		= 0x03,
+	SKUA_WQE_WRITE			= 0x04,
+	SKUA_WQE_WRITE_IMM		= 0x05,
+	SKUA_WQE_READ			= 0x06,
+	SKUA_WQE_CAS			= 0x08,
+	SKUA_WQE_FAA			= 0x09,
+	SKUA_WQE_MASKED_CAS		= 0x0a,
+	SKUA_WQE_MASKED_FAA		= 0x0b,
+	SKUA_WQE_FLUSH			= 0x0c,
+	SKUA_WQE_ATOMIC_WRITE		= 0x0d,
+	SKUA_WQE_BIND_MW		= 0x10,
+	SKUA_WQE_LOCAL_INV		= 0x11,
+	SKUA_WQE_REG_MR			= 0x12,
+	SKUA_WQE_ETH			= 0x20,
+};
+
+/**
+ * struct skua_wqe_ctrl - control segment, first of every send WQE
+ * @op: opcode, number of segments including this one, and the low 16 bits of
+ *	the block index at which the WQE starts (checked by the device, so that
+ *	a stale or overwritten WQE is noticed)
+ * @flags: SKUA_WQE_F_*
+ * @imm: immediate data (big-endian), or the key for SEND_INV and LOCAL_INV
+ *	(little-endian), else zero
+ * @eth: ETH only: VLAN tag to insert (with F_VLAN), maximum segment size and
+ *	header length (with F_LSO); else zero
+ */
+struct skua_wqe_ctrl {
+	__le32 op;
+	__le32 flags;
+	union {
+		__be32 imm;
+		__le32 inv_key;
+	};
+	__le32 eth;
+};
+_Static_assert(sizeof(struct skua_wqe_ctrl) == SKUA_WQE_SEG, "skua_wqe_ctrl");
+
+#define SKUA_WQE_OPCODE			GENMASK(7, 0)
+#define SKUA_WQE_NSEG			GENMASK(15, 8)
+#define SKUA_WQE_INDEX			GENMASK(31, 16)
+
+/* Report completion by a CQE (errors always do). */
+#define SKUA_WQE_F_SIGNALED		BIT(0)
+/* SEND, SEND_IMM, SEND_INV, WRITE_IMM: solicited event at the receiver. */
+#define SKUA_WQE_F_SOLICITED		BIT(1)
+/* Start only when all earlier READs and atomics are complete. */
+#define SKUA_WQE_F_FENCE		BIT(2)
+/* The payload is an inline segment. SEND*, WRITE*, ETH only. */
+#define SKUA_WQE_F_INLINE		BIT(3)
+/* ETH: compute the IPv4 header checksum; the TCP or UDP checksum. */
+#define SKUA_WQE_F_L3_CSUM		BIT(4)
+#define SKUA_WQE_F_L4_CSUM		BIT(5)
+/* ETH: insert the 802.1Q tag of the ctrl segment. */
+#define SKUA_WQE_F_VLAN			BIT(6)
+/* ETH: cut a large TCP segment (capability SKUA_CAP_LSO). */
+#define SKUA_WQE_F_LSO			BIT(7)
+/* LOCAL_INV, REG_MR, BIND_MW: start only when all earlier WQEs are complete. */
+#define SKUA_WQE_F_LOCAL_FENCE		BIT(8)
+#define SKUA_WQE_F_ALL			GENMASK(8, 0)
+
+#define SKUA_WQE_ETH_VLAN_TCI		GENMASK(15, 0)
+/* LSO payload bytes per segment; the headers' length is found by parsing. */
+#define SKUA_WQE_ETH_MSS		GENMASK(29, 16)
+
+/**
+ * struct skua_wqe_raddr - remote address segment
+ * @va: remote virtual address
+ * @rkey: remote key
+ * @flush: FLUSH only: placement type and selectivity level as in the FETH
+ */
+struct skua_wqe_raddr {
+	__le64 va;
+	__le32 rkey;
+	__le32 flush;
+};
+_Static_assert(sizeof(struct skua_wqe_raddr) == SKUA_WQE_SEG, "skua_wqe_raddr");
+
+#define SKUA_WQE_FLUSH_PLT		GENMASK(3, 0)
+#define SKUA_WQE_FLUSH_SEL		GENMASK(5, 4)
+
+/**
+ * struct skua_wqe_atomic - atomic operands; the masked forms have two of them,
+ *	the second with the masks
+ * @swap_add: swap or add operand (mask of it)
+ * @compare: compare operand (mask of it)
+ *
+ * FAA and MASKED_FAA use @swap_add; the boundary mask of MASKED_FAA is the
+ * second segment's @swap_add. ATOMIC_WRITE has no atomic segment: its 8 bytes
+ * are inline or in one data segment.
+ */
+struct skua_wqe_atomic {
+	__le64 swap_add;
+	__le64 compare;
+};
+_Static_assert(sizeof(struct skua_wqe_atomic) == SKUA_WQE_SEG, "skua_wqe_atomic");
+
+/**
+ * struct skua_wqe_data - data segment
+ * @addr: virtual address in the region of @lkey (bus address with the reserved
+ *	local key)
+ * @lkey: local key; SKUA_INVALID_LKEY ends a receive WQE's list
+ * @len: bytes; 0 is an empty element. At most 1 << 31.
+ */
+struct skua_wqe_data {
+	__le64 addr;
+	__le32 lkey;
+	__le32 len;
+};
+_Static_assert(sizeof(struct skua_wqe_data) == SKUA_WQE_SEG, "skua_wqe_data");
+
+/* Never a valid key: ends the scatter list of a receive WQE. */
+#define SKUA_INVALID_LKEY		0
+/*
+ * Key of the queue owner's whole bus address space. Only queues created with
+ * SKUA_QP_F_RESERVED_LKEY may use it, that is the kernel's.
+ */
+#define SKUA_RESERVED_LKEY		0xff
+/* Key indices below this one are never allocated. */
+#define SKUA_RESERVED_KEYS		1
+
+/**
+ * struct skua_wqe_inline - inline segment: length, then the payload, padded to
+ *	a whole segment
+ * @len: bytes of payload
+ */
+struct skua_wqe_inline {
+	__le32 len;
+	/* payload follows at once */
+};
+_Static_assert(sizeof(struct skua_wqe_inline) == 4, "skua_wqe_inline");
+
+/**
+ * struct skua_wqe_next - first segment of an SRQ's WQE
+ * @next: index of the WQE to use after this one
+ * @reserved: zero
+ */
+struct skua_wqe_next {
+	__le32 next;
+	__le32 reserved[3];
+};
+_Static_assert(sizeof(struct skua_wqe_next) == SKUA_WQE_SEG, "skua_wqe_next");
+
+/**
+ * struct skua_wqe_xrc - XRC segment
+ * @srqn: the remote SRQ
+ * @reserved: zero
+ */
+struct skua_wqe_xrc {
+	__le32 srqn;
+	__le32 reserved[3];
+};
+_Static_assert(sizeof(struct skua_wqe_xrc) == SKUA_WQE_SEG, "skua_wqe_xrc");
+
+/**
+ * struct skua_wqe_bind - memory window bind segment
+ * @mw_key: present key of the window
+ * @new_key: key after the bind (type 2: new consumer byte)
+ * @mr_key: region to bind to
+ * @access: SKUA_ACCESS_* of the window
+ * @va: first byte
+ * @len: bytes; 0 unbinds a type 1 window
+ */
+struct skua_wqe_bind {
+	__le32 mw_key;
+	__le32 new_key;
+	__le32 mr_key;
+	__le32 access;
+	__le64 va;
+	__le64 len;
+};
+_Static_assert(sizeof(struct skua_wqe_bind) == 2 * SKUA_WQE_SEG, "skua_wqe_bind");
+
+/**
+ * struct skua_wqe_reg - fast registration segment
+ * @key: the key after registration (index of the MR, new consumer byte)
+ * @access: SKUA_ACCESS_*
+ * @va: first byte as used in WQEs and on the wire
+ * @len: bytes
+ * @page_list: bus address of an array of __le64 page addresses, 64-byte aligned
+ * @npages: entries of the array
+ * @log_page: log2 of the page size
+ * @offset: of the first byte in the first page
+ */
+struct skua_wqe_reg {
+	__le32 key;
+	__le32 access;
+	__le64 va;
+	__le64 len;
+	__le64 page_list;
+	__le32 npages;
+	__le32 log_page;
+	__le64 offset;
+};
+_Static_assert(sizeof(struct skua_wqe_reg) == 3 * SKUA_WQE_SEG, "skua_wqe_reg");
+
+/**
+ * struct skua_av - address vector: in the QP context and in UD work requests
+ * @dgid: destination GID (an IPv4 address in its mapped form)
+ * @dmac: next hop's MAC address
+ * @sgid_index: index in the GID table: source address, MAC and VLAN come from
+ *	there, so that a user cannot send under another's name
+ * @flow: flow label, priority, static rate
+ * @tclass: traffic class (DSCP and ECN bits)
+ * @hop_limit: hop limit or TTL
+ * @udp_sport: UDP source port, 0: the device takes one from the flow label
+ */
+struct skua_av {
+	__u8 dgid[16];
+	__u8 dmac[6];
+	__le16 sgid_index;
+	__le32 flow;
+	__u8 tclass;
+	__u8 hop_limit;
+	__le16 udp_sport;
+};
+_Static_assert(sizeof(struct skua_av) == 32, "skua_av");
+
+#define SKUA_AV_FLOW_LABEL		GENMASK(19, 0)
+#define SKUA_AV_PCP			GENMASK(22, 20)
+/* enum ib_rate of the IBTA; 0: no limit. */
+#define SKUA_AV_STATIC_RATE		GENMASK(31, 24)
+
+/**
+ * struct skua_wqe_av - address vector segments of a UD WQE
+ * @av: the path
+ * @dest_qpn: destination QP
+ * @qkey: Q_Key to send; with its top bit set, the sending QP's own is used
+ * @reserved: zero
+ */
+struct skua_wqe_av {
+	struct skua_av av;
+	__le32 dest_qpn;
+	__le32 qkey;
+	__le64 reserved;
+};
+_Static_assert(sizeof(struct skua_wqe_av) == 3 * SKUA_WQE_SEG, "skua_wqe_av");
+
+#endif /* SKUA_HW_WQE_H */
