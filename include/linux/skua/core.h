@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * In-kernel API of skua_core, for its auxiliary drivers skua_en and skua_ib.
+ * Symbols are in the namespace "SKUA".
+ *
+ * Objects (CQ, QP, SRQ, MR, EQ) are made here: number, ICM, command, events and
+ * lifetime are the core's business, verbs and netdev semantics the clients'.
+ * Unless said otherwise functions may sleep and return 0 or a negative errno.
+ */
+#ifndef LINUX_SKUA_CORE_H
+#define LINUX_SKUA_CORE_H
+
+#include <linux/auxiliary_bus.h>
+#include <linux/completion.h>
+#include <linux/io.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/refcount.h>
+#include <linux/types.h>
+
+#include <skua/bits.h>
+#include <skua/hw/cmd.h>
+#include <skua/hw/context.h>
+#include <skua/hw/counters.h>
+#include <skua/hw/cqe.h>
+#include <skua/hw/doorbell.h>
+#include <skua/hw/eqe.h>
+#include <skua/hw/wqe.h>
+
+struct dentry;
+struct skua_dev;
+
+/**
+ * struct skua_limits - what QUERY_DEVICE said, in host order and cut to what the
+ *	driver laid out ICM for
+ * @caps: SKUA_CAP_*
+ * @fw_version: as in the command
+ * @node_guid: EUI-64
+ * @mac: permanent MAC address
+ * @max_mtu: largest Ethernet payload
+ * @max_qp: QPs, reserved ones not counted
+ * @max_cq: CQs
+ * @max_srq: SRQs
+ * @max_mr: keys
+ * @max_mtt: MTT entries
+ * @max_gids: GID table entries
+ * @max_flows: steering rules
+ * @max_rss: RSS contexts
+ * @max_mcg: multicast members
+ * @max_sq_blocks: blocks of a send ring
+ * @max_rq_wqes: receive WQEs of a ring
+ * @max_rq_sge: scatter elements of a receive WQE
+ * @max_wqe_blocks: blocks of a send WQE
+ * @max_inline: bytes of inline payload
+ * @max_cqe: entries of a CQ
+ * @max_eqe: entries of an EQ
+ * @max_rd_atomic: READs and atomics outstanding
+ * @max_msg: longest message
+ * @max_mr_len: longest region
+ * @page_sizes: bit mask of page sizes of regions and rings
+ * @path_mtu_max: IBTA code of the largest path MTU
+ * @clock_khz: device clock
+ * @dm_size: bytes of device memory
+ */
+struct skua_limits {
+	u64 caps;
+	u64 fw_version;
+	__be64 node_guid;
+	u8 mac[6];
+	u16 max_mtu;
+	u32 max_qp;
+	u32 max_cq;
+	u32 max_srq;
+	u32 max_mr;
+	u64 max_mtt;
+	u32 max_gids;
+	u32 max_flows;
+	u32 max_rss;
+	u32 max_mcg;
+	u32 max_sq_blocks;
+	u32 max_rq_wqes;
+	u32 max_rq_sge;
+	u32 max_wqe_blocks;
+	u32 max_inline;
+	u32 max_cqe;
+	u32 max_eqe;
+	u32 max_rd_atomic;
+	u64 max_msg;
+	u64 max_mr_len;
+	u64 page_sizes;
+	u8 path_mtu_max;
+	u32 clock_khz;
+	u32 dm_size;
+};
+
+/**
+ * struct skua_adev - an auxiliary device of the core
+ * @adev: its bus device, named "skua_core.eth" or "skua_core.rdma"
+ * @dev: the function it belongs to
+ */
+struct skua_adev {
+	struct auxiliary_device adev;
+	struct skua_dev *dev;
+};
+
+static inline struct skua_dev *skua_adev_dev(struct auxiliary_device *adev)
+{
+	return container_of(adev, struct skua_adev, adev)->dev;
+}
+
+/* The PCI function, its limits, the number of completion vectors (EQs). */
+struct pci_dev *skua_pdev(const struct skua_dev *dev);
+const struct skua_limits *skua_limits(const struct skua_dev *dev);
+unsigned int skua_num_comp_vectors(const struct skua_dev *dev);
+int skua_comp_vector_irq(const struct skua_dev *dev, unsigned int vector);
+
+/**
+ * skua_dead() - is the device beyond use?
+ * @dev: the function
+ *
+ * True from the moment it is declared dead (all-ones, fatal, heartbeat lost,
+ * a command without an end) until a reset brought it back. Lock free; commands
+ * fail with -EIO at once while true.
+ */
+bool skua_dead(const struct skua_dev *dev);
+
+/* Per-function debugfs directory, for the clients' own files. May be an error
+ * pointer, which debugfs functions take.
+ */
+struct dentry *skua_debugfs(const struct skua_dev *dev);
+
+/*
+ * Events of the function, told to a client's blocking notifier chain in process
+ * context. @data is the netdev-independent struct skua_dev.
+ */
+enum skua_event {
+	SKUA_EVENT_PORT,	/* link state may have changed */
+	SKUA_EVENT_DEAD,	/* device declared dead: no more completions */
+};
+int skua_register_notifier(struct skua_dev *dev, struct notifier_block *nb);
+void skua_unregister_notifier(struct skua_dev *dev, struct notifier_block *nb);
+
+/* --- UAR pages (uar.c) --- */
+
+/**
+ * struct skua_uar - one UAR page
+ * @index: its number, as contexts name it
+ * @pfn: page frame for mapping it to user space
+ * @map: kernel mapping, or NULL for a page made for user space
+ */
+struct skua_uar {
+	u32 index;
+	unsigned long pfn;
+	void __iomem *map;
+};
+int skua_uar_alloc(struct skua_dev *dev, struct skua_uar *uar, bool map);
+void skua_uar_free(struct skua_dev *dev, struct skua_uar *uar);
+/* The core's own page, for kernel queues that need no page to themselves. */
+const struct skua_uar *skua_kernel_uar(const struct skua_dev *dev);
+
+/**
+ * skua_ring_db() - ring a doorbell by one 8-byte store
+ * @uar: page with a kernel mapping
+ * @reg: SKUA_UAR_SQ, _CQ_ARM or _EQ
+ * @lo: index
+ * @hi: queue number and flags
+ *
+ * Orders earlier stores to coherent memory before the doorbell (writeq does).
+ * On 32-bit kernels two stores under the page's lock.
+ */
+void skua_ring_db(const struct skua_uar *uar, unsigned int reg, u32 lo, u32 hi);
+
+/* --- Ring memory (buf.c) --- */
+
+/**
+ * struct skua_buf - zeroed coherent memory for a kernel ring or record
+ * @va: kernel address
+ * @dma: bus address
+ * @size: bytes
+ */
+struct skua_buf {
+	void *va;
+	dma_addr_t dma;
+	size_t size;
+};
+int skua_buf_alloc(struct skua_dev *dev, struct skua_buf *buf, size_t size);
+void skua_buf_free(struct skua_dev *dev, struct skua_buf *buf);
+
+/**
+ * skua_buf_xlat() - describe a kernel ring for a context
+ * @buf: contiguous coherent memory
+ */
+static inline struct skua_xlat skua_buf_xlat(const struct skua_buf *buf)
+{
+	return (struct skua_xlat) {
+		.base = cpu_to_le64(buf->dma),
+		.mode = le32_encode_bits(SKUA_XLAT_CONTIG, SKUA_XLAT_MODE),
+	};
+}
+
+/* --- MTT (mtt.c) --- */
+
+/**
+ * struct skua_mtt - a run of MTT entries
+ * @first: index of the first
+ * @npages: entries
+ * @log_page: log2 of the page size
+ */
+struct skua_mtt {
+	u64 first;
+	u32 npages;
+	u8 log_page;
+};
+
+/**
+ * skua_mtt_alloc() - allocate and fill MTT entries
+ * @dev: the function
+ * @mtt: filled in
+ * @pages: bus addresses, multiples of the page size
+ * @npages: entries
+ * @log_page: log2 of the page size
+ * @write: the device may write there
+ */
+int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
+		   u32 npages, u8 log_page, bool write);
+void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt);
+
+/* --- Common part of CQ, SRQ and QP (obj.c) --- */
+
+/**
+ * struct skua_obj - number, reference count and end of an object
+ * @num: its number
+ * @ref: the table's and event handlers' references
+ * @free: completed when @ref drops to zero
+ */
+struct skua_obj {
+	u32 num;
+	refcount_t ref;
+	struct completion free;
+};
+
+/* --- CQ (cq.c) --- */
+
+/**
+ * struct skua_cq - completion queue
+ * @obj: number
+ * @comp: completion event, from hard interrupt context, may be NULL
+ * @event: CQ error, from process context, may be NULL
+ * @vector: completion vector
+ * @irq: its interrupt
+ *
+ * Embedded by the client. Callbacks never run after skua_cq_destroy() returned.
+ */
+struct skua_cq {
+	struct skua_obj obj;
+	void (*comp)(struct skua_cq *cq);
+	void (*event)(struct skua_cq *cq, enum skua_cq_err err);
+	unsigned int vector;
+	int irq;
+};
+
+/**
+ * skua_cq_create() - create a completion queue
+ * @dev: the function
+ * @cq: @comp, @event and @vector are set by the caller
+ * @cqc: flags, uar, moderation, ring and dbr as the device interface says; the
+ *	core fills in number and EQ
+ */
+int skua_cq_create(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cqc);
+void skua_cq_destroy(struct skua_dev *dev, struct skua_cq *cq);
+int skua_cq_modify(struct skua_dev *dev, struct skua_cq *cq, u16 count, u16 usec);
+int skua_cq_query(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cqc);
+
+/* --- SRQ (srq.c) --- */
+
+/**
+ * struct skua_srq - shared receive queue
+ * @obj: number
+ * @event: SKUA_EQE_SRQ_LIMIT or SKUA_EQE_SRQ_ERR, from process context
+ */
+struct skua_srq {
+	struct skua_obj obj;
+	void (*event)(struct skua_srq *srq, enum skua_eqe_type type);
+};
+int skua_srq_create(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc *srqc);
+void skua_srq_destroy(struct skua_dev *dev, struct skua_srq *srq);
+int skua_srq_modify(struct skua_dev *dev, struct skua_srq *srq, u32 limit);
+int skua_srq_query(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc *srqc);
+
+/* --- QP (qp.c) --- */
+
+/**
+ * struct skua_qp - queue pair
+ * @obj: QPN, variant bits included
+ * @event: asynchronous event, from process context, may be NULL
+ */
+struct skua_qp {
+	struct skua_obj obj;
+	void (*event)(struct skua_qp *qp, enum skua_qp_event event);
+};
+
+/**
+ * skua_qp_create() - create a QP in state RESET
+ * @dev: the function
+ * @qp: @event is set by the caller
+ * @in: everything but the number, which the core fills in. With @gsi the QP gets
+ *	number 1.
+ * @gsi: the GSI QP
+ */
+int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
+		   struct skua_cmd_create_qp_in *in, bool gsi);
+void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp);
+/* @in->qpn is filled in by the core. */
+int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_modify_qp_in *in);
+int skua_qp_query(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_query_qp_out *out);
+
+/* --- MR (mr.c) --- */
+
+/**
+ * struct skua_mr - memory region or window
+ * @key: the whole key
+ */
+struct skua_mr {
+	u32 key;
+};
+
+/**
+ * skua_mr_create() - allocate a key and create the MPT entry
+ * @dev: the function
+ * @mr: filled in
+ * @mpt: everything but the key
+ */
+int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
+/* -EBUSY while windows are bound; a dead device frees it all the same. */
+int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr);
+int skua_mr_query(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
+
+/* --- Protection domains (pd.c): numbers only, the device knows no more. --- */
+int skua_pd_alloc(struct skua_dev *dev, u32 *pdn);
+void skua_pd_free(struct skua_dev *dev, u32 pdn);
+
+/* --- Port, GIDs, steering, counters (port.c) --- */
+int skua_set_gid(struct skua_dev *dev, u32 index, const struct skua_gid *gid);
+int skua_query_port(struct skua_dev *dev, struct skua_cmd_query_port_out *out);
+int skua_modify_port(struct skua_dev *dev, const struct skua_cmd_modify_port_in *in);
+int skua_rss_create(struct skua_dev *dev, u32 *index, const struct skua_rss *rss);
+int skua_rss_modify(struct skua_dev *dev, u32 index, const struct skua_rss *rss);
+void skua_rss_destroy(struct skua_dev *dev, u32 index);
+int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *flow);
+void skua_flow_destroy(struct skua_dev *dev, u32 index);
+/* @value has room for SKUA_CNT_COUNT; counters the device lacks are zero. */
+int skua_query_counters(struct skua_dev *dev, u64 *value);
+/* RoCE traffic claimed by the device (devlink enable_roce)? */
+bool skua_roce_enabled(const struct skua_dev *dev);
+
+/* --- Netdev of the function: set by skua_en, used by skua_ib --- */
+struct net_device;
+void skua_set_netdev(struct skua_dev *dev, struct net_device *ndev);
+/* Returns a held netdev (dev_put()), or NULL. */
+struct net_device *skua_get_netdev(struct skua_dev *dev);
+
+#endif /* LINUX_SKUA_CORE_H */

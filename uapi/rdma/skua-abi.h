@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * uverbs ABI of the Skua driver: what kernel and provider tell each other beside
+ * the core's own structures. Append only: new fields go to the end, zero or
+ * absent means the old behaviour.
+ *
+ * Ring, record and UAR layouts are the device interface's (skua/hw).
+ */
+#ifndef SKUA_ABI_USER_H
+#define SKUA_ABI_USER_H
+
+#include <linux/types.h>
+
+#define SKUA_UVERBS_ABI_VERSION	1
+
+/* alloc_ucontext */
+struct skua_alloc_ucontext_req {
+	__u32 comp_mask;
+	__u32 reserved;
+};
+
+/*
+ * uar_offset, status_offset: mmap offsets of the context's UAR page (one system
+ * page, write only) and of its status page (read only, struct
+ * skua_status_page). caps: SKUA_CAP_* in force. Sizes are the device's limits.
+ */
+struct skua_alloc_ucontext_resp {
+	__u32 comp_mask;
+	__u32 uar_size;
+	__aligned_u64 uar_offset;
+	__aligned_u64 status_offset;
+	__aligned_u64 caps;
+	__u32 max_sq_blocks;
+	__u32 max_rq_wqes;
+	__u32 max_wqe_blocks;
+	__u32 max_rq_sge;
+	__u32 max_inline;
+	__u32 max_cqe;
+	__u32 clock_khz;
+	__u32 reserved;
+};
+
+/*
+ * The status page. alive: 1, or 0 from the moment the device is lost: queues
+ * then get no more completions, and what is outstanding counts as flushed. A
+ * page that was disassociated reads as zero.
+ */
+struct skua_status_page {
+	__u32 alive;
+	__u32 reserved;
+};
+
+/* alloc_pd */
+struct skua_alloc_pd_resp {
+	__u32 pdn;
+	__u32 reserved;
+};
+
+/*
+ * create_cq: ring of cqe_size bytes an entry, a power of two of entries that is
+ * at least what was asked for plus none: the kernel rounds the caller's number
+ * up to the power of two, and the provider sized buf_addr/buf_len for that.
+ */
+struct skua_create_cq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 buf_len;
+	__aligned_u64 dbr_addr;
+	__u32 cqe_size;
+	__u32 comp_mask;
+};
+
+struct skua_create_cq_resp {
+	__u32 cqn;
+	__u32 entries;
+};
+
+struct skua_create_srq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 buf_len;
+	__aligned_u64 dbr_addr;
+	__u32 log_wqes;
+	__u32 log_stride;
+};
+
+struct skua_create_srq_resp {
+	__u32 srqn;
+	__u32 reserved;
+};
+
+/*
+ * create_qp: one buffer, the receive ring at its start (log_rq WQEs of
+ * 16 << log_rq_stride bytes, rounded up to 64 bytes as a whole), then the send
+ * ring (64 << log_sq bytes). has_sq and has_rq are zero for a queue that is
+ * not there (SRQ, XRC).
+ */
+struct skua_create_qp_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 buf_len;
+	__aligned_u64 dbr_addr;
+	__u8 log_sq;
+	__u8 log_rq;
+	__u8 log_rq_stride;
+	__u8 has_sq;
+	__u8 has_rq;
+	__u8 reserved[3];
+	__u32 flags;
+	__u32 comp_mask;
+};
+
+/* flags of create_qp */
+#define SKUA_CREATE_QP_SCATTER_CQE	(1U << 0)
+#define SKUA_CREATE_QP_DB_SUPPRESS	(1U << 1)
+
+struct skua_create_qp_resp {
+	__u32 qpn;
+	__u32 comp_mask;
+};
+
+#endif /* SKUA_ABI_USER_H */
