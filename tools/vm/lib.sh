@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0
+# Shared by the harness scripts; sourced by bash.
+# shellcheck shell=bash
+
+SKUA_VM=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+SKUA_TOP=$(cd "$SKUA_VM/../.." && pwd -P)
+SKUA_CACHE=${SKUA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skua}
+# One build directory per checkout, so that two clones do not mix objects.
+SKUA_BUILD=$SKUA_CACHE/build/$(printf %s "$SKUA_TOP" | sha256sum | cut -c1-12)
+
+say()
+{
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+die()
+{
+	say "error: $*"
+	exit 125
+}
+
+# hash_files FILE...: one short key for the contents of the files
+hash_files()
+{
+	cat -- "$@" | sha256sum | cut -c1-16
+}
+
+# with_lock NAME CMD...: one caller at a time; the others wait and then look again
+with_lock()
+{
+	local name=$1 fd rc=0
+
+	shift
+	mkdir -p "$SKUA_CACHE"
+	exec {fd}>"$SKUA_CACHE/.lock-$name"
+	if ! flock -n "$fd"; then
+		say "waiting for another $name to finish"
+		flock "$fd"
+	fi
+	"$@" {fd}>&- || rc=$?
+	exec {fd}>&-
+	return $rc
+}
