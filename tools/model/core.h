@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Inside of the model core: the device structure and what its files offer each
+ * other. Outside nobody sees this (model.h is the outer face).
+ *
+ * Conventions: functions return 0 or a positive skua_cmd_status (commands) or
+ * skua_vendor/skua_cqe_status code as said; nothing here blocks. Contexts are
+ * used in place, little-endian, through bits.h.
+ */
+#ifndef SKUA_MODEL_CORE_H
+#define SKUA_MODEL_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <skua/bits.h>
+#include <skua/hw/pci.h>
+#include <skua/hw/regs.h>
+#include <skua/hw/doorbell.h>
+#include <skua/hw/wqe.h>
+#include <skua/hw/cqe.h>
+#include <skua/hw/eqe.h>
+#include <skua/hw/context.h>
+#include <skua/hw/cmd.h>
+#include <skua/hw/counters.h>
+
+#include "model.h"
+#include "pci.h"
+
+/* What this device is built for. */
+#define MODEL_LOG_QP		17	/* QPs (SQC, RQC, RRC), index part of a QPN */
+#define MODEL_LOG_CQ		17
+#define MODEL_LOG_SRQ		16
+#define MODEL_LOG_EQ		7
+#define MODEL_LOG_MPT		20
+#define MODEL_LOG_MTT		27
+#define MODEL_LOG_GID		8
+#define MODEL_LOG_FLOW		12
+#define MODEL_LOG_MCG		12
+#define MODEL_LOG_RSS		7
+#define MODEL_LOG_CNT		10
+#define MODEL_LOG_SQ_MAX	16	/* blocks */
+#define MODEL_LOG_RQ_MAX	15	/* WQEs */
+#define MODEL_LOG_RQ_STRIDE_MAX	5	/* segments: 32 */
+#define MODEL_LOG_CQ_MAX	20
+#define MODEL_LOG_EQ_MAX	16
+#define MODEL_MAX_RD_ATOMIC	16
+#define MODEL_MAX_MTU		9216	/* Ethernet payload */
+#define MODEL_MAX_FRAME		(MODEL_MAX_MTU + 18)
+#define MODEL_MAX_INLINE	512
+#define MODEL_CLOCK_KHZ		1000000	/* the device clock counts nanoseconds */
+
+enum dev_state { DEV_READY, DEV_RING, DEV_OPERATIONAL, DEV_FATAL };
+
+struct icm;		/* icm.c, cache.c */
+struct cmdq;		/* cmd.c */
+struct uar_latches;	/* db.c */
+struct port;		/* port.c: link, GID and steering lookup, loopback queue */
+struct sched;		/* sched.c: ready queue */
+struct timers;		/* timer.c */
+struct inflight;	/* roce/inflight.c: shared cache of WQEs under way */
+
+/**
+ * struct skua_dev - one function
+ *
+ * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++
+ * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
+ */
+struct skua_dev {
+	struct skua_dev_cfg cfg;
+	const struct skua_host_ops *host;
+	void *host_priv;
+	const struct skua_wire_ops *wire;
+	void *wire_priv;
+
+	struct skua_pci pci;
+	enum dev_state state;
+	enum skua_fatal fatal;
+	uint32_t uar_shift;
+	bool roce;
+	uint32_t cmd_eqn, async_eqn, fault_eqn, recovery_eqn;
+
+	uint64_t cnt[SKUA_CNT_COUNT];
+
+	struct icm *icm;
+	struct cmdq *cmdq;
+	struct uar_latches *latches;
+	struct port *port;
+	struct sched *sched;
+	struct timers *timers;
+	struct inflight *inflight;
+};
+
+/* --- dev.c --- */
+void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static inline uint64_t dev_now(struct skua_dev *dev)
+{
+	return dev->host->now(dev->host_priv);
+}
+/* Stop for good: status register, fatal EQE, queues. Returns at once. */
+void dev_fatal(struct skua_dev *dev, enum skua_fatal why);
+
+/* --- dma.c: the one function that reads and the one that writes guest memory.
+ * They check Bus Master Enable, count TLPs (MPS 256, MRRS 512, RCB 64) and
+ * DMA_ERR. 0 or -EFAULT.
+ */
+int dma_read(struct skua_dev *dev, uint64_t iova, void *buf, size_t len);
+int dma_write(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len);
+void dma_msix(struct skua_dev *dev, unsigned int vector);
+
+/* --- icm.c, cache.c --- */
+
+/**
+ * ctx_get() - pin a context in the cache, fetching it if need be
+ *
+ * Returns it, to be used in place, or NULL if @index is outside of the table,
+ * its page is not mapped, or it could not be read (the device is FATAL then).
+ * Pins nest. Every pin is dropped before control returns to the event loop.
+ */
+void *ctx_get(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
+void ctx_put(struct skua_dev *dev, void *ctx);
+/* The context was changed: it will be written back before it is evicted. */
+void ctx_dirty(struct skua_dev *dev, void *ctx);
+
+/* One MTT entry by index, through its cache of lines. 0 or -1. */
+int mtt_get(struct skua_dev *dev, uint64_t index, uint64_t *entry);
+
+/* --- mr.c: keys and translation --- */
+
+/* Who accesses, for mr_read() and mr_write(). */
+struct mr_who {
+	uint32_t pd;
+	uint32_t qpn;
+	bool reserved_lkey;	/* SKUA_RESERVED_LKEY allowed */
+	uint32_t access;	/* SKUA_ACCESS_* needed; 0: local read */
+	bool remote;		/* @key is an rkey */
+};
+
+/**
+ * mr_check() - may @who access [@va, @va + @len) through @key?
+ *
+ * Returns SKUA_VENDOR_NONE or SKUA_VENDOR_KEY_*. A zero length access of a
+ * remote key is not checked (IBTA 9.7.4.1.3), of a local key neither.
+ */
+enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			  uint64_t va, uint64_t len);
+/* Check and copy. SKUA_VENDOR_NONE or SKUA_VENDOR_KEY_*. */
+enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			 uint64_t va, void *buf, uint32_t len);
+enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			  uint64_t va, const void *buf, uint32_t len);
+
+/* --- ring.c: bytes of a ring described by a skua_xlat, wrapping at @size.
+ * 0 or -EFAULT. ring_write stores naturally aligned 8 bytes atomically.
+ */
+int ring_read(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
+	      void *buf, size_t len);
+int ring_write(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
+	       const void *buf, size_t len);
+
+/* --- cq.c --- */
+
+/**
+ * cq_post() - write one completion
+ * @cqe: everything but PHASE and timestamp, which are filled in here
+ * @solicited: may fire a solicited-only arm (errors always do)
+ *
+ * Returns 0, or -1 if the CQ does not exist or is (now) in error: the caller
+ * takes the QP to ERR with SKUA_QP_EV_FATAL. An overrun posts SKUA_EQE_CQ_ERR.
+ */
+int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited);
+
+/* --- eq.c: events; they coalesce in the contexts' pending words when an EQ is full. */
+void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev);
+void srq_event(struct skua_dev *dev, struct skua_srqc *srqc, enum skua_eqe_type type);
+void port_event(struct skua_dev *dev);
+
+/* --- qp.c: QP commands and state --- */
+
+/* The two halves of a QP, pinned together. */
+struct qp {
+	uint32_t qpn;		/* with variant bits */
+	struct skua_sqc *sqc;
+	struct skua_rqc *rqc;
+};
+/* By full QPN: 0, or -1 if there is no such QP. Drop with qp_put(). */
+int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
+void qp_put(struct skua_dev *dev, struct qp *qp);
+enum skua_qp_type qp_type(const struct qp *qp);
+enum skua_qp_state qp_state(const struct qp *qp);
+/*
+ * Take a QP to @state (SQE or ERR) from inside: both copies of the state, the
+ * event if @ev is not SKUA_QP_EV_COUNT; then engine_flush() runs from sched.
+ */
+void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
+	      enum skua_qp_event ev);
+/* RoCE path MTU in bytes. */
+uint32_t qp_mtu(const struct qp *qp);
+
+/* --- sched.c: QPs with work --- */
+/* The QP may have send work, responses or flushing to do: look at it soon. */
+void sched_kick(struct skua_dev *dev, uint32_t qpn);
+/* Remove every trace of it (destroy, reset). */
+void sched_forget(struct skua_dev *dev, uint32_t qpn);
+/* One round; true while something is ready. */
+bool sched_run(struct skua_dev *dev);
+
+/* --- timer.c: one deadline for each QP, in ns of dev_now(); the earliest of the
+ * device goes to host->timer(). Expiry calls engine_timer().
+ */
+void timer_set(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
+/* A moderation or other core timer: calls fn(dev, arg) once at @deadline. */
+int timer_call(struct skua_dev *dev, uint64_t deadline, void (*fn)(struct skua_dev *, uint32_t),
+	       uint32_t arg);
+
+/* --- wqe.c: send and receive WQEs, fetched once and validated --- */
+
+#define WQE_MAX_SGE	(SKUA_WQE_MAX_SEGS - 1)
+
+/* A send WQE in host order. */
+struct wqe {
+	uint32_t index;		/* block where it starts, free running */
+	uint32_t blocks;
+	enum skua_wqe_op op;
+	uint32_t flags;
+	uint32_t imm;		/* as in memory (big-endian bits) or key, host order of le32 */
+	uint32_t eth;
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t flush;
+	uint64_t swap_add, compare, swap_add_mask, compare_mask;
+	struct skua_av av;
+	uint32_t dest_qpn, qkey;
+	uint32_t nsge;
+	struct { uint64_t addr; uint32_t lkey; uint32_t len; } sge[WQE_MAX_SGE];
+	uint64_t len;		/* total payload */
+	uint8_t inl[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK];	/* inline payload */
+	uint32_t inl_len;
+};
+/*
+ * Decode @nbytes of a WQE at block @index; pure, for tests and fuzzers.
+ * SKUA_VENDOR_NONE or SKUA_VENDOR_WQE_*; *blocks is then still right when the
+ * control segment could be read.
+ */
+enum skua_vendor wqe_decode(const void *raw, size_t nbytes, uint32_t index,
+			    enum skua_qp_type type, struct wqe *out);
+/* Fetch and decode the WQE at block @index of the QP's ring. */
+enum skua_vendor wqe_fetch(struct skua_dev *dev, struct qp *qp, uint32_t index, struct wqe *out);
+
+/* A receive WQE. */
+struct rwqe {
+	uint32_t index;		/* for the CQE */
+	uint32_t nsge;
+	struct { uint64_t addr; uint32_t lkey; uint32_t len; } sge[1 << MODEL_LOG_RQ_STRIDE_MAX];
+	uint64_t len;
+};
+/*
+ * The receive WQE at position @pos (free running) of the QP's RQ. rq_avail()
+ * re-reads the doorbell record if none is known to be there.
+ */
+bool rq_avail(struct skua_dev *dev, struct qp *qp);
+enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, struct rwqe *out);
+
+/* --- port.c, eth.c --- */
+/* Send a finished frame: turned round inside if it is for ourselves. */
+void port_tx(struct skua_dev *dev, const void *frame, size_t len);
+/* GID table: entry by index (NULL: none or cleared), index by address and VLAN (-1). */
+const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index);
+int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan);
+/* RAW_ETH send queue: do at most @budget frames; true while more. */
+bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget);
+
+/* --- roce/: the engine --- */
+/* A frame that port.c found to be RoCEv2 for one of our addresses. */
+void roce_rx(struct skua_dev *dev, const void *frame, size_t len);
+/* From sched_run(): one turn of this QP. True: put it at the end of the queue again. */
+bool engine_run(struct skua_dev *dev, struct qp *qp);
+/* The QP's deadline passed. */
+void engine_timer(struct skua_dev *dev, struct qp *qp);
+/*
+ * From qp.c, after the contexts hold the new attributes and state: set up or
+ * tear down what the engine keeps in them (PSNs, retry counters, timers, flush).
+ */
+void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
+		  enum skua_qp_state to);
+/* The QP is going: forget transient state. */
+void engine_destroy(struct skua_dev *dev, struct qp *qp);
+
+#endif /* SKUA_MODEL_CORE_H */
