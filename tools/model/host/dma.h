@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Guest memory as the device sees it: ranges of bus addresses, each backed by a
+ * part of a shared memory file.
+ */
+#ifndef SKUA_HOST_DMA_H
+#define SKUA_HOST_DMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Ranges that one table takes: 1 GiB of the 4 KiB maps which an emulated IOMMU
+ * sends one by one.
+ */
+#define DMA_MAX_RANGES	(1u << 18)
+
+/* Granularity of maps; keeps natural alignment the same on both sides. */
+#define DMA_PAGE_SIZE	4096u
+
+#define DMA_PROT_READ	(1u << 0)
+#define DMA_PROT_WRITE	(1u << 1)
+
+struct dma_range;
+
+/**
+ * struct dma_table - the bus address space of one function
+ * @root: search tree of ranges that do not overlap
+ * @count: ranges in it
+ * @last: the range found last; most accesses hit it again
+ */
+struct dma_table {
+	void *root;
+	unsigned int count;
+	struct dma_range *last;
+};
+
+void dma_init(struct dma_table *tab);
+
+/*
+ * Map @size bytes at bus address @iova to offset @offset of file @fd, or to
+ * nothing accessible if @fd is -1. The table keeps no reference to @fd.
+ * -EEXIST: overlaps a range that is mapped. -EMEDIUMTYPE: not memory that can
+ * be shared safely (neither memfd, tmpfs nor hugetlbfs). -EACCES: write access
+ * wanted through a read-only descriptor. -ERANGE: beyond the end of the file.
+ */
+int dma_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int prot, int fd,
+	    uint64_t offset);
+
+/*
+ * Remove whatever is mapped in the range; a range that reaches out of it keeps
+ * the rest. On return no access to the removed part is possible.
+ */
+int dma_unmap(struct dma_table *tab, uint64_t iova, uint64_t size);
+void dma_unmap_all(struct dma_table *tab);
+
+/* The contract of struct skua_host_ops. */
+int dma_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len);
+int dma_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t len);
+
+/* Files mapped at this time by all tables of the process. */
+unsigned int dma_files(void);
+
+#endif /* SKUA_HOST_DMA_H */

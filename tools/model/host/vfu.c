@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vfio-user server: sockets, the life of a connection, and the device core's
+ * host operations. What the messages mean is in vfu_cmd.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vfu_priv.h"
+
+/* Messages in one turn: a flood of doorbells must not keep the queues from being served. */
+#define TURN_MESSAGES	64
+#define WARNINGS_MAX	32
+
+static void vlog(struct vfu *vfu, int level, const char *fmt, va_list ap)
+{
+	char msg[512];
+
+	if (!vfu->cfg.log)
+		return;
+	vsnprintf(msg, sizeof(msg), fmt, ap);
+	vfu->cfg.log(vfu->cfg.log_priv, level, msg);
+}
+
+void vfu_log(struct vfu *vfu, int level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vlog(vfu, level, fmt, ap);
+	va_end(ap);
+}
+
+void vfu_warn(struct vfu *vfu, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (vfu->warnings > WARNINGS_MAX)
+		return;
+	if (vfu->warnings++ == WARNINGS_MAX) {
+		vfu_log(vfu, LOG_WARN, "no further warnings for this client");
+		return;
+	}
+	va_start(ap, fmt);
+	vlog(vfu, LOG_WARN, fmt, ap);
+	va_end(ap);
+}
+
+static int op_dma_read(void *host, uint64_t iova, void *buf, size_t len)
+{
+	struct vfu *vfu = host;
+	int err = dma_read(&vfu->dma, iova, buf, len);
+
+	if (err)
+		vfu_warn(vfu, "DMA read of %zu bytes at 0x%" PRIx64 ": not mapped", len, iova);
+	return err;
+}
+
+static int op_dma_write(void *host, uint64_t iova, const void *buf, size_t len)
+{
+	struct vfu *vfu = host;
+	int err = dma_write(&vfu->dma, iova, buf, len);
+
+	if (err)
+		vfu_warn(vfu, "DMA write of %zu bytes at 0x%" PRIx64 ": not mapped", len, iova);
+	return err;
+}
+
+static void op_msix(void *host, unsigned int vector)
+{
+	struct vfu *vfu = host;
+
+	irq_raise(&vfu->irqs, vector);
+}
+
+static uint64_t op_now(void *host)
+{
+	struct timespec ts;
+
+	(void)host;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void op_timer(void *host, uint64_t deadline)
+{
+	struct vfu *vfu = host;
+
+	vfu->deadline = deadline;
+}
+
+const struct skua_host_ops vfu_host_ops = {
+	.dma_read = op_dma_read,
+	.dma_write = op_dma_write,
+	.msix = op_msix,
+	.now = op_now,
+	.timer = op_timer,
+};
+
+uint64_t vfu_deadline(const struct vfu *vfu)
+{
+	return vfu->deadline;
+}
+
+void vfu_tick(struct vfu *vfu, uint64_t now)
+{
+	if (now < vfu->deadline)
+		return;
+	vfu->deadline = SKUA_TIME_NEVER;
+	skua_dev_tick(vfu->dev);
+}
+
+uint64_t vfu_messages(const struct vfu *vfu)
+{
+	return vfu->messages;
+}
+
+bool vfu_pending(const struct vfu *vfu)
+{
+	return vfu->pending;
+}
+
+bool vfu_connected(const struct vfu *vfu)
+{
+	return vfu->tran.fd >= 0;
+}
+
+/*
+ * While a reply waits for room in the socket we take no further message, so a
+ * client that does not read can make us hold one reply and no more.
+ */
+static void poll_conn(struct vfu *vfu)
+{
+	struct epoll_event ev = {
+		.events = tran_sending(&vfu->tran) ? EPOLLOUT : EPOLLIN,
+		.data.ptr = &vfu->conn,
+	};
+
+	if (vfu->cfg.epfd < 0 || vfu->polled == ev.events)
+		return;
+	if (epoll_ctl(vfu->cfg.epfd, vfu->polled ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, vfu->tran.fd,
+		      &ev))
+		vfu_log(vfu, LOG_ERROR, "epoll: %s", strerror(errno));
+	else
+		vfu->polled = ev.events;
+}
+
+/*
+ * The guest and its memory are gone: first make them unreachable, then put the
+ * device back to power-on state for the next client.
+ */
+static void disconnect(struct vfu *vfu)
+{
+	if (vfu->polled)
+		epoll_ctl(vfu->cfg.epfd, EPOLL_CTL_DEL, vfu->tran.fd, NULL);
+	vfu->polled = 0;
+	vfu->pending = false;
+	tran_close(&vfu->tran);
+	dma_unmap_all(&vfu->dma);
+	irq_disable(&vfu->irqs);
+	skua_dev_reset(vfu->dev, SKUA_RESET_POWER);
+	irq_reset(&vfu->irqs);
+}
+
+int vfu_attach(struct vfu *vfu, int fd)
+{
+	int err;
+
+	if (vfu_connected(vfu))
+		return -EBUSY;
+	err = tran_open(&vfu->tran, fd);
+	if (err)
+		return err;
+	vfu->negotiated = false;
+	vfu->shared_maps = 0;
+	vfu->private_maps = 0;
+	vfu->warnings = 0;
+	poll_conn(vfu);
+	vfu_log(vfu, LOG_INFO, "client connected");
+	return 0;
+}
+
+bool vfu_run(struct vfu *vfu)
+{
+	struct tran_msg msg;
+	int ret = 0;
+
+	if (!vfu_connected(vfu))
+		return false;
+	for (unsigned int i = 0; i < TURN_MESSAGES; i++) {
+		if (tran_sending(&vfu->tran)) {
+			ret = tran_flush(&vfu->tran);
+			if (ret <= 0)
+				break;
+		}
+		ret = tran_recv(&vfu->tran, &msg);
+		if (ret <= 0)
+			break;
+		vfu->messages++;
+		ret = vfu_dispatch(vfu, &msg);
+		tran_msg_done(&msg);
+		if (ret < 0)
+			break;
+		ret = tran_flush(&vfu->tran);
+		if (ret <= 0)
+			break;
+	}
+	if (ret < 0) {
+		if (ret == -EPIPE || ret == -ECONNRESET)
+			vfu_log(vfu, LOG_INFO, "client disconnected");
+		else
+			vfu_log(vfu, LOG_WARN, "client dropped: %s", strerror(-ret));
+		disconnect(vfu);
+		return false;
+	}
+	poll_conn(vfu);
+	vfu->pending = ret > 0;
+	return vfu->pending;
+}
+
+static void conn_ready(struct event_source *src, uint32_t events)
+{
+	struct vfu *vfu = (void *)((char *)src - offsetof(struct vfu, conn));
+
+	(void)events;
+	vfu_run(vfu);
+}
+
+static void listener_ready(struct event_source *src, uint32_t events)
+{
+	struct vfu *vfu = (void *)((char *)src - offsetof(struct vfu, listener));
+	int fd = accept4(vfu->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int err;
+
+	(void)events;
+	if (fd < 0)
+		return;
+	err = vfu_attach(vfu, fd);
+	if (err) {
+		/* Closing tells the client at once; leaving it in the queue would hang it. */
+		vfu_log(vfu, LOG_WARN, "client refused: %s", strerror(-err));
+		close(fd);
+	}
+}
+
+/* A socket file that a dead server left behind may go; a living one may not. */
+static int remove_stale(const struct sockaddr_un *addr)
+{
+	struct stat st;
+	int fd, err;
+
+	if (lstat(addr->sun_path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : 0;
+	close(fd);
+	if (err != ECONNREFUSED)
+		return -EADDRINUSE;
+	return unlink(addr->sun_path) ? -errno : 0;
+}
+
+static int listen_at(struct vfu *vfu, const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &vfu->listener };
+	mode_t mask;
+	int err;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	err = remove_stale(&addr);
+	if (err)
+		return err;
+
+	vfu->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (vfu->listen_fd < 0)
+		return -errno;
+	/* Whoever connects gives us memory and gets the device: the owner alone. */
+	mask = umask(0177);
+	err = bind(vfu->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	umask(mask);
+	if (err)
+		return err;
+	vfu->cfg.path = strdup(path);
+	if (!vfu->cfg.path) {
+		unlink(path);
+		return -ENOMEM;
+	}
+	if (listen(vfu->listen_fd, 1))
+		return -errno;
+	if (vfu->cfg.epfd >= 0 && epoll_ctl(vfu->cfg.epfd, EPOLL_CTL_ADD, vfu->listen_fd, &ev))
+		return -errno;
+	return 0;
+}
+
+struct vfu *vfu_create(const struct vfu_cfg *cfg)
+{
+	struct vfu *vfu = calloc(1, sizeof(*vfu));
+	int err;
+
+	if (!vfu)
+		return NULL;
+	vfu->cfg = *cfg;
+	vfu->cfg.path = NULL;
+	vfu->listener.ready = listener_ready;
+	vfu->conn.ready = conn_ready;
+	vfu->listen_fd = -1;
+	vfu->tran.fd = -1;
+	vfu->deadline = SKUA_TIME_NEVER;
+	dma_init(&vfu->dma);
+	irq_init(&vfu->irqs, 0);
+	if (cfg->path) {
+		err = listen_at(vfu, cfg->path);
+		if (err) {
+			vfu_destroy(vfu);
+			errno = -err;
+			return NULL;
+		}
+	}
+	return vfu;
+}
+
+void vfu_set_dev(struct vfu *vfu, struct skua_dev *dev)
+{
+	vfu->dev = dev;
+	irq_init(&vfu->irqs, skua_dev_msix_vectors(dev));
+}
+
+void vfu_shutdown(struct vfu *vfu)
+{
+	if (vfu_connected(vfu))
+		disconnect(vfu);
+	if (vfu->listen_fd >= 0)
+		close(vfu->listen_fd);
+	vfu->listen_fd = -1;
+	if (vfu->cfg.path)
+		unlink(vfu->cfg.path);
+	free((char *)vfu->cfg.path);
+	vfu->cfg.path = NULL;
+}
+
+void vfu_destroy(struct vfu *vfu)
+{
+	if (!vfu)
+		return;
+	vfu_shutdown(vfu);
+	free(vfu);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * vfio-user server of one device function. It listens on a unix socket, serves
+ * one client at a time, and is the device core's host: DMA, interrupts, time.
+ */
+#ifndef SKUA_HOST_VFU_H
+#define SKUA_HOST_VFU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model.h"
+
+struct vfu;
+
+/**
+ * struct vfu_cfg - what a server needs
+ * @path: socket to listen at; NULL: none, clients come by vfu_attach()
+ * @epfd: epoll set that gets the server's descriptors, as struct event_source;
+ *	-1: none, the caller calls vfu_run() when it likes
+ * @log: where messages go (may be NULL); levels as in struct skua_dev_cfg
+ * @log_priv: first argument of @log
+ */
+struct vfu_cfg {
+	const char *path;
+	int epfd;
+	void (*log)(void *log_priv, int level, const char *msg);
+	void *log_priv;
+};
+
+/* Host side of the device core; its host argument is the struct vfu. */
+extern const struct skua_host_ops vfu_host_ops;
+
+/* NULL with errno on failure. The device is set before anything else is called. */
+struct vfu *vfu_create(const struct vfu_cfg *cfg);
+/*
+ * Two steps, so that the device always has a host: shutdown drops the client and
+ * the socket; destroy frees, when the device is gone.
+ */
+void vfu_shutdown(struct vfu *vfu);
+void vfu_destroy(struct vfu *vfu);
+void vfu_set_dev(struct vfu *vfu, struct skua_dev *dev);
+
+/* Serve the client at the other end of stream socket @fd, which becomes the server's. */
+int vfu_attach(struct vfu *vfu, int fd);
+bool vfu_connected(const struct vfu *vfu);
+
+/*
+ * Handle a bounded number of messages. True: there may be more, call again
+ * after the other sources had their turn; no event will tell.
+ */
+bool vfu_run(struct vfu *vfu);
+/* Whether the last turn, also one that an event caused, left something to do. */
+bool vfu_pending(const struct vfu *vfu);
+/* Messages handled so far: tells a loop whether the last turn did anything. */
+uint64_t vfu_messages(const struct vfu *vfu);
+
+/* The core's timer. */
+uint64_t vfu_deadline(const struct vfu *vfu);
+void vfu_tick(struct vfu *vfu, uint64_t now);
+
+#endif /* SKUA_HOST_VFU_H */

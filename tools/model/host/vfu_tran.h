@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Transport: whole messages and their descriptors out of a stream socket, and
+ * replies into it, without ever blocking.
+ */
+#ifndef SKUA_HOST_VFU_TRAN_H
+#define SKUA_HOST_VFU_TRAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto.h"
+
+/* Descriptors taken with one message; announced to the client as max_msg_fds. */
+#define TRAN_MAX_FDS	16
+
+/**
+ * struct tran - one connection
+ * @fd: the socket, -1 if there is none
+ * @rx: received bytes; [@rx_head, @rx_tail) is not consumed yet
+ * @rx_cap: size of @rx
+ * @rx_head: see @rx
+ * @rx_tail: see @rx
+ * @rx_fds: descriptors that came with the message that holds byte @rx_fds_end - 1
+ * @rx_nfds: how many
+ * @rx_fds_end: see @rx_fds
+ * @tx: replies; [@tx_head, @tx_tail) is not sent yet
+ * @tx_cap: size of @tx
+ * @tx_head: see @tx
+ * @tx_tail: see @tx
+ */
+struct tran {
+	int fd;
+	uint8_t *rx;
+	size_t rx_cap, rx_head, rx_tail;
+	int rx_fds[TRAN_MAX_FDS];
+	unsigned int rx_nfds;
+	size_t rx_fds_end;
+	uint8_t *tx;
+	size_t tx_cap, tx_head, tx_tail;
+};
+
+/**
+ * struct tran_msg - one message received
+ * @hdr: its header
+ * @data: payload, not aligned; valid until the next call of tran_recv()
+ * @len: of the payload
+ * @fds: descriptors; the receiver sets those to -1 that it keeps
+ * @nfds: how many
+ */
+struct tran_msg {
+	struct vfu_hdr hdr;
+	const uint8_t *data;
+	size_t len;
+	int fds[TRAN_MAX_FDS];
+	unsigned int nfds;
+};
+
+/* @fd becomes the transport's and non-blocking. */
+int tran_open(struct tran *tran, int fd);
+void tran_close(struct tran *tran);
+
+/*
+ * The next message: 1, 0 if none is complete yet, or a negative errno when the
+ * connection is over (-EPIPE: closed by the client; -EPROTO: the stream makes
+ * no sense any more).
+ */
+int tran_recv(struct tran *tran, struct tran_msg *msg);
+/* Close what the receiver left in the message. */
+void tran_msg_done(struct tran_msg *msg);
+
+/*
+ * Room for the payload of a reply to @hdr, its header already written; NULL
+ * without memory. tran_flush() sends it.
+ */
+void *tran_reply(struct tran *tran, const struct vfu_hdr *hdr, size_t len);
+int tran_reply_error(struct tran *tran, const struct vfu_hdr *hdr, int err);
+/* 1: everything is sent, 0: the socket is full, negative errno: it is dead. */
+int tran_flush(struct tran *tran);
+
+static inline bool tran_sending(const struct tran *tran)
+{
+	return tran->tx_head != tran->tx_tail;
+}
+
+#endif /* SKUA_HOST_VFU_TRAN_H */

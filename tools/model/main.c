@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * skua-model: device functions, their vfio-user servers and the wire between
+ * them, driven by one loop in one thread.
+ *
+ * Idle, it sleeps in epoll. After work it looks around for a few microseconds
+ * before it sleeps again: a guest that answers at once is then served without
+ * the price of waking up. It never spins longer, since on a small machine the
+ * core it would burn is the guest's.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/event.h"
+#include "host/vfu.h"
+#include "model.h"
+#include "options.h"
+#include "wire/wire.h"
+
+#define NSEC_PER_SEC	1000000000ull
+#define SPIN_NSEC	20000u
+#define EVENTS		64
+
+/* One NIC: its core between its guest and its wire port. */
+struct function {
+	char name[16];
+	struct vfu *vfu;
+	struct skua_dev *dev;
+	struct wire_port *port;
+};
+
+/* A link of the wire to the outside. */
+struct link_source {
+	struct event_source src;
+	struct wire *wire;
+	int fd;
+};
+
+struct daemon {
+	struct options opt;
+	int epfd;
+	int sigfd;
+	struct event_source signals;
+	struct wire *wire;
+	struct function nics[OPT_MAX_NICS];
+	struct link_source links[OPT_MAX_LINKS];
+	bool stop;
+};
+
+static struct daemon daemon_state;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static uint64_t wire_now(void *priv)
+{
+	(void)priv;
+	return now_ns();
+}
+
+static void log_msg(void *priv, int level, const char *msg)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+	const struct function *fn = priv;
+
+	if (level > 1 + daemon_state.opt.verbose)
+		return;
+	fprintf(stderr, "skua-model: %s: %s: %s\n", fn->name,
+		names[level < 0 ? 0 : level > 3 ? 3 : level], msg);
+}
+
+static void port_send(void *wire, const void *frame, size_t len)
+{
+	wire_port_send(wire, frame, len);
+}
+
+static const struct skua_wire_ops wire_ops = { .send = port_send };
+
+static void port_rx(void *priv, const void *frame, size_t len)
+{
+	struct function *fn = priv;
+
+	skua_dev_rx(fn->dev, frame, len);
+}
+
+static int die(const char *what, const char *why)
+{
+	fprintf(stderr, "skua-model: %s: %s\n", what, why);
+	return -1;
+}
+
+static int add_nic(struct daemon *d, unsigned int i)
+{
+	const struct opt_nic *nic = &d->opt.nics[i];
+	struct function *fn = &d->nics[i];
+	struct vfu_cfg host = {
+		.path = nic->socket,
+		.epfd = d->epfd,
+		.log = log_msg,
+		.log_priv = fn,
+	};
+	struct skua_dev_cfg cfg = {
+		.serial = nic->serial,
+		/* Functions of one seed must not draw the same keys. */
+		.seed = d->opt.seed ^ nic->serial,
+		.cache = nic->cache,
+		.msix_vectors = nic->vectors,
+		.log = log_msg,
+		.log_priv = fn,
+	};
+
+	memcpy(cfg.mac, nic->mac, sizeof(cfg.mac));
+	snprintf(fn->name, sizeof(fn->name), "nic%u", i);
+	fn->port = wire_add_dev(d->wire, fn->name, port_rx, fn);
+	if (!fn->port)
+		return die(fn->name, strerror(errno));
+	fn->vfu = vfu_create(&host);
+	if (!fn->vfu)
+		return die(nic->socket, strerror(errno));
+	fn->dev = skua_dev_create(&cfg, &vfu_host_ops, fn->vfu, &wire_ops, fn->port);
+	if (!fn->dev)
+		return die(fn->name, strerror(errno));
+	vfu_set_dev(fn->vfu, fn->dev);
+	return 0;
+}
+
+static void link_ready(struct event_source *src, uint32_t events)
+{
+	struct link_source *link = (void *)src;
+
+	(void)events;
+	wire_fd_ready(link->wire, link->fd);
+}
+
+static int add_link(struct daemon *d, unsigned int i)
+{
+	const struct opt_link *opt = &d->opt.links[i];
+	struct link_source *link = &d->links[i];
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &link->src };
+	char err[256] = "";
+
+	link->src.ready = link_ready;
+	link->wire = d->wire;
+	link->fd = opt->tap ? wire_add_tap(d->wire, opt->tap, err, sizeof(err)) :
+		   wire_add_dgram(d->wire, opt->local, opt->remote, err, sizeof(err));
+	if (link->fd < 0)
+		return die(opt->tap ? "--tap" : "--dgram", err);
+	if (epoll_ctl(d->epfd, EPOLL_CTL_ADD, link->fd, &ev))
+		return die("epoll", strerror(errno));
+	return 0;
+}
+
+static void put_counter(void *priv, const char *port, const char *counter, uint64_t value)
+{
+	fprintf(priv, "wire.%s.%s %" PRIu64 "\n", port, counter, value);
+}
+
+static void write_stats(const struct daemon *d)
+{
+	FILE *f;
+
+	if (!d->opt.stats)
+		return;
+	f = fopen(d->opt.stats, "we");
+	if (!f) {
+		die(d->opt.stats, strerror(errno));
+		return;
+	}
+	for (unsigned int i = 0; i < d->opt.num_nics; i++)
+		fprintf(f, "host.%s.messages %" PRIu64 "\n", d->nics[i].name,
+			vfu_messages(d->nics[i].vfu));
+	wire_stats_each(d->wire, put_counter, f);
+	if (fclose(f))
+		die(d->opt.stats, strerror(errno));
+}
+
+static void signals_ready(struct event_source *src, uint32_t events)
+{
+	struct daemon *d = (void *)((char *)src - offsetof(struct daemon, signals));
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(d->sigfd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGUSR1)
+		write_stats(d);
+	else
+		d->stop = true;
+}
+
+static int add_signals(struct daemon *d)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &d->signals };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGUSR1);
+	signal(SIGPIPE, SIG_IGN);
+	d->signals.ready = signals_ready;
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return die("signals", strerror(errno));
+	d->sigfd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (d->sigfd < 0 || epoll_ctl(d->epfd, EPOLL_CTL_ADD, d->sigfd, &ev))
+		return die("signals", strerror(errno));
+	return 0;
+}
+
+static int setup(struct daemon *d)
+{
+	const struct options *opt = &d->opt;
+	char err[256] = "";
+
+	d->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (d->epfd < 0)
+		return die("epoll", strerror(errno));
+	if (add_signals(d))
+		return -1;
+	d->wire = wire_create(opt->seed);
+	if (!d->wire)
+		return die("wire", strerror(errno));
+	wire_set_clock(d->wire, wire_now, NULL);
+	for (unsigned int i = 0; i < opt->num_nics; i++) {
+		if (add_nic(d, i))
+			return -1;
+	}
+	for (unsigned int i = 0; i < opt->num_links; i++) {
+		if (add_link(d, i))
+			return -1;
+	}
+	for (unsigned int i = 0; i < opt->num_faults; i++) {
+		if (wire_fault(d->wire, opt->faults[i], err, sizeof(err)))
+			return die("--fault", err);
+	}
+	if (opt->pcap && wire_pcap(d->wire, opt->pcap, err, sizeof(err)))
+		return die("--pcap", err);
+	return 0;
+}
+
+static void teardown(struct daemon *d)
+{
+	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
+		struct function *fn = &d->nics[i];
+
+		if (fn->vfu)
+			vfu_shutdown(fn->vfu);
+		if (fn->dev)
+			skua_dev_destroy(fn->dev);
+		vfu_destroy(fn->vfu);
+	}
+	if (d->wire)
+		wire_destroy(d->wire);
+	if (d->sigfd > 0)
+		close(d->sigfd);
+	if (d->epfd > 0)
+		close(d->epfd);
+}
+
+/*
+ * One turn of everything that is due, each for a bounded time. @more: somebody
+ * has work left. Returns whether anything happened at all.
+ */
+static bool turn(struct daemon *d, bool *more)
+{
+	uint64_t now = now_ns();
+	bool did = false;
+
+	*more = false;
+	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
+		struct function *fn = &d->nics[i];
+
+		if (vfu_pending(fn->vfu)) {
+			did = true;
+			*more |= vfu_run(fn->vfu);
+		}
+		if (vfu_deadline(fn->vfu) <= now) {
+			did = true;
+			vfu_tick(fn->vfu, now);
+		}
+		*more |= skua_dev_run(fn->dev);
+	}
+	if (wire_deadline(d->wire) <= now) {
+		did = true;
+		*more |= wire_poll(d->wire, now);
+	}
+	return did || *more;
+}
+
+/* Nanoseconds that may be slept: until the first deadline, for ever if there is none. */
+static uint64_t sleep_ns(const struct daemon *d, uint64_t now)
+{
+	uint64_t next = wire_deadline(d->wire);
+
+	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
+		uint64_t t = vfu_deadline(d->nics[i].vfu);
+
+		if (t < next)
+			next = t;
+	}
+	if (next == UINT64_MAX)
+		return UINT64_MAX;
+	return next > now ? next - now : 0;
+}
+
+static int wait_events(struct daemon *d, uint64_t ns)
+{
+	struct timespec ts = { .tv_sec = ns / NSEC_PER_SEC, .tv_nsec = ns % NSEC_PER_SEC };
+	struct epoll_event ev[EVENTS];
+	int n = epoll_pwait2(d->epfd, ev, EVENTS, ns == UINT64_MAX ? NULL : &ts, NULL);
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n; i++) {
+		struct event_source *src = ev[i].data.ptr;
+
+		src->ready(src, ev[i].events);
+	}
+	return n;
+}
+
+static int loop(struct daemon *d)
+{
+	uint64_t now, ns, spin_until = 0;
+	bool did, more;
+	int n = 0;
+
+	while (!d->stop) {
+		did = turn(d, &more) || n;
+		now = now_ns();
+		if (did)
+			spin_until = now + SPIN_NSEC;
+		ns = more || now < spin_until ? 0 : sleep_ns(d, now);
+		n = wait_events(d, ns);
+		if (n < 0)
+			return die("epoll", strerror(-n));
+	}
+	return 0;
+}
+
+/* Each function holds a descriptor per vector, and more come with messages. */
+static void raise_nofile(void)
+{
+	struct rlimit lim;
+
+	if (!getrlimit(RLIMIT_NOFILE, &lim)) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &lim);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon *d = &daemon_state;
+	int ret = options_parse(&d->opt, argc, argv);
+
+	if (ret >= 0)
+		return ret;
+	raise_nofile();
+	/* Retransmission timers and delays are in microseconds; the default slack is 50. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	ret = setup(d);
+	if (!ret) {
+		puts("ready");
+		fflush(stdout);
+		ret = loop(d);
+		write_stats(d);
+	}
+	teardown(d);
+	return ret ? 1 : 0;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <skua/hw/pci.h>
+
+#include "options.h"
+
+#define VERSION "0.1"
+
+static const char usage[] =
+"Usage: skua-model --nic socket=PATH[,KEY=VALUE...] [OPTION...]\n"
+"Serve Skua NICs to virtual machines over vfio-user.\n"
+"\n"
+"  --nic socket=PATH     a NIC, served at this unix socket; repeat for more.\n"
+"        mac=M             permanent address (default 02:53:4b:55:41:NN)\n"
+"        serial=N          PCIe serial number (default: from the address)\n"
+"        cache=N           entries of each context cache\n"
+"        vectors=N         MSI-X vectors, 1 to 64\n"
+"  --dgram local=PATH,remote=PATH\n"
+"                        a peer with QEMU's -netdev dgram; local is its remote\n"
+"  --tap NAME            a TAP interface on the same wire\n"
+"  --fault SPEC          loss, delay, reordering ... on the wire; may repeat\n"
+"  --pcap FILE           capture the wire as pcapng\n"
+"  --stats FILE          write counters there at the end and at SIGUSR1\n"
+"  --seed N              seed of all that is random (default 0)\n"
+"  -v, --verbose         say more; twice: still more\n"
+"  --help, --version\n"
+"\n"
+"Prints \"ready\" when all sockets listen. SIGTERM and SIGINT end it.\n";
+
+__attribute__((format(printf, 1, 2)))
+static int bad(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fputs("skua-model: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputs("\nTry 'skua-model --help'.\n", stderr);
+	va_end(ap);
+	return 2;
+}
+
+static bool parse_u64(const char *text, uint64_t max, uint64_t *val)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*val = strtoull(text, &end, 0);
+	return !errno && !*end && *val <= max;
+}
+
+static bool parse_mac(const char *text, uint8_t mac[6])
+{
+	uint8_t any = 0;
+	int used = 0;
+
+	if (sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0], &mac[1], &mac[2],
+		   &mac[3], &mac[4], &mac[5], &used) != 6 || used != 17 || text[used])
+		return false;
+	for (int i = 0; i < 6; i++)
+		any |= mac[i];
+	return any && !(mac[0] & 1);
+}
+
+static bool nic_key(struct opt_nic *nic, int key, const char *val)
+{
+	uint64_t num;
+
+	switch (key) {
+	case 0:
+		nic->socket = val;
+		return *val;
+	case 1:
+		nic->has_mac = true;
+		return parse_mac(val, nic->mac);
+	case 2:
+		nic->has_serial = true;
+		return parse_u64(val, UINT64_MAX, &nic->serial);
+	case 3:
+		if (!parse_u64(val, 1u << 24, &num) || !num)
+			return false;
+		nic->cache = num;
+		return true;
+	case 4:
+		if (!parse_u64(val, SKUA_MSIX_VECTORS_MAX, &num) || !num)
+			return false;
+		nic->vectors = num;
+		return true;
+	}
+	return false;
+}
+
+static int parse_nic(struct options *opt, char *arg)
+{
+	char *const keys[] = { "socket", "mac", "serial", "cache", "vectors", NULL };
+	struct opt_nic *nic;
+	char *val, *text = arg;
+	int key;
+
+	if (opt->num_nics == OPT_MAX_NICS)
+		return bad("more than %d --nic", OPT_MAX_NICS);
+	nic = &opt->nics[opt->num_nics];
+	while (*text) {
+		key = getsubopt(&text, keys, &val);
+		if (key < 0 || !val)
+			return bad("--nic: '%s' is not KEY=VALUE of a known key", val ? val : "");
+		if (!nic_key(nic, key, val))
+			return bad("--nic: bad value '%s' of %s", val, keys[key]);
+	}
+	if (!nic->socket)
+		return bad("--nic needs socket=PATH");
+	opt->num_nics++;
+	return -1;
+}
+
+static int parse_dgram(struct options *opt, char *arg)
+{
+	char *const keys[] = { "local", "remote", NULL };
+	struct opt_link *link;
+	char *val, *text = arg;
+	int key;
+
+	if (opt->num_links == OPT_MAX_LINKS)
+		return bad("more than %d links", OPT_MAX_LINKS);
+	link = &opt->links[opt->num_links];
+	while (*text) {
+		key = getsubopt(&text, keys, &val);
+		if (key < 0 || !val || !*val)
+			return bad("--dgram wants local=PATH,remote=PATH");
+		if (key == 0)
+			link->local = val;
+		else
+			link->remote = val;
+	}
+	if (!link->local || !link->remote)
+		return bad("--dgram wants local=PATH,remote=PATH");
+	opt->num_links++;
+	return -1;
+}
+
+/* What the user left open: addresses that differ, and serial numbers made of them. */
+static int finish_nics(struct options *opt)
+{
+	for (unsigned int i = 0; i < opt->num_nics; i++) {
+		struct opt_nic *nic = &opt->nics[i];
+		const uint8_t *m = nic->mac;
+
+		if (!nic->has_mac) {
+			memcpy(nic->mac, "\x02SKUA", 5);
+			nic->mac[5] = i;
+		}
+		/* EUI-64 as the PCIe specification builds it from a 48-bit address. */
+		if (!nic->has_serial)
+			nic->serial = (uint64_t)m[0] << 56 | (uint64_t)m[1] << 48 |
+				      (uint64_t)m[2] << 40 | 0xfffeull << 24 |
+				      (uint64_t)m[3] << 16 | (uint64_t)m[4] << 8 | m[5];
+		for (unsigned int j = 0; j < i; j++) {
+			if (!memcmp(nic->mac, opt->nics[j].mac, sizeof(nic->mac)))
+				return bad("NICs %u and %u have the same address", j, i);
+			if (!strcmp(nic->socket, opt->nics[j].socket))
+				return bad("NICs %u and %u have the same socket", j, i);
+		}
+	}
+	return -1;
+}
+
+int options_parse(struct options *opt, int argc, char **argv)
+{
+	enum { NIC = 256, DGRAM, TAP, FAULT, PCAP, STATS, SEED, HELP, VERS };
+	static const struct option longopts[] = {
+		{ "nic", required_argument, NULL, NIC },
+		{ "dgram", required_argument, NULL, DGRAM },
+		{ "tap", required_argument, NULL, TAP },
+		{ "fault", required_argument, NULL, FAULT },
+		{ "pcap", required_argument, NULL, PCAP },
+		{ "stats", required_argument, NULL, STATS },
+		{ "seed", required_argument, NULL, SEED },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERS },
+		{ 0 }
+	};
+	int c, ret = -1;
+
+	memset(opt, 0, sizeof(*opt));
+	while (ret < 0 && (c = getopt_long(argc, argv, "v", longopts, NULL)) != -1) {
+		switch (c) {
+		case NIC:
+			ret = parse_nic(opt, optarg);
+			break;
+		case DGRAM:
+			ret = parse_dgram(opt, optarg);
+			break;
+		case TAP:
+			if (opt->num_links == OPT_MAX_LINKS)
+				return bad("more than %d links", OPT_MAX_LINKS);
+			opt->links[opt->num_links++].tap = optarg;
+			break;
+		case FAULT:
+			if (opt->num_faults == OPT_MAX_FAULTS)
+				return bad("more than %d --fault", OPT_MAX_FAULTS);
+			opt->faults[opt->num_faults++] = optarg;
+			break;
+		case PCAP:
+			opt->pcap = optarg;
+			break;
+		case STATS:
+			opt->stats = optarg;
+			break;
+		case SEED:
+			if (!parse_u64(optarg, UINT64_MAX, &opt->seed))
+				return bad("--seed: '%s' is no number", optarg);
+			break;
+		case 'v':
+			opt->verbose++;
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			return 0;
+		case VERS:
+			puts("skua-model " VERSION);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	if (ret >= 0)
+		return ret;
+	if (optind < argc)
+		return bad("what is '%s'?", argv[optind]);
+	if (!opt->num_nics)
+		return bad("no --nic");
+	return finish_nics(opt);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Command line of the daemon. */
+#ifndef SKUA_MODEL_OPTIONS_H
+#define SKUA_MODEL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPT_MAX_NICS	64
+#define OPT_MAX_LINKS	64
+#define OPT_MAX_FAULTS	64
+
+/**
+ * struct opt_nic - one --nic
+ * @socket: path of its vfio-user socket
+ * @mac: permanent address
+ * @serial: PCIe serial number
+ * @cache: entries of each context cache, 0: the default
+ * @vectors: MSI-X vectors, 0: the default
+ * @has_mac: the user gave @mac
+ * @has_serial: the user gave @serial
+ */
+struct opt_nic {
+	const char *socket;
+	uint8_t mac[6];
+	uint64_t serial;
+	unsigned int cache;
+	unsigned int vectors;
+	bool has_mac;
+	bool has_serial;
+};
+
+/* A --dgram (@tap is NULL) or a --tap. */
+struct opt_link {
+	const char *tap;
+	const char *local;
+	const char *remote;
+};
+
+struct options {
+	struct opt_nic nics[OPT_MAX_NICS];
+	unsigned int num_nics;
+	struct opt_link links[OPT_MAX_LINKS];
+	unsigned int num_links;
+	const char *faults[OPT_MAX_FAULTS];
+	unsigned int num_faults;
+	const char *pcap;
+	const char *stats;
+	uint64_t seed;
+	int verbose;
+};
+
+/* Prints what is wrong, or help or version, and returns the exit code; -1: go on. */
+int options_parse(struct options *opt, int argc, char **argv);
+
+#endif /* SKUA_MODEL_OPTIONS_H */
