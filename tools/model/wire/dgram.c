@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A peer on a unix datagram socket, one datagram per frame: what QEMU's
+ * `-netdev dgram,local.type=unix,remote.type=unix` speaks.
+ *
+ * Each datagram names the peer's path, because a connected socket would refuse
+ * a QEMU that was started anew. The kernel lets only few datagrams wait at a
+ * receiver (net.unix.max_dgram_qlen), so "busy" is normal: frames wait in the
+ * port's queue then.
+ */
+#define _GNU_SOURCE	/* sendmmsg(), recvmmsg() */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "priv.h"
+
+#define SEND_BUFFER	(4 << 20)
+
+static void dgram_send(struct wire_port *port)
+{
+	struct mmsghdr msg[WIRE_BATCH];
+	struct iovec iov[WIRE_BATCH];
+	uint32_t n = wire_queue_len(&port->q), i;
+	int sent;
+
+	if (n > WIRE_BATCH)
+		n = WIRE_BATCH;
+	memset(msg, 0, n * sizeof(msg[0]));
+	for (i = 0; i < n; i++) {
+		struct wire_buf *buf = wire_queue_peek(&port->q, i);
+
+		iov[i] = (struct iovec){ .iov_base = buf->data, .iov_len = buf->len };
+		msg[i].msg_hdr.msg_name = &port->remote;
+		msg[i].msg_hdr.msg_namelen = port->remote_len;
+		msg[i].msg_hdr.msg_iov = &iov[i];
+		msg[i].msg_hdr.msg_iovlen = 1;
+	}
+	sent = sendmmsg(port->fd, msg, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent > 0) {
+		wire_port_idle(port);
+		while (sent--)
+			wire_sent(port);
+		return;
+	}
+	switch (errno) {
+	case EINTR:
+		return;
+	case EAGAIN:
+	case ENOBUFS:
+	case ENOMEM:
+		wire_port_busy(port);
+		return;
+	default:
+		/* Nobody there, or too long for it: that one is lost. */
+		wire_drop_head(port);
+		return;
+	}
+}
+
+static void dgram_receive(struct wire_port *port)
+{
+	struct wire *w = port->w;
+	struct mmsghdr msg[WIRE_BATCH];
+	struct iovec iov[WIRE_BATCH];
+	unsigned int i;
+	int n;
+
+	memset(msg, 0, sizeof(msg));
+	for (i = 0; i < WIRE_BATCH; i++) {
+		iov[i].iov_base = w->scratch + (size_t)i * WIRE_FRAME_MAX;
+		iov[i].iov_len = WIRE_FRAME_MAX;
+		msg[i].msg_hdr.msg_iov = &iov[i];
+		msg[i].msg_hdr.msg_iovlen = 1;
+	}
+	n = recvmmsg(port->fd, msg, WIRE_BATCH, MSG_DONTWAIT, NULL);
+	for (i = 0; (int)i < n; i++) {
+		if (msg[i].msg_hdr.msg_flags & MSG_TRUNC)
+			port->stats.drop_len++;
+		else
+			wire_ingress(port, iov[i].iov_base, msg[i].msg_len);
+	}
+}
+
+static int set_address(struct sockaddr_un *sun, socklen_t *len, const char *path,
+		       char *err, size_t errlen)
+{
+	memset(sun, 0, sizeof(*sun));
+	sun->sun_family = AF_UNIX;
+	if (!*path || strlen(path) >= sizeof(sun->sun_path))
+		return wire_err(err, errlen, "dgram: path \"%s\" is empty or too long", path);
+	strcpy(sun->sun_path, path);
+	*len = sizeof(*sun);
+	return 0;
+}
+
+/* A socket which nobody is bound to refuses connections: it was left behind. */
+static void remove_stale(const struct sockaddr_un *sun)
+{
+	struct stat st;
+	int fd;
+
+	if (lstat(sun->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) && errno == ECONNREFUSED)
+		unlink(sun->sun_path);
+	close(fd);
+}
+
+int wire_add_dgram(struct wire *w, const char *local, const char *remote,
+		   char *err, size_t errlen)
+{
+	struct sockaddr_un sun;
+	struct wire_port *port;
+	char name[WIRE_NAME_MAX];
+	int buffer = SEND_BUFFER;
+	socklen_t len;
+
+	snprintf(name, sizeof(name), "dgram%u", w->n_dgrams);
+	port = wire_port_add(w, name, err, errlen);
+	if (!port)
+		return -1;
+	port->send = dgram_send;
+	port->receive = dgram_receive;
+	if (set_address(&port->remote, &port->remote_len, remote, err, errlen) ||
+	    set_address(&sun, &len, local, err, errlen))
+		goto err_del;
+
+	port->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (port->fd < 0) {
+		wire_err(err, errlen, "dgram: socket: %s", strerror(errno));
+		goto err_del;
+	}
+	/* As much as we may have; less only means to be busy sooner. */
+	if (setsockopt(port->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
+		setsockopt(port->fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+	remove_stale(&sun);
+	if (bind(port->fd, (struct sockaddr *)&sun, len)) {
+		wire_err(err, errlen, "dgram: %s: %s", local, strerror(errno));
+		goto err_del;
+	}
+	port->path = strdup(local);
+	if (!port->path) {
+		unlink(local);
+		wire_err(err, errlen, "dgram: out of memory");
+		goto err_del;
+	}
+	w->n_dgrams++;
+	return port->fd;
+
+err_del:
+	wire_port_del(port);
+	return -1;
+}

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Faults of the wire: which frame suffers what.
+ *
+ * A flow is what one QP sends another in one role: {port, addresses, destination
+ * QP, source QP where the packet names it, request or response}. It is given an
+ * ordinal when its first packet comes by, and its PSNs count from that packet's,
+ * so that QP numbers and first PSNs, which may be random, do not matter.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../roce/pkt.h"
+#include "fault_priv.h"
+#include "priv.h"
+
+#define FLOW_BUCKETS		4096
+#define PORTS			WIRE_PORTS_MAX
+
+/* PSNs of a flow whose passages are counted one by one. */
+#define FLOW_PSNS		1024
+
+struct flow_key {
+	uint8_t sgid[16];
+	uint8_t dgid[16];
+	uint32_t dqpn;
+	uint32_t sqpn;
+	uint16_t port;
+	uint16_t class;
+};
+/* Hashed and compared as bytes, so none of them may be padding. */
+_Static_assert(sizeof(struct flow_key) == 16 + 16 + 4 + 4 + 2 + 2, "flow key");
+
+/**
+ * struct wire_flow - one QP's packets to another in one role
+ * @key: whose
+ * @next: in its hash bucket
+ * @newer: neighbours in the order of last use
+ * @older: see @newer
+ * @held: frames held back in favour of this flow's next ones
+ * @ordinal: counted per port and class
+ * @first_psn: PSN of the first packet
+ * @high: highest PSN so far, counted from the first
+ * @rewinds: how often PSNs went back
+ * @last: the latest packet's PSN, counted from the first
+ * @psn: recent PSNs: 24 bits of PSN, 8 bits how often it came by
+ */
+struct wire_flow {
+	struct flow_key key;
+	struct wire_flow *next;
+	struct wire_flow *newer;
+	struct wire_flow *older;
+	struct wire_held *held;
+	uint64_t ordinal;
+	uint32_t first_psn;
+	int64_t high;
+	int64_t last;
+	uint32_t rewinds;
+	uint32_t psn[FLOW_PSNS];
+};
+
+struct wire_faults {
+	uint64_t seed;
+	struct fault_clause *clause;
+	unsigned int n_clauses;
+	unsigned int n_flows;
+	struct wire_flow *newest;
+	struct wire_flow *oldest;
+	void (*evict)(struct wire_flow *flow);
+	struct wire_flow *bucket[FLOW_BUCKETS];
+	uint64_t ordinals[PORTS][FAULT_CLASS_MAX];
+	uint64_t frames[PORTS];
+};
+
+/* All that the fate of a frame depends on. */
+struct subject {
+	unsigned int port;
+	const char *port_name;
+	const uint8_t *frame;
+	size_t len;
+	uint64_t frame_no;
+	struct wire_flow *flow;		/* NULL: not RoCE */
+	uint8_t opcode;
+	int64_t psn;
+	uint32_t iter;
+	size_t covered;			/* what the ICRC covers, from the BTH on */
+	size_t covered_len;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+struct wire_faults *wire_faults_create(uint64_t seed)
+{
+	struct wire_faults *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->seed = seed;
+	return f;
+}
+
+void wire_faults_destroy(struct wire_faults *f)
+{
+	if (!f)
+		return;
+	while (f->newest) {
+		struct wire_flow *flow = f->newest;
+
+		f->newest = flow->older;
+		free(flow);
+	}
+	free(f->clause);
+	free(f);
+}
+
+bool wire_faults_active(const struct wire_faults *f)
+{
+	return f->n_clauses;
+}
+
+void wire_faults_on_evict(struct wire_faults *f, void (*evict)(struct wire_flow *flow))
+{
+	f->evict = evict;
+}
+
+struct wire_held **wire_flow_held(struct wire_flow *flow)
+{
+	return &flow->held;
+}
+
+int wire_faults_add(struct wire_faults *f, const char *spec, char *err, size_t errlen)
+{
+	unsigned int n = f->n_clauses;
+	char *text = strdup(spec);
+	char *one, *save = NULL;
+	int ret = -1;
+
+	if (!text)
+		return wire_err(err, errlen, "fault: out of memory");
+	for (one = strtok_r(text, "; \t\n", &save); one; one = strtok_r(NULL, "; \t\n", &save)) {
+		struct fault_clause *more = realloc(f->clause, (n + 1) * sizeof(*more));
+
+		if (!more) {
+			wire_err(err, errlen, "fault: out of memory");
+			goto out;
+		}
+		f->clause = more;
+		if (fault_parse_clause(one, &f->clause[n], err, errlen))
+			goto out;
+		n++;
+	}
+	f->n_clauses = n;
+	ret = 0;
+out:
+	free(text);
+	return ret;
+}
+
+/* Flows */
+
+static struct wire_flow **flow_bucket(struct wire_faults *f, const struct flow_key *key)
+{
+	uint64_t h = 0;
+	uint32_t word;
+	size_t i;
+
+	for (i = 0; i < sizeof(*key); i += sizeof(word)) {
+		memcpy(&word, (const uint8_t *)key + i, sizeof(word));
+		h = h * 0x9e3779b97f4a7c15ull ^ word;
+	}
+	return &f->bucket[mix(h) % FLOW_BUCKETS];
+}
+
+static void flow_unlink(struct wire_faults *f, struct wire_flow *flow)
+{
+	*(flow->newer ? &flow->newer->older : &f->newest) = flow->older;
+	*(flow->older ? &flow->older->newer : &f->oldest) = flow->newer;
+}
+
+static void flow_link(struct wire_faults *f, struct wire_flow *flow)
+{
+	flow->newer = NULL;
+	flow->older = f->newest;
+	*(f->newest ? &f->newest->newer : &f->oldest) = flow;
+	f->newest = flow;
+}
+
+static struct wire_flow *flow_evict(struct wire_faults *f)
+{
+	struct wire_flow *flow = f->oldest;
+	struct wire_flow **pp = flow_bucket(f, &flow->key);
+
+	if (f->evict)
+		f->evict(flow);
+	while (*pp != flow)
+		pp = &(*pp)->next;
+	*pp = flow->next;
+	flow_unlink(f, flow);
+	return flow;
+}
+
+/* NULL only if there is no memory: the frame is then left alone. */
+static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *key,
+				  uint32_t psn, unsigned int *evicted)
+{
+	struct wire_flow **pp = flow_bucket(f, key);
+	struct wire_flow *flow;
+
+	for (flow = *pp; flow; flow = flow->next)
+		if (!memcmp(&flow->key, key, sizeof(*key))) {
+			flow_unlink(f, flow);
+			flow_link(f, flow);
+			return flow;
+		}
+
+	if (f->n_flows < WIRE_FLOWS_MAX) {
+		flow = malloc(sizeof(*flow));
+		if (!flow)
+			return NULL;
+		f->n_flows++;
+	} else {
+		flow = flow_evict(f);
+		*evicted = 1;
+	}
+	memset(flow, 0, sizeof(*flow));
+	flow->key = *key;
+	flow->ordinal = f->ordinals[key->port][key->class]++;
+	flow->first_psn = psn;
+	flow->high = -1;
+	flow->last = -1;
+	flow->next = *pp;
+	*pp = flow;
+	flow_link(f, flow);
+	return flow;
+}
+
+/*
+ * Count a passage of @psn: where it stands from the flow's first, and how often
+ * it came by before. An old PSN whose count is no longer known is given the
+ * number of times that the flow went back: never again the first time's 0, or a
+ * packet lost once would be lost for ever.
+ */
+static uint32_t flow_passage(struct wire_flow *flow, uint32_t psn, int64_t *rel)
+{
+	uint32_t base = (flow->first_psn + (uint32_t)flow->high) & IB_PSN_MASK;
+	int64_t r = flow->high + ib_psn_diff(psn, base);
+	uint32_t *slot = &flow->psn[(uint64_t)r % FLOW_PSNS];
+	uint32_t tag = (uint32_t)r << 8;
+	uint32_t seen;
+
+	if (r <= flow->last)
+		flow->rewinds++;
+	flow->last = r;
+	*rel = r;
+	if (r > flow->high) {
+		flow->high = r;
+		seen = 0;
+	} else if (*slot && (*slot & ~0xffu) == tag) {
+		seen = *slot & 0xff;
+	} else {
+		seen = flow->rewinds;
+	}
+	if (seen > 0xfe)
+		seen = 1 + seen % 0xfe;
+	*slot = tag | (seen + 1);
+	return seen;
+}
+
+static enum fault_class classify(const struct skua_pkt *pkt)
+{
+	if (pkt->opcode == IB_OPCODE_CNP)
+		return FAULT_CLASS_CNP;
+	if (!pkt->op)
+		return FAULT_CLASS_OTHER;
+	return pkt->op->flags & IB_F_REQUEST ? FAULT_CLASS_REQ : FAULT_CLASS_RESP;
+}
+
+static unsigned int look(struct wire_faults *f, struct subject *s)
+{
+	unsigned int evicted = 0;
+	struct flow_key key = { .port = (uint16_t)s->port };
+	struct skua_pkt pkt;
+
+	s->frame_no = f->frames[s->port]++;
+	if (skua_pkt_parse_ip(s->frame, s->len, &pkt) || skua_pkt_parse_bth(&pkt))
+		return 0;
+	key.class = classify(&pkt);
+	key.dqpn = pkt.dqpn;
+	memcpy(key.sgid, pkt.sgid, sizeof(key.sgid));
+	memcpy(key.dgid, pkt.dgid, sizeof(key.dgid));
+	s->covered = (size_t)((const uint8_t *)pkt.bth - s->frame);
+	s->covered_len = (size_t)(pkt.l3 + pkt.len - (const uint8_t *)pkt.bth);
+	if (pkt.op && pkt.op->flags & IB_F_DETH &&
+	    s->covered_len >= sizeof(struct ib_bth) + sizeof(struct ib_deth) + IB_ICRC_LEN)
+		key.sqpn = be24_get(((const struct ib_deth *)(pkt.bth + 1))->sqpn);
+
+	s->flow = flow_get(f, &key, pkt.psn, &evicted);
+	if (s->flow) {
+		s->opcode = pkt.opcode;
+		s->iter = flow_passage(s->flow, pkt.psn, &s->psn);
+	}
+	return evicted;
+}
+
+/* Fates */
+
+static uint64_t draw(const struct subject *s, uint64_t seed, bool key_qpn, unsigned int salt)
+{
+	uint64_t h = mix(seed ^ mix(salt));
+
+	h = mix(h ^ s->port);
+	if (!s->flow)
+		return mix(h ^ ~s->frame_no);
+	h = mix(h ^ s->flow->key.class);
+	h = mix(h ^ (key_qpn ? s->flow->key.dqpn : s->flow->ordinal));
+	h = mix(h ^ (uint64_t)s->psn);
+	return mix(h ^ s->iter);
+}
+
+static bool hit(const struct subject *s, const struct fault_rates *r, uint64_t seed,
+		enum fault_kind kind)
+{
+	return r->rate[kind] == FAULT_ALWAYS ||
+	       (r->rate[kind] && draw(s, seed, r->key_qpn, kind) < r->rate[kind]);
+}
+
+/* Salts of draws which do not decide whether, but which. */
+enum {
+	SALT_JITTER = FAULT_KIND_MAX,
+	SALT_BIT,
+};
+
+/*
+ * A bit that the ICRC covers, so that the receiver finds out: from the BTH on,
+ * but not in the byte which congested switches write to.
+ */
+static size_t corrupt_bit(const struct subject *s, uint64_t seed, bool key_qpn, bool any)
+{
+	uint64_t h = draw(s, seed, key_qpn, SALT_BIT);
+	size_t byte;
+
+	if (any || !s->flow)
+		return (size_t)(h % (s->len * 8));
+	byte = (size_t)(h / 8 % (s->covered_len - 1));
+	if (byte >= offsetof(struct ib_bth, resv8a))
+		byte++;
+	return (s->covered + byte) * 8 + (size_t)(h % 8);
+}
+
+static void apply_rates(const struct wire_faults *f, const struct fault_rates *r,
+			const struct subject *s, struct wire_fate *fate)
+{
+	uint64_t seed = r->has_seed ? r->seed : f->seed;
+
+	if ((!s->flow && !r->all) || (*r->port && strcmp(r->port, s->port_name)))
+		return;
+	fate->drop |= hit(s, r, seed, FAULT_LOSS);
+	fate->dup |= hit(s, r, seed, FAULT_DUP);
+	if (hit(s, r, seed, FAULT_CORRUPT)) {
+		fate->corrupt = true;
+		fate->corrupt_bit = corrupt_bit(s, seed, r->key_qpn, r->corrupt_any);
+	}
+	if (hit(s, r, seed, FAULT_ECN)) {
+		fate->ecn = true;
+		fate->ecn_force |= r->ecn_force;
+	}
+	if (hit(s, r, seed, FAULT_DELAY)) {
+		uint64_t jitter = r->jitter_ns;
+
+		if (jitter)
+			jitter = draw(s, seed, r->key_qpn, SALT_JITTER) % (jitter + 1);
+		fate->delay_ns += r->delay_ns + jitter;
+	}
+	if (hit(s, r, seed, FAULT_REORDER)) {
+		fate->reorder = true;
+		fate->reorder_n = r->reorder_n;
+		fate->hold_ns = r->hold_ns;
+	}
+}
+
+static bool in(const struct fault_range *r, uint64_t v)
+{
+	return v >= r->lo && v <= r->hi;
+}
+
+static bool rule_matches(const struct fault_rule *r, const struct subject *s)
+{
+	const struct wire_flow *flow = s->flow;
+
+	if (!r->count || !in(&r->frame, s->frame_no) ||
+	    (*r->port && strcmp(r->port, s->port_name)))
+		return false;
+	if (r->any_frame)
+		return true;
+	if (!flow)
+		return false;
+	return (r->class == FAULT_CLASS_ANY || r->class == flow->key.class) &&
+	       (r->opcode < 0 || r->opcode == s->opcode) &&
+	       in(&r->qpn, flow->key.dqpn) && in(&r->qp, flow->ordinal) &&
+	       ((r->psn.lo == 0 && r->psn.hi == UINT64_MAX) ||
+		(s->psn >= 0 && in(&r->psn, (uint64_t)s->psn))) &&
+	       in(&r->iter, s->iter);
+}
+
+static void apply_rule(const struct wire_faults *f, struct fault_rule *r,
+		       const struct subject *s, struct wire_fate *fate)
+{
+	if (!rule_matches(r, s))
+		return;
+	if (r->count != UINT64_MAX)
+		r->count--;
+	switch (r->kind) {
+	case FAULT_LOSS:
+		fate->drop = true;
+		break;
+	case FAULT_DUP:
+		fate->dup = true;
+		break;
+	case FAULT_CORRUPT:
+		fate->corrupt = true;
+		fate->corrupt_bit = corrupt_bit(s, f->seed, false, false);
+		break;
+	case FAULT_ECN:
+		fate->ecn = true;
+		break;
+	case FAULT_DELAY:
+		fate->delay_ns += r->delay_ns;
+		break;
+	default:
+		fate->reorder = true;
+		fate->reorder_n = r->reorder_n;
+		fate->hold_ns = r->hold_ns;
+		break;
+	}
+}
+
+unsigned int wire_faults_decide(struct wire_faults *f, unsigned int port_index,
+				const char *port_name, const uint8_t *frame, size_t len,
+				struct wire_fate *fate)
+{
+	struct subject s = { .port = port_index, .port_name = port_name,
+			     .frame = frame, .len = len };
+	unsigned int evicted = look(f, &s);
+	unsigned int i;
+
+	memset(fate, 0, sizeof(*fate));
+	fate->flow = s.flow;
+	for (i = 0; i < f->n_clauses; i++)
+		if (f->clause[i].is_rule)
+			apply_rule(f, &f->clause[i].rule, &s, fate);
+		else
+			apply_rates(f, &f->clause[i].rates, &s, fate);
+	return evicted;
+}
+
+/* ECN */
+
+static bool mark_ipv4(struct ipv4_hdr *ip, bool force)
+{
+	uint16_t before = be16_get(&ip->ver_ihl);
+	uint32_t sum;
+
+	if ((ip->tos & IP_ECN_MASK) == IP_ECN_CE ||
+	    (!force && (ip->tos & IP_ECN_MASK) == IP_ECN_NOT_ECT))
+		return false;
+	ip->tos |= IP_ECN_CE;
+	/* As routers do: by the difference, so that a wrong sum stays wrong. */
+	sum = (uint16_t)~be16_get(ip->check) + (uint32_t)(uint16_t)~before +
+	      be16_get(&ip->ver_ihl);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	be16_put(ip->check, (uint16_t)~sum);
+	return true;
+}
+
+bool wire_mark_ce(uint8_t *frame, size_t len, bool force)
+{
+	size_t off = ETH_HDR_LEN;
+	uint16_t type;
+
+	if (len < off)
+		return false;
+	type = be16_get(frame + off - 2);
+	if (type == ETH_TYPE_VLAN) {
+		off += ETH_VLAN_LEN;
+		if (len < off)
+			return false;
+		type = be16_get(frame + off - 2);
+	}
+	if (type == ETH_TYPE_IPV4 && len >= off + sizeof(struct ipv4_hdr))
+		return mark_ipv4((struct ipv4_hdr *)(frame + off), force);
+	if (type == ETH_TYPE_IPV6 && len >= off + sizeof(struct ipv6_hdr)) {
+		uint8_t *ecn = frame + off + 1;	/* in bits 5:4 */
+
+		if ((*ecn & 0x30) == 0x30 || (!force && !(*ecn & 0x30)))
+			return false;
+		*ecn |= 0x30;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames on their way: first held back (reordering), then delayed.
+ *
+ * Both stages share one heap ordered by the time when a frame gets on. A frame
+ * held back also hangs in its flow's list, and gets on as soon as enough others
+ * of the flow went past; the time is only for when they do not come. The delay
+ * stage keeps the order in which frames enter it: a cable does not reorder.
+ */
+#include <stdlib.h>
+
+#include "priv.h"
+
+#define HELD_MAX	16384
+#define HELD_BYTES	(128u << 20)
+
+/**
+ * struct wire_held - one frame
+ * @from: the port where it came in
+ * @buf: the frame
+ * @due: when it gets on
+ * @seq: order among those of the same time
+ * @delay_ns: delay that is still before it
+ * @delayed: in the second stage
+ * @place: index in the heap
+ * @wait_n: frames of its flow to let past
+ * @flow: its flow while it hangs there
+ * @next: in the flow's list, or among the unused
+ */
+struct wire_held {
+	struct wire_port *from;
+	struct wire_buf *buf;
+	uint64_t due;
+	uint64_t seq;
+	uint64_t delay_ns;
+	bool delayed;
+	uint32_t place;
+	uint32_t wait_n;
+	struct wire_flow *flow;
+	struct wire_held *next;
+};
+
+struct wire_hold {
+	struct wire *w;
+	struct wire_held *unused;
+	uint64_t seq;
+	size_t bytes;
+	uint32_t n;
+	struct wire_held *heap[HELD_MAX];
+};
+
+struct wire_hold *wire_hold_create(struct wire *w)
+{
+	struct wire_hold *h = calloc(1, sizeof(*h));
+
+	if (h)
+		h->w = w;
+	return h;
+}
+
+void wire_hold_destroy(struct wire_hold *h)
+{
+	if (!h)
+		return;
+	while (h->n) {
+		wire_buf_put(&h->w->pool, h->heap[--h->n]->buf);
+		free(h->heap[h->n]);
+	}
+	while (h->unused) {
+		struct wire_held *e = h->unused;
+
+		h->unused = e->next;
+		free(e);
+	}
+	free(h);
+}
+
+static bool before(const struct wire_held *a, const struct wire_held *b)
+{
+	return a->due < b->due || (a->due == b->due && a->seq < b->seq);
+}
+
+static void place(struct wire_hold *h, uint32_t i, struct wire_held *e)
+{
+	h->heap[i] = e;
+	e->place = i;
+}
+
+static void sift(struct wire_hold *h, uint32_t i, struct wire_held *e)
+{
+	while (i && before(e, h->heap[(i - 1) / 2])) {
+		place(h, i, h->heap[(i - 1) / 2]);
+		i = (i - 1) / 2;
+	}
+	for (;;) {
+		uint32_t child = 2 * i + 1;
+
+		if (child + 1 < h->n && before(h->heap[child + 1], h->heap[child]))
+			child++;
+		if (child >= h->n || !before(h->heap[child], e))
+			break;
+		place(h, i, h->heap[child]);
+		i = child;
+	}
+	place(h, i, e);
+}
+
+static void heap_remove(struct wire_hold *h, struct wire_held *e)
+{
+	struct wire_held *last = h->heap[--h->n];
+
+	if (last != e)
+		sift(h, e->place, last);
+}
+
+/* NULL: the stage is full, the frame is dropped. */
+static struct wire_held *held_add(struct wire_hold *h, struct wire_port *from,
+				  struct wire_buf *buf, uint64_t due)
+{
+	struct wire_held *e = h->unused;
+
+	if (h->n == HELD_MAX || h->bytes + buf->size > HELD_BYTES) {
+		e = NULL;
+	} else if (e) {
+		h->unused = e->next;
+	} else {
+		e = malloc(sizeof(*e));
+	}
+	if (!e) {
+		from->stats.drop_hold++;
+		wire_buf_put(&h->w->pool, buf);
+		return NULL;
+	}
+	*e = (struct wire_held){ .from = from, .buf = buf, .due = due, .seq = h->seq++ };
+	h->bytes += buf->size;
+	h->n++;
+	sift(h, h->n - 1, e);
+	return e;
+}
+
+static void held_free(struct wire_hold *h, struct wire_held *e)
+{
+	h->bytes -= e->buf->size;
+	heap_remove(h, e);
+	e->next = h->unused;
+	h->unused = e;
+}
+
+/* The second stage. */
+static void delay(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
+		  uint64_t delay_ns)
+{
+	uint64_t due = wire_now(h->w) + delay_ns;
+	struct wire_held *e;
+
+	if (!delay_ns && !from->n_delayed) {
+		wire_forward(from, buf);
+		return;
+	}
+	if (due < from->last_due)
+		due = from->last_due;
+	e = held_add(h, from, buf, due);
+	if (!e)
+		return;
+	e->delayed = true;
+	from->n_delayed++;
+	from->last_due = due;
+}
+
+static void flow_unhook(struct wire_held *e)
+{
+	struct wire_held **pp;
+
+	if (!e->flow)
+		return;
+	for (pp = wire_flow_held(e->flow); *pp != e; pp = &(*pp)->next)
+		;
+	*pp = e->next;
+	e->flow = NULL;
+}
+
+/* A held frame gets on. */
+static void release(struct wire_hold *h, struct wire_held *e)
+{
+	struct wire_port *from = e->from;
+	struct wire_buf *buf = e->buf;
+	uint64_t delay_ns = e->delay_ns;
+
+	flow_unhook(e);
+	held_free(h, e);
+	delay(h, from, buf, delay_ns);
+}
+
+/* A frame of @flow went past those that wait for it, oldest first. */
+static void flow_passed(struct wire_hold *h, struct wire_flow *flow)
+{
+	struct wire_held *e, *next;
+
+	for (e = *wire_flow_held(flow); e; e = next) {
+		next = e->next;
+		if (e->wait_n && !--e->wait_n)
+			release(h, e);
+	}
+}
+
+void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
+		    const struct wire_fate *fate)
+{
+	struct wire_held **pp, *e;
+
+	if (!fate->reorder) {
+		delay(h, from, buf, fate->delay_ns);
+		if (fate->flow)
+			flow_passed(h, fate->flow);
+		return;
+	}
+	e = held_add(h, from, buf, wire_now(h->w) + fate->hold_ns);
+	if (!e)
+		return;
+	e->delay_ns = fate->delay_ns;
+	e->wait_n = fate->reorder_n;
+	e->flow = fate->flow;
+	if (!e->flow)
+		return;
+	for (pp = wire_flow_held(e->flow); *pp; pp = &(*pp)->next)
+		;
+	*pp = e;
+}
+
+void wire_hold_evict(struct wire_flow *flow)
+{
+	struct wire_held *e;
+
+	/* Time alone frees them now. */
+	for (e = *wire_flow_held(flow); e; e = e->next)
+		e->flow = NULL;
+	*wire_flow_held(flow) = NULL;
+}
+
+bool wire_hold_poll(struct wire_hold *h)
+{
+	unsigned int budget = WIRE_BUDGET;
+	uint64_t now = wire_now(h->w);
+
+	while (h->n && h->heap[0]->due <= now) {
+		struct wire_held *e = h->heap[0];
+
+		if (!budget--)
+			return true;
+		if (e->delayed) {
+			struct wire_port *from = e->from;
+			struct wire_buf *buf = e->buf;
+
+			from->n_delayed--;
+			held_free(h, e);
+			wire_forward(from, buf);
+		} else {
+			release(h, e);
+		}
+	}
+	return false;
+}
+
+uint64_t wire_hold_deadline(const struct wire_hold *h)
+{
+	return h->n ? h->heap[0]->due : UINT64_MAX;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Inside of the switch: buffers, ports, and what switch.c, hold.c, dgram.c and
+ * tap.c share.
+ */
+#ifndef SKUA_WIRE_PRIV_H
+#define SKUA_WIRE_PRIV_H
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "fault.h"
+#include "pcapng.h"
+#include "wire.h"
+
+#define WIRE_PORTS_MAX		64
+#define WIRE_NAME_MAX		32
+
+/* Frames given to, or taken from, one port in one call. */
+#define WIRE_BUDGET		64
+
+/*
+ * A frame inside the switch, shared by all ports that will send it: whoever
+ * wants to change it needs to be its only holder.
+ */
+struct wire_buf {
+	struct wire_buf *next;		/* in the free list */
+	uint32_t refs;
+	uint32_t len;
+	uint32_t size;			/* bytes of @data */
+	uint32_t pool;			/* which free list */
+	uint8_t data[];
+};
+
+#define WIRE_POOLS		4
+
+struct wire_pool {
+	struct wire_buf *free[WIRE_POOLS];
+	size_t free_bytes;
+};
+
+/* NULL if there is no memory. */
+struct wire_buf *wire_buf_get(struct wire_pool *pool, size_t len);
+void wire_buf_put(struct wire_pool *pool, struct wire_buf *buf);
+void wire_pool_destroy(struct wire_pool *pool);
+
+/* Ring of frames that wait for a port; indices run freely. */
+struct wire_queue {
+	struct wire_buf *slot[WIRE_QUEUE_FRAMES];
+	uint32_t head;			/* next to take */
+	uint32_t tail;			/* next to fill */
+	size_t bytes;
+};
+
+static inline uint32_t wire_queue_len(const struct wire_queue *q)
+{
+	return q->tail - q->head;
+}
+
+/* Frame @i from the head. */
+static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint32_t i)
+{
+	return q->slot[(q->head + i) % WIRE_QUEUE_FRAMES];
+}
+
+/**
+ * struct wire_port - a station's port
+ * @w: the switch
+ * @index: place among the ports
+ * @name: for people and rules
+ * @rx: of a station of this process, otherwise NULL
+ * @priv: first argument of @rx
+ * @fd: of the others, otherwise -1
+ * @remote: address of a datagram peer
+ * @remote_len: its length
+ * @path: our own socket's path, to be removed
+ * @send: write queued frames to @fd, up to WIRE_BUDGET
+ * @receive: read frames from @fd, up to WIRE_BUDGET
+ * @retry_at: the peer is busy: do not write before
+ * @backoff: how long to wait the next time
+ * @stuck_since: when it began to be busy, 0: it is not
+ * @n_delayed: frames which came in here and are still delayed
+ * @last_due: when the last of them gets through
+ * @q: frames for the station
+ * @stats: counters
+ */
+struct wire_port {
+	struct wire *w;
+	unsigned int index;
+	char name[WIRE_NAME_MAX];
+	void (*rx)(void *priv, const void *frame, size_t len);
+	void *priv;
+	int fd;
+	struct sockaddr_un remote;
+	socklen_t remote_len;
+	char *path;
+	void (*send)(struct wire_port *port);
+	void (*receive)(struct wire_port *port);
+	uint64_t retry_at;
+	uint64_t backoff;
+	uint64_t stuck_since;
+	uint32_t n_delayed;
+	uint64_t last_due;
+	struct wire_queue q;
+	struct wire_stats stats;
+};
+
+/* Delay and reordering stage, hold.c. */
+struct wire_hold;
+
+/* Stations that moved or spoke: where to find an address. */
+#define WIRE_MAC_SETS		1024
+#define WIRE_MAC_WAYS		4
+
+struct wire_mac {
+	uint8_t addr[6];
+	uint8_t valid;
+	uint8_t port;
+};
+
+struct wire {
+	struct wire_port *port[WIRE_PORTS_MAX];
+	unsigned int n_ports;
+	unsigned int n_dgrams;
+	unsigned int next_port;		/* who is served first, so that all are alike */
+	uint64_t now;
+	uint64_t (*clock)(void *priv);
+	void *clock_priv;
+	struct wire_pool pool;
+	struct wire_faults *faults;
+	struct wire_hold *hold;
+	struct wire_pcap *pcap;
+	struct wire_mac mac[WIRE_MAC_SETS][WIRE_MAC_WAYS];
+	uint8_t mac_victim[WIRE_MAC_SETS];
+	/* Where dgram.c and tap.c read to: one frame per vector element. */
+	uint8_t *scratch;
+};
+
+#define WIRE_BATCH		32	/* frames in one system call */
+
+uint64_t wire_now(const struct wire *w);
+struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, size_t errlen);
+void wire_port_del(struct wire_port *port);
+
+/* A frame from @port's station. */
+void wire_ingress(struct wire_port *port, const void *frame, size_t len);
+
+/* Give a frame, and one reference, to the ports that it is for. */
+void wire_forward(struct wire_port *from, struct wire_buf *buf);
+
+/* The head of the queue is done with: sent, or dropped. */
+void wire_sent(struct wire_port *port);
+void wire_drop_head(struct wire_port *port);
+/* The peer takes no more: come back later, or give up after a while. */
+void wire_port_busy(struct wire_port *port);
+void wire_port_idle(struct wire_port *port);
+
+struct wire_hold *wire_hold_create(struct wire *w);
+void wire_hold_destroy(struct wire_hold *h);
+/* Send a frame, and one reference, on its way under @fate. */
+void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
+		    const struct wire_fate *fate);
+/* Let through what is due, up to a bound. True: more is due. */
+bool wire_hold_poll(struct wire_hold *h);
+uint64_t wire_hold_deadline(const struct wire_hold *h);
+void wire_hold_evict(struct wire_flow *flow);
+
+int wire_err(char *err, size_t errlen, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif /* SKUA_WIRE_PRIV_H */

@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The learning switch: ports, queues, addresses, and the way of a frame:
+ *
+ *   wire_ingress()   copy it, learn its source, decide its fate, capture it
+ *   wire_hold_pass() hold it back or delay it, if that is its fate
+ *   wire_forward()   queue it at the ports that it is for
+ *   wire_poll()      give it to the stations
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../roce/hdr.h"
+#include "priv.h"
+
+/* A peer that takes nothing for so long has lost what waits for it. */
+#define STUCK_NS		(1000ull * 1000 * 1000)
+#define BACKOFF_MIN_NS		(20ull * 1000)
+#define BACKOFF_MAX_NS		(5ull * 1000 * 1000)
+
+/* Buffers that are kept for the next frames; more go back to the system. */
+#define POOL_KEEP_BYTES		(64u << 20)
+
+/* ACKs; Ethernet; path MTU 4096; jumbo. */
+static const uint32_t pool_size[WIRE_POOLS] = { 256, 2048, 4608, WIRE_FRAME_MAX };
+
+int wire_err(char *err, size_t errlen, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (errlen)
+		vsnprintf(err, errlen, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+/* Buffers */
+
+struct wire_buf *wire_buf_get(struct wire_pool *pool, size_t len)
+{
+	struct wire_buf *buf;
+	unsigned int i = 0;
+
+	while (pool_size[i] < len)
+		i++;
+	buf = pool->free[i];
+	if (buf) {
+		pool->free[i] = buf->next;
+		pool->free_bytes -= buf->size;
+	} else {
+		buf = malloc(sizeof(*buf) + pool_size[i]);
+		if (!buf)
+			return NULL;
+		buf->size = pool_size[i];
+		buf->pool = i;
+	}
+	buf->refs = 1;
+	buf->len = (uint32_t)len;
+	return buf;
+}
+
+void wire_buf_put(struct wire_pool *pool, struct wire_buf *buf)
+{
+	if (--buf->refs)
+		return;
+	if (pool->free_bytes + buf->size > POOL_KEEP_BYTES) {
+		free(buf);
+		return;
+	}
+	/* The latest first: it is still in the processor's cache. */
+	buf->next = pool->free[buf->pool];
+	pool->free[buf->pool] = buf;
+	pool->free_bytes += buf->size;
+}
+
+void wire_pool_destroy(struct wire_pool *pool)
+{
+	unsigned int i;
+
+	for (i = 0; i < WIRE_POOLS; i++)
+		while (pool->free[i]) {
+			struct wire_buf *buf = pool->free[i];
+
+			pool->free[i] = buf->next;
+			free(buf);
+		}
+}
+
+/* Life */
+
+struct wire *wire_create(uint64_t seed)
+{
+	struct wire *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->faults = wire_faults_create(seed);
+	w->hold = wire_hold_create(w);
+	w->scratch = malloc((size_t)WIRE_BATCH * WIRE_FRAME_MAX);
+	if (!w->faults || !w->hold || !w->scratch) {
+		wire_destroy(w);
+		errno = ENOMEM;
+		return NULL;
+	}
+	wire_faults_on_evict(w->faults, wire_hold_evict);
+	return w;
+}
+
+void wire_destroy(struct wire *w)
+{
+	if (!w)
+		return;
+	while (w->n_ports)
+		wire_port_del(w->port[w->n_ports - 1]);
+	wire_hold_destroy(w->hold);
+	wire_faults_destroy(w->faults);
+	wire_pcap_close(w->pcap);
+	wire_pool_destroy(&w->pool);
+	free(w->scratch);
+	free(w);
+}
+
+void wire_set_clock(struct wire *w, uint64_t (*now)(void *priv), void *priv)
+{
+	w->clock = now;
+	w->clock_priv = priv;
+}
+
+uint64_t wire_now(const struct wire *w)
+{
+	return w->clock ? w->clock(w->clock_priv) : w->now;
+}
+
+struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, size_t errlen)
+{
+	struct wire_port *port;
+	unsigned int i;
+
+	for (i = 0; i < w->n_ports; i++)
+		if (!strcmp(w->port[i]->name, name)) {
+			wire_err(err, errlen, "wire: there is a port %s already", name);
+			errno = EEXIST;
+			return NULL;
+		}
+	if (!*name || strlen(name) >= WIRE_NAME_MAX || w->n_ports == WIRE_PORTS_MAX) {
+		wire_err(err, errlen, "wire: port %s: bad name, or too many ports", name);
+		errno = EINVAL;
+		return NULL;
+	}
+	port = calloc(1, sizeof(*port));
+	if (!port) {
+		wire_err(err, errlen, "wire: out of memory");
+		return NULL;
+	}
+	port->w = w;
+	port->index = w->n_ports;
+	port->fd = -1;
+	strcpy(port->name, name);
+	w->port[w->n_ports++] = port;
+	if (w->pcap)
+		wire_pcap_add_interface(w->pcap, name);
+	return port;
+}
+
+/* The latest port only: for failures while it is set up, and at the end. */
+void wire_port_del(struct wire_port *port)
+{
+	struct wire *w = port->w;
+
+	while (wire_queue_len(&port->q))
+		wire_drop_head(port);
+	if (port->fd >= 0)
+		close(port->fd);
+	if (port->path)
+		unlink(port->path);
+	free(port->path);
+	w->n_ports--;
+	free(port);
+}
+
+struct wire_port *wire_add_dev(struct wire *w, const char *name,
+			       void (*rx)(void *priv, const void *frame, size_t len), void *priv)
+{
+	struct wire_port *port = wire_port_add(w, name, NULL, 0);
+
+	if (port) {
+		port->rx = rx;
+		port->priv = priv;
+	}
+	return port;
+}
+
+int wire_fault(struct wire *w, const char *spec, char *err, size_t errlen)
+{
+	return wire_faults_add(w->faults, spec, err, errlen);
+}
+
+int wire_pcap(struct wire *w, const char *path, char *err, size_t errlen)
+{
+	unsigned int i;
+
+	if (w->pcap)
+		return wire_err(err, errlen, "capture: %s: only one file at a time", path);
+	w->pcap = wire_pcap_open(path);
+	if (!w->pcap)
+		return wire_err(err, errlen, "capture: %s: %s", path, strerror(errno));
+	for (i = 0; i < w->n_ports; i++)
+		wire_pcap_add_interface(w->pcap, w->port[i]->name);
+	return 0;
+}
+
+/* Addresses: shared among VLANs, as in the simplest of switches. */
+
+static struct wire_mac *mac_set(struct wire *w, const uint8_t *addr, unsigned int *set)
+{
+	uint64_t h = (uint64_t)be32_get(addr) << 16 | be16_get(addr + 4);
+
+	h *= 0x9e3779b97f4a7c15ull;
+	*set = (unsigned int)(h >> 32) % WIRE_MAC_SETS;
+	return w->mac[*set];
+}
+
+static struct wire_mac *mac_find(struct wire *w, const uint8_t *addr, unsigned int *set)
+{
+	struct wire_mac *m = mac_set(w, addr, set);
+	unsigned int i;
+
+	for (i = 0; i < WIRE_MAC_WAYS; i++)
+		if (m[i].valid && !memcmp(m[i].addr, addr, sizeof(m[i].addr)))
+			return &m[i];
+	return NULL;
+}
+
+static bool mac_is_multicast(const uint8_t *addr)
+{
+	return addr[0] & 1;
+}
+
+static void mac_learn(struct wire_port *port, const uint8_t *addr)
+{
+	struct wire *w = port->w;
+	struct wire_mac *m;
+	unsigned int set, i;
+
+	if (mac_is_multicast(addr))
+		return;
+	m = mac_find(w, addr, &set);
+	if (!m) {
+		m = w->mac[set];
+		for (i = 0; i < WIRE_MAC_WAYS && m[i].valid; i++)
+			;
+		/* All taken: one has to be learnt anew when it speaks again. */
+		m += i < WIRE_MAC_WAYS ? i : w->mac_victim[set]++ % WIRE_MAC_WAYS;
+		memcpy(m->addr, addr, sizeof(m->addr));
+		m->valid = 1;
+	}
+	m->port = (uint8_t)port->index;
+}
+
+/* The way in */
+
+static void describe(const struct wire_fate *fate, bool marked, char *text, size_t size)
+{
+	size_t n = 0;
+
+#define SAY(...) \
+	do { \
+		n += (size_t)snprintf(text + n, size - n, __VA_ARGS__); \
+		if (n >= size) \
+			return; \
+	} while (0)
+	text[0] = '\0';
+	if (fate->drop) {
+		SAY("skua: dropped by fault");
+		return;
+	}
+	SAY("skua:");
+	if (fate->corrupt)
+		SAY(" corrupted (bit %zu of byte %zu flipped)",
+		    fate->corrupt_bit % 8, fate->corrupt_bit / 8);
+	if (marked)
+		SAY(" marked CE");
+	if (fate->dup)
+		SAY(" duplicated");
+	if (fate->reorder && fate->reorder_n)
+		SAY(" held back by %u", fate->reorder_n);
+	else if (fate->reorder)
+		SAY(" held back by %llu ns", (unsigned long long)fate->hold_ns);
+	if (fate->delay_ns)
+		SAY(" delayed by %llu ns", (unsigned long long)fate->delay_ns);
+#undef SAY
+}
+
+static void capture(struct wire_port *port, const void *frame, size_t len,
+		    const struct wire_fate *fate, bool marked)
+{
+	struct wire *w = port->w;
+	char comment[160];
+	bool harmed = fate->drop || fate->corrupt || marked || fate->dup || fate->reorder ||
+		      fate->delay_ns;
+
+	if (!w->pcap)
+		return;
+	if (harmed)
+		describe(fate, marked, comment, sizeof(comment));
+	wire_pcap_packet(w->pcap, port->index, wire_now(w), frame, len, harmed ? comment : NULL);
+}
+
+/* A frame under faults; @frame is still the sender's, @buf our copy. */
+static void ingress_faults(struct wire_port *port, const void *frame, struct wire_buf *buf)
+{
+	struct wire *w = port->w;
+	struct wire_stats *st = &port->stats;
+	struct wire_fate fate;
+	bool marked;
+
+	st->fault_flow_evict += wire_faults_decide(w->faults, port->index, port->name,
+						   frame, buf->len, &fate);
+	marked = !fate.drop && fate.ecn && wire_mark_ce(buf->data, buf->len, fate.ecn_force);
+	capture(port, frame, buf->len, &fate, marked);
+	if (fate.drop) {
+		st->fault_loss++;
+		wire_buf_put(&w->pool, buf);
+		return;
+	}
+	if (fate.corrupt)
+		buf->data[fate.corrupt_bit / 8] ^= 0x80 >> fate.corrupt_bit % 8;
+	st->fault_corrupt += fate.corrupt;
+	st->fault_ecn += marked;
+	st->fault_dup += fate.dup;
+	st->fault_reorder += fate.reorder;
+	st->fault_delay += fate.delay_ns != 0;
+	if (fate.dup) {
+		/* The copy is not held back, and does not count as another packet. */
+		struct wire_fate ahead = { .delay_ns = fate.delay_ns };
+
+		buf->refs++;
+		wire_hold_pass(w->hold, port, buf, &ahead);
+	}
+	wire_hold_pass(w->hold, port, buf, &fate);
+}
+
+void wire_ingress(struct wire_port *port, const void *frame, size_t len)
+{
+	static const struct wire_fate unharmed;
+	struct wire *w = port->w;
+	const struct eth_hdr *eth = frame;
+	struct wire_buf *buf;
+
+	if (len < WIRE_FRAME_MIN || len > WIRE_FRAME_MAX) {
+		port->stats.drop_len++;
+		return;
+	}
+	port->stats.rx_frames++;
+	port->stats.rx_bytes += len;
+	buf = wire_buf_get(&w->pool, len);
+	if (!buf) {
+		port->stats.drop_memory++;
+		return;
+	}
+	memcpy(buf->data, frame, len);
+	mac_learn(port, eth->smac);
+	if (wire_faults_active(w->faults)) {
+		ingress_faults(port, frame, buf);
+		return;
+	}
+	capture(port, frame, len, &unharmed, false);
+	wire_forward(port, buf);
+}
+
+void wire_port_send(struct wire_port *port, const void *frame, size_t len)
+{
+	wire_ingress(port, frame, len);
+}
+
+/* The way out */
+
+static void enqueue(struct wire_port *port, struct wire_buf *buf)
+{
+	struct wire_queue *q = &port->q;
+
+	if (wire_queue_len(q) == WIRE_QUEUE_FRAMES || q->bytes + buf->size > WIRE_QUEUE_BYTES) {
+		port->stats.drop_queue++;
+		return;
+	}
+	buf->refs++;
+	q->slot[q->tail++ % WIRE_QUEUE_FRAMES] = buf;
+	q->bytes += buf->size;
+}
+
+void wire_forward(struct wire_port *from, struct wire_buf *buf)
+{
+	struct wire *w = from->w;
+	const struct eth_hdr *eth = (const struct eth_hdr *)buf->data;
+	struct wire_mac *m = NULL;
+	unsigned int set, i;
+
+	if (!mac_is_multicast(eth->dmac))
+		m = mac_find(w, eth->dmac, &set);
+	if (m && m->port == from->index)
+		from->stats.filtered++;
+	else if (m)
+		enqueue(w->port[m->port], buf);
+	else
+		for (i = 0; i < w->n_ports; i++)
+			if (i != from->index)
+				enqueue(w->port[i], buf);
+	wire_buf_put(&w->pool, buf);
+}
+
+static struct wire_buf *dequeue(struct wire_port *port)
+{
+	struct wire_queue *q = &port->q;
+	struct wire_buf *buf = q->slot[q->head++ % WIRE_QUEUE_FRAMES];
+
+	q->bytes -= buf->size;
+	return buf;
+}
+
+void wire_sent(struct wire_port *port)
+{
+	struct wire_buf *buf = dequeue(port);
+
+	port->stats.tx_frames++;
+	port->stats.tx_bytes += buf->len;
+	wire_buf_put(&port->w->pool, buf);
+}
+
+void wire_drop_head(struct wire_port *port)
+{
+	port->stats.drop_peer++;
+	wire_buf_put(&port->w->pool, dequeue(port));
+}
+
+void wire_port_busy(struct wire_port *port)
+{
+	uint64_t now = port->w->now;
+
+	if (!port->stuck_since) {
+		port->stuck_since = now ? now : 1;
+		port->backoff = BACKOFF_MIN_NS;
+	} else if (now - port->stuck_since >= STUCK_NS) {
+		while (wire_queue_len(&port->q))
+			wire_drop_head(port);
+		port->stuck_since = now;
+	}
+	port->retry_at = now + port->backoff;
+	port->backoff = port->backoff * 2 < BACKOFF_MAX_NS ? port->backoff * 2 : BACKOFF_MAX_NS;
+}
+
+void wire_port_idle(struct wire_port *port)
+{
+	port->stuck_since = 0;
+	port->retry_at = 0;
+}
+
+/* Only what was there when we came: a station may answer each frame with one. */
+static void deliver(struct wire_port *port)
+{
+	uint32_t n = wire_queue_len(&port->q);
+
+	if (n > WIRE_BUDGET)
+		n = WIRE_BUDGET;
+	while (n--) {
+		struct wire_buf *buf = dequeue(port);
+
+		port->stats.tx_frames++;
+		port->stats.tx_bytes += buf->len;
+		port->rx(port->priv, buf->data, buf->len);
+		wire_buf_put(&port->w->pool, buf);
+	}
+}
+
+static bool can_send(const struct wire_port *port)
+{
+	return wire_queue_len(&port->q) && port->retry_at <= port->w->now;
+}
+
+bool wire_poll(struct wire *w, uint64_t now_ns)
+{
+	bool more;
+	unsigned int i;
+
+	w->now = now_ns;
+	more = wire_hold_poll(w->hold);
+	for (i = 0; i < w->n_ports; i++) {
+		struct wire_port *port = w->port[(w->next_port + i) % w->n_ports];
+
+		if (!can_send(port))
+			continue;
+		if (port->rx)
+			deliver(port);
+		else
+			port->send(port);
+	}
+	if (w->n_ports)
+		w->next_port = (w->next_port + 1) % w->n_ports;
+	for (i = 0; i < w->n_ports && !more; i++)
+		more = can_send(w->port[i]);
+	if (w->pcap)
+		wire_pcap_flush(w->pcap);
+	return more;
+}
+
+uint64_t wire_deadline(const struct wire *w)
+{
+	uint64_t deadline = wire_hold_deadline(w->hold);
+	unsigned int i;
+
+	/* A frame lost by fault leaves nothing but its capture behind. */
+	if (w->pcap && wire_pcap_pending(w->pcap))
+		return 0;
+	for (i = 0; i < w->n_ports; i++) {
+		const struct wire_port *port = w->port[i];
+
+		/* Not busy: retry_at is 0, that is now. */
+		if (wire_queue_len(&port->q) && port->retry_at < deadline)
+			deadline = port->retry_at;
+	}
+	return deadline;
+}
+
+void wire_fd_ready(struct wire *w, int fd)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->n_ports; i++)
+		if (w->port[i]->fd == fd && fd >= 0) {
+			w->port[i]->receive(w->port[i]);
+			return;
+		}
+}
+
+/* Counters */
+
+const char *wire_port_name(const struct wire_port *port)
+{
+	return port->name;
+}
+
+const struct wire_stats *wire_port_stats(const struct wire_port *port)
+{
+	return &port->stats;
+}
+
+void wire_stats_each(const struct wire *w,
+		     void (*fn)(void *priv, const char *port, const char *counter, uint64_t value),
+		     void *priv)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->n_ports; i++) {
+		const struct wire_port *port = w->port[i];
+
+#define X(counter) fn(priv, port->name, #counter, port->stats.counter);
+		WIRE_STATS(X)
+#undef X
+	}
+}

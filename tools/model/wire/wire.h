@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The network of a model process: a learning Ethernet switch.
+ *
+ * Its ports are device functions of this process, QEMU peers on a unix datagram
+ * socket (`-netdev dgram`), and TAP interfaces. Faults (loss, delay, ...) and
+ * capture happen where a frame enters the switch.
+ *
+ * Single-threaded. Sending never delivers: frames are queued, and wire_poll()
+ * hands them out, so no station is called from inside another's call.
+ */
+#ifndef SKUA_WIRE_H
+#define SKUA_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wire;
+struct wire_port;
+
+/* Frames, without FCS. 9216 bytes of MTU and all headers fit with ease. */
+#define WIRE_FRAME_MIN		14
+#define WIRE_FRAME_MAX		16384
+
+/*
+ * Bound of each port's queue of frames waiting for delivery. Senders are paced
+ * by their windows, so a full queue means a station that does not take its
+ * frames: what comes then is dropped and counted.
+ */
+#define WIRE_QUEUE_FRAMES	8192
+#define WIRE_QUEUE_BYTES	(40u << 20)
+
+/*
+ * Counters of a port. rx is what its station sent into the switch, tx what was
+ * handed to it. Faults count at the port where the frame came in.
+ */
+#define WIRE_STATS(X)								\
+	X(rx_frames)								\
+	X(rx_bytes)								\
+	X(tx_frames)								\
+	X(tx_bytes)								\
+	X(drop_len)		/* from the station: too short or too long */	\
+	X(drop_queue)		/* to the station: queue full */		\
+	X(drop_peer)		/* to the station: peer missing, refused it */	\
+	X(drop_hold)		/* from the station: too many delayed */	\
+	X(drop_memory)		/* from the station: no buffer */		\
+	X(filtered)		/* from the station: is for itself */		\
+	X(fault_loss)								\
+	X(fault_delay)								\
+	X(fault_reorder)							\
+	X(fault_dup)								\
+	X(fault_corrupt)							\
+	X(fault_ecn)								\
+	X(fault_flow_evict)	/* forgotten flows: more QPs than the table */
+
+struct wire_stats {
+#define X(name) uint64_t name;
+	WIRE_STATS(X)
+#undef X
+};
+
+/*
+ * @seed decides the fate of every frame where the fault specification does not
+ * name a seed. NULL and errno on failure.
+ */
+struct wire *wire_create(uint64_t seed);
+void wire_destroy(struct wire *w);
+
+/*
+ * Where frames get their time from between two wire_poll(): without a clock the
+ * last wire_poll()'s time stands for them all.
+ */
+void wire_set_clock(struct wire *w, uint64_t (*now)(void *priv), void *priv);
+
+/**
+ * wire_add_dev() - attach a station of this process
+ * @w: the wire
+ * @name: of the port, for counters, capture and fault rules
+ * @rx: takes a frame; called by wire_poll() only; may send
+ * @priv: its first argument
+ *
+ * Return: the port, which lives as long as the wire; NULL and errno on failure.
+ */
+struct wire_port *wire_add_dev(struct wire *w, const char *name,
+			       void (*rx)(void *priv, const void *frame, size_t len), void *priv);
+void wire_port_send(struct wire_port *port, const void *frame, size_t len);
+
+/**
+ * wire_add_dgram() - attach a QEMU `-netdev dgram` with unix addresses
+ * @w: the wire
+ * @local: our socket's path, QEMU's remote.path
+ * @remote: QEMU's local.path; need not exist yet
+ * @err: where to put a message on failure
+ * @errlen: room there
+ *
+ * The port is called dgram0, dgram1, ... A socket that nobody is bound to any
+ * more is removed from @local; anything else there is an error.
+ *
+ * Return: descriptor to poll for reading, -1 on failure.
+ */
+int wire_add_dgram(struct wire *w, const char *local, const char *remote,
+		   char *err, size_t errlen);
+
+/*
+ * Attach the TAP interface @name, which is made if it does not exist. The port
+ * is called after it. Return: as wire_add_dgram().
+ */
+int wire_add_tap(struct wire *w, const char *name, char *err, size_t errlen);
+
+/* Take some frames from @fd, which can be read. Level-triggered: more may wait. */
+void wire_fd_ready(struct wire *w, int fd);
+
+/*
+ * Add faults, in the language of fault.h. May be called again and at any time.
+ * 0, or -1 with a message.
+ */
+int wire_fault(struct wire *w, const char *spec, char *err, size_t errlen);
+
+/*
+ * Capture into a pcapng file: each frame once, as its sender sent it; what
+ * became of it is said in a comment. 0, or -1 with a message.
+ */
+int wire_pcap(struct wire *w, const char *path, char *err, size_t errlen);
+
+/*
+ * Deliver what is queued or due, up to a bound. True: there is more, call again
+ * after looking at other sources.
+ */
+bool wire_poll(struct wire *w, uint64_t now_ns);
+
+/* When wire_poll() has to be called at the latest; UINT64_MAX: no need. */
+uint64_t wire_deadline(const struct wire *w);
+
+const char *wire_port_name(const struct wire_port *port);
+const struct wire_stats *wire_port_stats(const struct wire_port *port);
+
+/* Call @fn for each counter of each port. */
+void wire_stats_each(const struct wire *w,
+		     void (*fn)(void *priv, const char *port, const char *counter, uint64_t value),
+		     void *priv);
+
+#endif /* SKUA_WIRE_H */
