@@ -13,7 +13,9 @@
  * acts. Any other width or offset is ignored and counted (SKUA_CNT_BAD_DB), and
  * so is a doorbell for a queue that does not exist, that names another page,
  * or whose index does not advance in serial arithmetic by 1..queue size.
- * A doorbell repeating the present index is ignored without a count.
+ * A doorbell repeating the present index is no error and not counted: it makes
+ * the device look at the QP again, which is how receive WQEs posted to a QP in
+ * ERR get flushed (the receive queue has no doorbell of its own).
  */
 #ifndef SKUA_HW_DOORBELL_H
 #define SKUA_HW_DOORBELL_H
