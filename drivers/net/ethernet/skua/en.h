@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Ethernet netdev over skua_core: one RAW_ETH queue pair, with a send and a
+ * receive CQ and one NAPI context, for each channel.
+ */
+#ifndef SKUA_EN_H
+#define SKUA_EN_H
+
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/netdevice.h>
+#include <linux/u64_stats_sync.h>
+#include <linux/workqueue.h>
+
+#include <linux/skua/core.h>
+#include <skua/wqe_build.h>
+
+#define SKUA_EN_MAX_CHANNELS	16
+/* Ring sizes in packets; a send ring has SKUA_EN_TX_BLOCKS blocks a packet. */
+#define SKUA_EN_RING_DEFAULT	256
+#define SKUA_EN_RING_MIN	64
+#define SKUA_EN_RING_MAX	4096
+#define SKUA_EN_TX_BLOCKS	2
+
+/* Receive buffers: a page for each scatter element; the first has room for an
+ * skb's headroom and shared info around it.
+ */
+#define SKUA_EN_RX_LOG_SGE	2
+#define SKUA_EN_RX_SGE		(1U << SKUA_EN_RX_LOG_SGE)
+#define SKUA_EN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
+#define SKUA_EN_RX_FIRST						\
+	(PAGE_SIZE - SKUA_EN_RX_HEADROOM -				\
+	 SKB_DATA_ALIGN(sizeof(struct skb_shared_info)))
+#define SKUA_EN_MAX_MTU							\
+	(SKUA_EN_RX_FIRST + (SKUA_EN_RX_SGE - 1) * PAGE_SIZE - VLAN_ETH_HLEN)
+
+/* Multicast and secondary unicast addresses filtered one by one; beyond this
+ * all multicast (or everything) is let in.
+ */
+#define SKUA_EN_MAX_FILTERS	64
+
+/* Largest send WQE: control, and a data segment for the head and each fragment. */
+#define SKUA_EN_TX_MAX_SEGS	(1 + 1 + MAX_SKB_FRAGS)
+#define SKUA_EN_TX_MAX_BLOCKS	\
+	DIV_ROUND_UP(SKUA_EN_TX_MAX_SEGS * SKUA_WQE_SEG, SKUA_WQE_BLOCK)
+
+/**
+ * struct skua_en_cq - a CQ of a channel
+ * @cq: core object
+ * @buf: ring, then the doorbell record
+ * @dbr: doorbell record, in @buf
+ * @ci: consumer index, free running
+ * @log_size: log2 of the entries
+ * @serial: of the next arm
+ */
+struct skua_en_cq {
+	struct skua_cq cq;
+	struct skua_buf buf;
+	struct skua_cq_dbr *dbr;
+	u32 ci;
+	u8 log_size;
+	u8 serial;
+};
+
+/* What a send WQE carries, kept at the index of its first block. */
+struct skua_en_tx_info {
+	struct sk_buff *skb;
+	u16 nsegs;		/* data segments */
+	u16 blocks;
+};
+
+/* The pages behind a receive WQE. */
+struct skua_en_rx_info {
+	struct page *page[SKUA_EN_RX_SGE];
+};
+
+struct skua_en_tx_stats {
+	u64 packets;
+	u64 bytes;
+	u64 dropped;
+	u64 stopped;
+	u64 csum_sw;
+	u64 errors;
+};
+
+struct skua_en_rx_stats {
+	u64 packets;
+	u64 bytes;
+	u64 multicast;
+	u64 csum_ok;
+	u64 alloc_fail;
+	u64 errors;
+};
+
+/**
+ * struct skua_en_channel - a queue pair and who serves it
+ * @en: owner
+ * @napi: polls both CQs
+ * @qp: core object
+ * @index: queue number of the netdev
+ * @buf: receive ring, send ring, doorbell record
+ * @dbr: doorbell record
+ * @txcq: send completions
+ * @sq: send ring
+ * @tx_info: by block
+ * @tx_pi: producer index in blocks; written by xmit under the queue's lock
+ * @tx_ci: consumer index in blocks; written by NAPI
+ * @log_sq: log2 of the send ring's blocks
+ * @tx_stats: under @tx_sync
+ * @rxcq: receive completions
+ * @rq: receive ring's memory
+ * @rx_info: by WQE
+ * @pool: receive pages
+ * @rx_pi: producer index in WQEs
+ * @log_rq: log2 of the receive WQEs
+ * @nsge: scatter elements that the MTU needs
+ * @rx_stats: under @rx_sync
+ */
+struct skua_en_channel {
+	struct skua_en *en;
+	struct napi_struct napi;
+	struct skua_qp qp;
+	u32 index;
+	struct skua_buf buf;
+	struct skua_qp_dbr *dbr;
+
+	struct skua_en_cq txcq;
+	struct skua_sq_ring sq;
+	struct skua_en_tx_info *tx_info;
+	u32 tx_pi;
+	u32 tx_ci;
+	u8 log_sq;
+	struct u64_stats_sync tx_sync;
+	struct skua_en_tx_stats tx_stats;
+
+	struct skua_en_cq rxcq ____cacheline_aligned_in_smp;
+	struct skua_wqe_data *rq;
+	struct skua_en_rx_info *rx_info;
+	struct page_pool *pool;
+	u32 rx_pi;
+	u8 log_rq;
+	u8 nsge;
+	struct u64_stats_sync rx_sync;
+	struct skua_en_rx_stats rx_stats;
+};
+
+/**
+ * struct skua_en - private data of the netdev
+ * @dev: the function
+ * @ndev: the netdev
+ * @nb: core events
+ * @pdn: protection domain of all its queues
+ * @channels: number in use
+ * @ring_rx: receive WQEs of a channel
+ * @ring_tx: packets of a send ring
+ * @channel: the channels, while the netdev is up
+ * @stats: totals of channels that are gone. Lock: RTNL to write
+ * @rss_index: RSS context, while up
+ * @rss_key: Toeplitz key
+ * @rss_indir: channel of each hash bucket
+ * @filters: flow rules in force
+ * @filter: their numbers
+ * @filter_mac: their addresses
+ * @rx_mode: carries the address lists to the device, which may sleep
+ * @reset: restarts the queues after a transmit timeout
+ * @mod_usec: interrupt moderation of the CQs
+ * @mod_count: likewise, in frames
+ * @dead: the device is lost: nothing is sent to it any more
+ */
+struct skua_en {
+	struct skua_dev *dev;
+	struct net_device *ndev;
+	struct notifier_block nb;
+	u32 pdn;
+	unsigned int channels;
+	u32 ring_rx;
+	u32 ring_tx;
+	struct skua_en_channel *channel[SKUA_EN_MAX_CHANNELS];
+	struct rtnl_link_stats64 stats;
+	u32 rss_index;
+	u8 rss_key[SKUA_RSS_KEY_SIZE];
+	u32 rss_indir[SKUA_RSS_MAX];
+	unsigned int filters;
+	u32 filter[SKUA_EN_MAX_FILTERS];
+	u8 filter_mac[SKUA_EN_MAX_FILTERS][ETH_ALEN];
+	struct work_struct rx_mode;
+	struct work_struct reset;
+	u16 mod_usec;
+	u16 mod_count;
+	bool dead;
+};
+
+/* en_queue.c */
+struct skua_en_channel *skua_en_channel_create(struct skua_en *en, u32 index);
+void skua_en_channel_start(struct skua_en_channel *ch);
+void skua_en_channel_stop(struct skua_en_channel *ch);
+void skua_en_channel_destroy(struct skua_en_channel *ch);
+void skua_en_cq_arm(struct skua_en *en, struct skua_en_cq *cq);
+const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq);
+int skua_en_poll(struct napi_struct *napi, int budget);
+
+/* en_tx.c */
+netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev);
+netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device *ndev,
+					 netdev_features_t features);
+bool skua_en_tx_poll(struct skua_en_channel *ch, int budget);
+void skua_en_tx_flush(struct skua_en_channel *ch);
+
+/* en_rx.c */
+int skua_en_rx_poll(struct skua_en_channel *ch, int budget);
+void skua_en_rx_fill(struct skua_en_channel *ch);
+void skua_en_rx_flush(struct skua_en_channel *ch);
+
+/* en_rss.c */
+int skua_en_rss_apply(struct skua_en *en, bool create);
+void skua_en_rss_default(struct skua_en *en);
+
+/* en_netdev.c */
+extern const struct net_device_ops skua_en_netdev_ops;
+int skua_en_up(struct skua_en *en);
+void skua_en_down(struct skua_en *en);
+void skua_en_link(struct skua_en *en);
+void skua_en_rx_mode_work(struct work_struct *work);
+void skua_en_reset_work(struct work_struct *work);
+
+/* en_ethtool.c */
+extern const struct ethtool_ops skua_en_ethtool_ops;
+
+#endif /* SKUA_EN_H */

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ethtool: what the netdev is, its rings, channels, hash, and counters.
+ */
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+
+#include "en.h"
+
+static void skua_en_get_drvinfo(struct net_device *ndev, struct ethtool_drvinfo *info)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	u64 fw = skua_limits(en->dev)->fw_version;
+
+	strscpy(info->driver, "skua_en", sizeof(info->driver));
+	strscpy(info->bus_info, pci_name(skua_pdev(en->dev)), sizeof(info->bus_info));
+	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u.%u",
+		 upper_32_bits(fw), (u32)fw >> 16, (u32)fw & 0xffff);
+}
+
+static int skua_en_get_link_ksettings(struct net_device *ndev,
+				      struct ethtool_link_ksettings *cmd)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	struct skua_cmd_query_port_out port;
+
+	ethtool_link_ksettings_zero_link_mode(cmd, supported);
+	ethtool_link_ksettings_zero_link_mode(cmd, advertising);
+	cmd->base.port = PORT_OTHER;
+	cmd->base.autoneg = AUTONEG_DISABLE;
+	cmd->base.speed = SPEED_UNKNOWN;
+	cmd->base.duplex = DUPLEX_UNKNOWN;
+	if (netif_carrier_ok(ndev) && !skua_query_port(en->dev, &port)) {
+		cmd->base.speed = le32_to_cpu(port.speed_mbps);
+		cmd->base.duplex = DUPLEX_FULL;
+	}
+	return 0;
+}
+
+static void skua_en_get_ringparam(struct net_device *ndev, struct ethtool_ringparam *ring,
+				  struct kernel_ethtool_ringparam *kring,
+				  struct netlink_ext_ack *extack)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	const struct skua_limits *lim = skua_limits(en->dev);
+
+	ring->rx_max_pending = min_t(u32, SKUA_EN_RING_MAX, lim->max_rq_wqes);
+	ring->tx_max_pending = min_t(u32, SKUA_EN_RING_MAX,
+				     lim->max_sq_blocks / SKUA_EN_TX_BLOCKS);
+	ring->rx_pending = en->ring_rx;
+	ring->tx_pending = en->ring_tx;
+}
+
+/* Run @change with the queues down, and bring them up again. */
+static int skua_en_restart(struct skua_en *en, void (*change)(struct skua_en *en, const u32 *v),
+			   const u32 *now, const u32 *before)
+{
+	int err;
+
+	if (!netif_running(en->ndev)) {
+		change(en, now);
+		return 0;
+	}
+	if (en->channel[0])
+		skua_en_down(en);
+	change(en, now);
+	err = skua_en_up(en);
+	if (!err)
+		return 0;
+	change(en, before);
+	if (skua_en_up(en))
+		netdev_err(en->ndev, "cannot start the queues again: set the interface down and up\n");
+	return err;
+}
+
+static void skua_en_change_rings(struct skua_en *en, const u32 *v)
+{
+	en->ring_rx = v[0];
+	en->ring_tx = v[1];
+}
+
+static int skua_en_set_ringparam(struct net_device *ndev, struct ethtool_ringparam *ring,
+				 struct kernel_ethtool_ringparam *kring,
+				 struct netlink_ext_ack *extack)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	u32 before[] = { en->ring_rx, en->ring_tx };
+	u32 now[2];
+
+	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
+		return -EINVAL;
+	if (ring->rx_pending < SKUA_EN_RING_MIN || ring->tx_pending < SKUA_EN_RING_MIN) {
+		NL_SET_ERR_MSG_FMT_MOD(extack, "rings have at least %d entries", SKUA_EN_RING_MIN);
+		return -EINVAL;
+	}
+	now[0] = roundup_pow_of_two(ring->rx_pending);
+	now[1] = roundup_pow_of_two(ring->tx_pending);
+	if (now[0] == before[0] && now[1] == before[1])
+		return 0;
+	return skua_en_restart(en, skua_en_change_rings, now, before);
+}
+
+static void skua_en_get_channels(struct net_device *ndev, struct ethtool_channels *chan)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	chan->max_combined = min(skua_num_comp_vectors(en->dev), SKUA_EN_MAX_CHANNELS);
+	chan->combined_count = en->channels;
+}
+
+static void skua_en_change_channels(struct skua_en *en, const u32 *v)
+{
+	u32 i;
+
+	en->channels = v[0];
+	/* A table the user chose stays as long as its channels are there. */
+	if (!netif_is_rxfh_configured(en->ndev)) {
+		skua_en_rss_default(en);
+		return;
+	}
+	for (i = 0; i < SKUA_RSS_MAX; i++)
+		en->rss_indir[i] %= en->channels;
+}
+
+static int skua_en_set_channels(struct net_device *ndev, struct ethtool_channels *chan)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	u32 before = en->channels, now = chan->combined_count;
+
+	if (!now || chan->rx_count || chan->tx_count || chan->other_count)
+		return -EINVAL;
+	if (now == before)
+		return 0;
+	return skua_en_restart(en, skua_en_change_channels, &now, &before);
+}
+
+static int skua_en_get_coalesce(struct net_device *ndev, struct ethtool_coalesce *coal,
+				struct kernel_ethtool_coalesce *kcoal,
+				struct netlink_ext_ack *extack)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	coal->rx_coalesce_usecs = en->mod_usec;
+	coal->rx_max_coalesced_frames = en->mod_count;
+	return 0;
+}
+
+static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *coal,
+				struct kernel_ethtool_coalesce *kcoal,
+				struct netlink_ext_ack *extack)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	unsigned int i;
+	int err;
+
+	if (!(skua_limits(en->dev)->caps & SKUA_CAP_MODERATION))
+		return -EOPNOTSUPP;
+	if (coal->rx_coalesce_usecs > FIELD_MAX(SKUA_MOD_USEC) ||
+	    coal->rx_max_coalesced_frames > FIELD_MAX(SKUA_MOD_COUNT))
+		return -EINVAL;
+	for (i = 0; i < en->channels && en->channel[i]; i++) {
+		err = skua_cq_modify(en->dev, &en->channel[i]->rxcq.cq,
+				     coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs);
+		if (err)
+			return err;
+	}
+	en->mod_usec = coal->rx_coalesce_usecs;
+	en->mod_count = coal->rx_max_coalesced_frames;
+	return 0;
+}
+
+/* --- Hash --- */
+
+static u32 skua_en_get_rxfh_key_size(struct net_device *ndev)
+{
+	return SKUA_RSS_KEY_SIZE;
+}
+
+static u32 skua_en_get_rxfh_indir_size(struct net_device *ndev)
+{
+	return SKUA_RSS_MAX;
+}
+
+static int skua_en_get_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rxfh)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	rxfh->hfunc = ETH_RSS_HASH_TOP;
+	if (rxfh->key)
+		memcpy(rxfh->key, en->rss_key, sizeof(en->rss_key));
+	if (rxfh->indir)
+		memcpy(rxfh->indir, en->rss_indir, sizeof(en->rss_indir));
+	return 0;
+}
+
+static int skua_en_set_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rxfh,
+			    struct netlink_ext_ack *extack)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP)
+		return -EOPNOTSUPP;
+	if (rxfh->key)
+		memcpy(en->rss_key, rxfh->key, sizeof(en->rss_key));
+	if (rxfh->indir)
+		memcpy(en->rss_indir, rxfh->indir, sizeof(en->rss_indir));
+	if (!netif_running(ndev) || !en->channel[0])
+		return 0;
+	return skua_en_rss_apply(en, false);
+}
+
+static int skua_en_get_rxfh_fields(struct net_device *ndev, struct ethtool_rxfh_fields *fields)
+{
+	switch (fields->flow_type) {
+	case TCP_V4_FLOW:
+	case UDP_V4_FLOW:
+	case TCP_V6_FLOW:
+	case UDP_V6_FLOW:
+		fields->data = RXH_IP_SRC | RXH_IP_DST | RXH_L4_B_0_1 | RXH_L4_B_2_3;
+		return 0;
+	case IPV4_FLOW:
+	case IPV6_FLOW:
+		fields->data = RXH_IP_SRC | RXH_IP_DST;
+		return 0;
+	default:
+		fields->data = 0;
+		return 0;
+	}
+}
+
+static u32 skua_en_get_rx_ring_count(struct net_device *ndev)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	return en->channels;
+}
+
+/* --- Counters: those of each channel, then the device's own --- */
+
+static const char skua_en_channel_names[][ETH_GSTRING_LEN] = {
+	"tx%u_packets", "tx%u_bytes", "tx%u_dropped", "tx%u_stopped", "tx%u_errors",
+	"rx%u_packets", "rx%u_bytes", "rx%u_csum_ok", "rx%u_alloc_fail", "rx%u_errors",
+};
+#define SKUA_EN_CHANNEL_STATS	ARRAY_SIZE(skua_en_channel_names)
+
+/* RDMA counters belong to "rdma statistic"; everything else is shown here. */
+static const struct {
+	const char *name;
+	u16 index;
+	u16 group;
+} skua_en_device_stats[] = {
+#define X(id, grp, user, text) { #user, SKUA_CNT_##id, SKUA_CNT_GROUP_##grp },
+	SKUA_COUNTER_TABLE(X)
+#undef X
+};
+
+static unsigned int skua_en_device_count(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)
+		n += skua_en_device_stats[i].group != SKUA_CNT_GROUP_RDMA;
+	return n;
+}
+
+static int skua_en_get_sset_count(struct net_device *ndev, int set)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	if (set != ETH_SS_STATS)
+		return -EOPNOTSUPP;
+	return en->channels * SKUA_EN_CHANNEL_STATS + skua_en_device_count();
+}
+
+static void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	unsigned int i, j;
+
+	if (set != ETH_SS_STATS)
+		return;
+	for (i = 0; i < en->channels; i++)
+		for (j = 0; j < SKUA_EN_CHANNEL_STATS; j++)
+			ethtool_sprintf(&p, skua_en_channel_names[j], i);
+	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)
+		if (skua_en_device_stats[i].group != SKUA_CNT_GROUP_RDMA)
+			ethtool_puts(&p, skua_en_device_stats[i].name);
+}
+
+static void skua_en_channel_stats(struct skua_en_channel *ch, u64 *data)
+{
+	struct skua_en_rx_stats rx = {};
+	struct skua_en_tx_stats tx = {};
+	unsigned int start;
+
+	if (ch) {
+		do {
+			start = u64_stats_fetch_begin(&ch->tx_sync);
+			tx = ch->tx_stats;
+		} while (u64_stats_fetch_retry(&ch->tx_sync, start));
+		do {
+			start = u64_stats_fetch_begin(&ch->rx_sync);
+			rx = ch->rx_stats;
+		} while (u64_stats_fetch_retry(&ch->rx_sync, start));
+	}
+	/* In the order of skua_en_channel_names. */
+	*data++ = tx.packets;
+	*data++ = tx.bytes;
+	*data++ = tx.dropped;
+	*data++ = tx.stopped;
+	*data++ = tx.errors;
+	*data++ = rx.packets;
+	*data++ = rx.bytes;
+	*data++ = rx.csum_ok;
+	*data++ = rx.alloc_fail;
+	*data++ = rx.errors;
+}
+
+static void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats,
+				      u64 *data)
+{
+	u64 *value __free(kfree) = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
+	struct skua_en *en = netdev_priv(ndev);
+	unsigned int i;
+
+	for (i = 0; i < en->channels; i++, data += SKUA_EN_CHANNEL_STATS)
+		skua_en_channel_stats(en->channel[i], data);
+	if (!value || skua_query_counters(en->dev, value))
+		return;
+	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)
+		if (skua_en_device_stats[i].group != SKUA_CNT_GROUP_RDMA)
+			*data++ = value[skua_en_device_stats[i].index];
+}
+
+const struct ethtool_ops skua_en_ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_RX_USECS |
+				     ETHTOOL_COALESCE_RX_MAX_FRAMES,
+	.get_drvinfo		= skua_en_get_drvinfo,
+	.get_link		= ethtool_op_get_link,
+	.get_link_ksettings	= skua_en_get_link_ksettings,
+	.get_ringparam		= skua_en_get_ringparam,
+	.set_ringparam		= skua_en_set_ringparam,
+	.get_channels		= skua_en_get_channels,
+	.set_channels		= skua_en_set_channels,
+	.get_coalesce		= skua_en_get_coalesce,
+	.set_coalesce		= skua_en_set_coalesce,
+	.get_rxfh_key_size	= skua_en_get_rxfh_key_size,
+	.get_rxfh_indir_size	= skua_en_get_rxfh_indir_size,
+	.get_rxfh		= skua_en_get_rxfh,
+	.set_rxfh		= skua_en_set_rxfh,
+	.get_rxfh_fields	= skua_en_get_rxfh_fields,
+	.get_rx_ring_count	= skua_en_get_rx_ring_count,
+	.get_sset_count		= skua_en_get_sset_count,
+	.get_strings		= skua_en_get_strings,
+	.get_ethtool_stats	= skua_en_get_ethtool_stats,
+	.get_ts_info		= ethtool_op_get_ts_info,
+};

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Auxiliary driver of "skua_core.eth": the netdev's coming and going.
+ */
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+
+#include "en.h"
+
+/* The device is lost: say so to the stack, and send it nothing more. */
+static void skua_en_dead(struct skua_en *en)
+{
+	WRITE_ONCE(en->dead, true);
+	netif_carrier_off(en->ndev);
+	netif_device_detach(en->ndev);
+}
+
+static int skua_en_notify(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct skua_en *en = container_of(nb, struct skua_en, nb);
+
+	switch (event) {
+	case SKUA_EVENT_PORT:
+		/* Carrier changes are their own lock; the netdev may be down. */
+		if (netif_running(en->ndev) && !READ_ONCE(en->dead))
+			skua_en_link(en);
+		return NOTIFY_OK;
+	case SKUA_EVENT_DEAD:
+		skua_en_dead(en);
+		return NOTIFY_OK;
+	default:
+		return NOTIFY_DONE;
+	}
+}
+
+static void skua_en_set_features(struct net_device *ndev, const struct skua_limits *lim)
+{
+	netdev_features_t f = NETIF_F_SG | NETIF_F_HIGHDMA;
+
+	if (lim->caps & SKUA_CAP_CSUM)
+		f |= NETIF_F_IP_CSUM | NETIF_F_IPV6_CSUM | NETIF_F_RXCSUM;
+	if (lim->caps & SKUA_CAP_LSO)
+		f |= NETIF_F_TSO | NETIF_F_TSO6;
+	if (lim->caps & SKUA_CAP_RSS)
+		f |= NETIF_F_RXHASH;
+	ndev->vlan_features = f & ~NETIF_F_RXHASH;
+	if (lim->caps & SKUA_CAP_VLAN)
+		f |= NETIF_F_HW_VLAN_CTAG_TX;
+	ndev->hw_features = f & ~NETIF_F_HIGHDMA;
+	/* The device always takes the tag off. */
+	if (lim->caps & SKUA_CAP_VLAN)
+		f |= NETIF_F_HW_VLAN_CTAG_RX;
+	ndev->features = f;
+}
+
+static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct skua_dev *dev)
+{
+	const struct skua_limits *lim = skua_limits(dev);
+
+	en->dev = dev;
+	en->ndev = ndev;
+	en->channels = min3(skua_num_comp_vectors(dev), SKUA_EN_MAX_CHANNELS,
+			    num_online_cpus());
+	en->ring_rx = SKUA_EN_RING_DEFAULT;
+	en->ring_tx = SKUA_EN_RING_DEFAULT;
+	netdev_rss_key_fill(en->rss_key, sizeof(en->rss_key));
+	skua_en_rss_default(en);
+	INIT_WORK(&en->rx_mode, skua_en_rx_mode_work);
+	INIT_WORK(&en->reset, skua_en_reset_work);
+
+	SET_NETDEV_DEV(ndev, &skua_pdev(dev)->dev);
+	eth_hw_addr_set(ndev, lim->mac);
+	ndev->netdev_ops = &skua_en_netdev_ops;
+	ndev->ethtool_ops = &skua_en_ethtool_ops;
+	ndev->watchdog_timeo = 15 * HZ;
+	ndev->min_mtu = ETH_MIN_MTU;
+	ndev->max_mtu = min_t(u32, lim->max_mtu, SKUA_EN_MAX_MTU);
+	ndev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
+	skua_en_set_features(ndev, lim);
+}
+
+static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_device_id *id)
+{
+	struct skua_dev *dev = skua_adev_dev(adev);
+	struct net_device *ndev;
+	struct skua_en *en;
+	int err;
+
+	ndev = alloc_etherdev_mqs(sizeof(*en), SKUA_EN_MAX_CHANNELS, SKUA_EN_MAX_CHANNELS);
+	if (!ndev)
+		return -ENOMEM;
+	en = netdev_priv(ndev);
+	skua_en_setup(en, ndev, dev);
+
+	err = skua_pd_alloc(dev, &en->pdn);
+	if (err)
+		goto err_netdev;
+	netif_carrier_off(ndev);
+	err = register_netdev(ndev);
+	if (err)
+		goto err_pd;
+	en->nb.notifier_call = skua_en_notify;
+	err = skua_register_notifier(dev, &en->nb);
+	if (err)
+		goto err_unregister;
+	/* Died before anyone was there to be told? */
+	if (skua_dead(dev))
+		skua_en_dead(en);
+	skua_set_netdev(dev, ndev);
+	auxiliary_set_drvdata(adev, en);
+	return 0;
+
+err_unregister:
+	unregister_netdev(ndev);
+err_pd:
+	skua_pd_free(dev, en->pdn);
+err_netdev:
+	free_netdev(ndev);
+	return dev_err_probe(&adev->dev, err, "no netdev\n");
+}
+
+static void skua_en_remove(struct auxiliary_device *adev)
+{
+	struct skua_en *en = auxiliary_get_drvdata(adev);
+	struct skua_dev *dev = en->dev;
+
+	skua_set_netdev(dev, NULL);
+	skua_unregister_notifier(dev, &en->nb);
+	unregister_netdev(en->ndev);
+	/* Both find the netdev down, or wait for nothing: they may be disabled now. */
+	disable_work_sync(&en->reset);
+	disable_work_sync(&en->rx_mode);
+	skua_pd_free(dev, en->pdn);
+	free_netdev(en->ndev);
+}
+
+static const struct auxiliary_device_id skua_en_id_table[] = {
+	{ .name = "skua_core.eth" },
+	{}
+};
+MODULE_DEVICE_TABLE(auxiliary, skua_en_id_table);
+
+static struct auxiliary_driver skua_en_driver = {
+	.name = "eth",
+	.probe = skua_en_probe,
+	.remove = skua_en_remove,
+	.id_table = skua_en_id_table,
+};
+module_auxiliary_driver(skua_en_driver);
+
+MODULE_DESCRIPTION("Skua Ethernet driver");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("SKUA");

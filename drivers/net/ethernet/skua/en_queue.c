@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Channels: rings, CQs and the RAW_ETH QP behind one queue of the netdev, and
+ * the NAPI poll that serves them.
+ */
+#include <linux/numa.h>
+#include <net/netdev_queues.h>
+#include <net/page_pool/helpers.h>
+
+#include <skua/cqe_parse.h>
+#include <skua/wqe_build.h>
+
+#include "en.h"
+
+/**
+ * skua_en_cq_next() - take the next new CQE
+ * @cq: the CQ
+ *
+ * Return: the entry, which stays valid until the consumer index is published,
+ * or NULL.
+ */
+const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq)
+{
+	const struct skua_cqe *cqe = cq->buf.va;
+
+	cqe += cq->ci & (BIT(cq->log_size) - 1);
+	if (!skua_cqe_is_new(cqe, cq->ci, cq->log_size))
+		return NULL;
+	/* The phase was seen: now the rest of the entry may be read. */
+	dma_rmb();
+	cq->ci++;
+	return cqe;
+}
+
+/* Consumer index to the record: the device reads it when the CQ looks full. */
+static void skua_en_cq_publish(struct skua_en_cq *cq)
+{
+	/* All reads of the entries are done before they are given back. */
+	dma_wmb();
+	WRITE_ONCE(cq->dbr->ci, cpu_to_le32(cq->ci));
+}
+
+/**
+ * skua_en_cq_arm() - ask for an interrupt at the next completion
+ * @en: the netdev
+ * @cq: the CQ
+ */
+void skua_en_cq_arm(struct skua_en *en, struct skua_en_cq *cq)
+{
+	skua_ring_db(skua_kernel_uar(en->dev), SKUA_UAR_CQ_ARM, cq->ci,
+		     skua_db_cq_arm(cq->cq.obj.num, cq->serial++, false));
+}
+
+/**
+ * skua_en_poll() - serve a channel's completions
+ * @napi: the channel's NAPI context
+ * @budget: receive packets to take at most
+ *
+ * Return: receive packets taken; @budget if there is more to do.
+ */
+int skua_en_poll(struct napi_struct *napi, int budget)
+{
+	struct skua_en_channel *ch = container_of(napi, struct skua_en_channel, napi);
+	bool tx_more;
+	int done;
+
+	tx_more = skua_en_tx_poll(ch, budget);
+	skua_en_cq_publish(&ch->txcq);
+	if (!budget)
+		return 0;
+
+	done = skua_en_rx_poll(ch, budget);
+	skua_en_cq_publish(&ch->rxcq);
+	if (tx_more || done == budget)
+		return budget;
+
+	/*
+	 * The device fires at once if it has passed the index armed, so that
+	 * nothing that came since the last look is lost.
+	 */
+	if (napi_complete_done(napi, done)) {
+		skua_en_cq_arm(ch->en, &ch->txcq);
+		skua_en_cq_arm(ch->en, &ch->rxcq);
+	}
+	return done;
+}
+
+static void skua_en_tx_comp(struct skua_cq *cq)
+{
+	napi_schedule_irqoff(&container_of(cq, struct skua_en_channel, txcq.cq)->napi);
+}
+
+static void skua_en_rx_comp(struct skua_cq *cq)
+{
+	napi_schedule_irqoff(&container_of(cq, struct skua_en_channel, rxcq.cq)->napi);
+}
+
+static int skua_en_cq_create(struct skua_en_channel *ch, struct skua_en_cq *cq,
+			     void (*comp)(struct skua_cq *cq), u32 entries)
+{
+	struct skua_en *en = ch->en;
+	struct skua_cqc cqc = {};
+	size_t ring;
+	int err;
+
+	cq->log_size = ilog2(roundup_pow_of_two(entries));
+	ring = sizeof(struct skua_cqe) << cq->log_size;
+	err = skua_buf_alloc(en->dev, &cq->buf, ring + SKUA_DBR_ALIGN);
+	if (err)
+		return err;
+
+	cq->dbr = cq->buf.va + ring;
+	cq->cq.comp = comp;
+	cq->cq.vector = ch->index % skua_num_comp_vectors(en->dev);
+	cqc.flags = le32_encode_bits(cq->log_size, SKUA_CQC_LOG_SIZE);
+	cqc.uar = cpu_to_le32(skua_kernel_uar(en->dev)->index);
+	cqc.moderation = le32_encode_bits(en->mod_usec, SKUA_MOD_USEC) |
+			 le32_encode_bits(en->mod_count, SKUA_MOD_COUNT);
+	cqc.ring = skua_buf_xlat(&cq->buf);
+	cqc.dbr = cpu_to_le64(cq->buf.dma + ring);
+	err = skua_cq_create(en->dev, &cq->cq, &cqc);
+	if (err)
+		skua_buf_free(en->dev, &cq->buf);
+	return err;
+}
+
+static void skua_en_cq_destroy(struct skua_en *en, struct skua_en_cq *cq)
+{
+	skua_cq_destroy(en->dev, &cq->cq);
+	skua_buf_free(en->dev, &cq->buf);
+}
+
+static int skua_en_pool_create(struct skua_en_channel *ch)
+{
+	struct page_pool_params params = {
+		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
+		.pool_size = ch->nsge << ch->log_rq,
+		.nid = NUMA_NO_NODE,
+		.dev = &skua_pdev(ch->en->dev)->dev,
+		.napi = &ch->napi,
+		.netdev = ch->en->ndev,
+		.queue_idx = ch->index,
+		.dma_dir = DMA_FROM_DEVICE,
+		.max_len = PAGE_SIZE,
+	};
+
+	ch->pool = page_pool_create(&params);
+	return PTR_ERR_OR_ZERO(ch->pool);
+}
+
+/* Receive ring, send ring and record in one piece of coherent memory. */
+static int skua_en_rings_alloc(struct skua_en_channel *ch)
+{
+	size_t rq = ((size_t)SKUA_WQE_SEG << SKUA_EN_RX_LOG_SGE) << ch->log_rq;
+	size_t sq = (size_t)SKUA_WQE_BLOCK << ch->log_sq;
+	int err;
+
+	ch->tx_info = kvcalloc(BIT(ch->log_sq), sizeof(*ch->tx_info), GFP_KERNEL);
+	ch->rx_info = kvcalloc(BIT(ch->log_rq), sizeof(*ch->rx_info), GFP_KERNEL);
+	if (!ch->tx_info || !ch->rx_info) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	err = skua_buf_alloc(ch->en->dev, &ch->buf, rq + sq + SKUA_DBR_ALIGN);
+	if (err)
+		goto err_free;
+	ch->rq = ch->buf.va;
+	skua_sq_ring_init(&ch->sq, ch->buf.va + rq, ch->log_sq);
+	ch->dbr = ch->buf.va + rq + sq;
+	return 0;
+
+err_free:
+	kvfree(ch->rx_info);
+	kvfree(ch->tx_info);
+	return err;
+}
+
+static void skua_en_rings_free(struct skua_en_channel *ch)
+{
+	skua_buf_free(ch->en->dev, &ch->buf);
+	kvfree(ch->rx_info);
+	kvfree(ch->tx_info);
+}
+
+static int skua_en_qp_state(struct skua_en_channel *ch, enum skua_qp_state state, u32 mask)
+{
+	struct skua_cmd_modify_qp_in in = {
+		.mask = cpu_to_le32(SKUA_QP_M_STATE | mask),
+		.cur_state = cpu_to_le32(SKUA_QP_ANY_STATE),
+		.attr.state = le32_encode_bits(state, SKUA_ATTR_STATE),
+	};
+
+	return skua_qp_modify(ch->en->dev, &ch->qp, &in);
+}
+
+/* A queue in error does not come back by itself: restart them all. */
+static void skua_en_qp_event(struct skua_qp *qp, enum skua_qp_event event)
+{
+	struct skua_en_channel *ch = container_of(qp, struct skua_en_channel, qp);
+
+	if (event != SKUA_QP_EV_FATAL && event != SKUA_QP_EV_REQ_ERR &&
+	    event != SKUA_QP_EV_ACCESS_ERR)
+		return;
+	netdev_err(ch->en->ndev, "queue %u: device reports error event %d\n", ch->index, event);
+	if (!READ_ONCE(ch->en->dead))
+		schedule_work(&ch->en->reset);
+}
+
+static int skua_en_qp_create(struct skua_en_channel *ch)
+{
+	struct skua_en *en = ch->en;
+	struct skua_cmd_create_qp_in in = {};
+	size_t rq = ch->sq.buf - ch->buf.va;
+	int err;
+
+	in.sq.flags = le32_encode_bits(SKUA_QP_RAW_ETH, SKUA_QP_TYPE) |
+		      cpu_to_le32(SKUA_QP_F_RESERVED_LKEY) |
+		      le32_encode_bits(ch->log_sq, SKUA_QP_LOG_SQ);
+	in.sq.pd = cpu_to_le32(en->pdn);
+	in.sq.cqn = cpu_to_le32(ch->txcq.cq.obj.num);
+	in.sq.uar = cpu_to_le32(skua_kernel_uar(en->dev)->index);
+	in.sq.ring = skua_buf_xlat(&ch->buf);
+	in.sq.ring.base = cpu_to_le64(ch->buf.dma + rq);
+	in.sq.dbr = cpu_to_le64(ch->buf.dma + ((void *)ch->dbr - ch->buf.va));
+	in.rq.flags = le32_encode_bits(ch->log_rq, SKUA_RQ_LOG_SIZE) |
+		      le32_encode_bits(SKUA_EN_RX_LOG_SGE, SKUA_RQ_LOG_STRIDE);
+	in.rq.cqn = cpu_to_le32(ch->rxcq.cq.obj.num);
+	in.rq.ring = skua_buf_xlat(&ch->buf);
+
+	ch->qp.event = skua_en_qp_event;
+	err = skua_qp_create(en->dev, &ch->qp, &in, false);
+	if (err)
+		return err;
+	err = skua_en_qp_state(ch, SKUA_QP_INIT, SKUA_QP_M_PORT);
+	if (err)
+		goto err_destroy;
+	skua_en_rx_fill(ch);
+	err = skua_en_qp_state(ch, SKUA_QP_RTR, 0);
+	if (err)
+		goto err_flush;
+	err = skua_en_qp_state(ch, SKUA_QP_RTS, 0);
+	if (err)
+		goto err_flush;
+	return 0;
+
+err_flush:
+	skua_qp_destroy(en->dev, &ch->qp);
+	skua_en_rx_flush(ch);
+	return err;
+err_destroy:
+	skua_qp_destroy(en->dev, &ch->qp);
+	return err;
+}
+
+/**
+ * skua_en_channel_create() - make a channel, ready to send and receive
+ * @en: the netdev
+ * @index: queue number
+ *
+ * Context: RTNL. NAPI is not enabled yet.
+ * Return: the channel or an error pointer.
+ */
+struct skua_en_channel *skua_en_channel_create(struct skua_en *en, u32 index)
+{
+	struct skua_en_channel *ch;
+	unsigned int len;
+	int err;
+
+	ch = kvzalloc(sizeof(*ch), GFP_KERNEL);
+	if (!ch)
+		return ERR_PTR(-ENOMEM);
+	ch->en = en;
+	ch->index = index;
+	ch->log_rq = ilog2(en->ring_rx);
+	ch->log_sq = ilog2(en->ring_tx * SKUA_EN_TX_BLOCKS);
+	len = en->ndev->mtu + VLAN_ETH_HLEN;
+	ch->nsge = 1;
+	if (len > SKUA_EN_RX_FIRST)
+		ch->nsge += DIV_ROUND_UP(len - SKUA_EN_RX_FIRST, PAGE_SIZE);
+	u64_stats_init(&ch->tx_sync);
+	u64_stats_init(&ch->rx_sync);
+
+	netif_napi_add(en->ndev, &ch->napi, skua_en_poll);
+	err = skua_en_rings_alloc(ch);
+	if (err)
+		goto err_napi;
+	err = skua_en_pool_create(ch);
+	if (err)
+		goto err_rings;
+	err = skua_en_cq_create(ch, &ch->txcq, skua_en_tx_comp, BIT(ch->log_sq));
+	if (err)
+		goto err_pool;
+	err = skua_en_cq_create(ch, &ch->rxcq, skua_en_rx_comp, BIT(ch->log_rq));
+	if (err)
+		goto err_txcq;
+	err = skua_en_qp_create(ch);
+	if (err)
+		goto err_rxcq;
+	return ch;
+
+err_rxcq:
+	skua_en_cq_destroy(en, &ch->rxcq);
+err_txcq:
+	skua_en_cq_destroy(en, &ch->txcq);
+err_pool:
+	page_pool_destroy(ch->pool);
+err_rings:
+	skua_en_rings_free(ch);
+err_napi:
+	netif_napi_del(&ch->napi);
+	kvfree(ch);
+	return ERR_PTR(err);
+}
+
+/**
+ * skua_en_channel_start() - let completions in
+ * @ch: the channel
+ */
+void skua_en_channel_start(struct skua_en_channel *ch)
+{
+	struct net_device *ndev = ch->en->ndev;
+
+	napi_enable(&ch->napi);
+	netif_napi_set_irq(&ch->napi, ch->rxcq.cq.irq);
+	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, &ch->napi);
+	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, &ch->napi);
+	skua_en_cq_arm(ch->en, &ch->txcq);
+	skua_en_cq_arm(ch->en, &ch->rxcq);
+}
+
+/**
+ * skua_en_channel_stop() - keep completions out
+ * @ch: the channel; its transmit queue is stopped
+ */
+void skua_en_channel_stop(struct skua_en_channel *ch)
+{
+	struct net_device *ndev = ch->en->ndev;
+
+	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, NULL);
+	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, NULL);
+	napi_disable(&ch->napi);
+}
+
+/**
+ * skua_en_channel_destroy() - undo skua_en_channel_create()
+ * @ch: the channel, stopped
+ *
+ * The QP goes first: from then on the device touches neither rings nor pages.
+ */
+void skua_en_channel_destroy(struct skua_en_channel *ch)
+{
+	struct skua_en *en = ch->en;
+
+	skua_qp_destroy(en->dev, &ch->qp);
+	skua_en_cq_destroy(en, &ch->rxcq);
+	skua_en_cq_destroy(en, &ch->txcq);
+	skua_en_tx_flush(ch);
+	skua_en_rx_flush(ch);
+	page_pool_destroy(ch->pool);
+	skua_en_rings_free(ch);
+	netif_napi_del(&ch->napi);
+	kvfree(ch);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receive side scaling: which channel a frame's hash leads to.
+ */
+#include <linux/slab.h>
+
+#include "en.h"
+
+/**
+ * skua_en_rss_default() - spread evenly over the channels
+ * @en: the netdev
+ */
+void skua_en_rss_default(struct skua_en *en)
+{
+	u32 i;
+
+	for (i = 0; i < SKUA_RSS_MAX; i++)
+		en->rss_indir[i] = ethtool_rxfh_indir_default(i, en->channels);
+}
+
+/**
+ * skua_en_rss_apply() - tell the device the present key and table
+ * @en: the netdev, its channels there
+ * @create: the context does not exist yet
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_en_rss_apply(struct skua_en *en, bool create)
+{
+	struct skua_rss *rss __free(kfree) = kzalloc(sizeof(*rss), GFP_KERNEL);
+	u32 i;
+
+	if (!rss)
+		return -ENOMEM;
+	rss->flags = le32_encode_bits(ilog2(SKUA_RSS_MAX), SKUA_RSS_LOG_SIZE) |
+		     cpu_to_le32(SKUA_RSS_IPV4 | SKUA_RSS_IPV6 |
+				 SKUA_RSS_TCP_IPV4 | SKUA_RSS_TCP_IPV6 |
+				 SKUA_RSS_UDP_IPV4 | SKUA_RSS_UDP_IPV6);
+	memcpy(rss->key, en->rss_key, sizeof(rss->key));
+	for (i = 0; i < SKUA_RSS_MAX; i++)
+		rss->qpn[i] = cpu_to_le32(en->channel[en->rss_indir[i]]->qp.obj.num);
+	if (create)
+		return skua_rss_create(en->dev, &en->rss_index, rss);
+	return skua_rss_modify(en->dev, en->rss_index, rss);
+}

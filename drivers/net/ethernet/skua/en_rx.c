@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receive: pages from a page pool, one skb a frame: the first page becomes its
+ * linear part, further ones its fragments.
+ */
+#include <linux/etherdevice.h>
+#include <net/page_pool/helpers.h>
+
+#include <skua/cqe_parse.h>
+#include <skua/wqe_build.h>
+
+#include "en.h"
+
+static u32 skua_en_rx_mask(const struct skua_en_channel *ch)
+{
+	return BIT(ch->log_rq) - 1;
+}
+
+/* Room of scatter element @i. */
+static u32 skua_en_rx_room(unsigned int i)
+{
+	return i ? PAGE_SIZE : SKUA_EN_RX_FIRST;
+}
+
+static void skua_en_rx_put(struct skua_en_channel *ch, struct skua_en_rx_info *info,
+			   unsigned int from, bool direct)
+{
+	unsigned int i;
+
+	for (i = from; i < ch->nsge; i++) {
+		if (info->page[i])
+			page_pool_put_full_page(ch->pool, info->page[i], direct);
+		info->page[i] = NULL;
+	}
+}
+
+/* Put pages behind the WQE at the producer index. */
+static bool skua_en_rx_post(struct skua_en_channel *ch)
+{
+	u32 pos = ch->rx_pi & skua_en_rx_mask(ch);
+	struct skua_wqe_data *seg = ch->rq + ((size_t)pos << SKUA_EN_RX_LOG_SGE);
+	struct skua_en_rx_info *info = &ch->rx_info[pos];
+	unsigned int i;
+	dma_addr_t dma;
+
+	for (i = 0; i < ch->nsge; i++) {
+		info->page[i] = page_pool_dev_alloc_pages(ch->pool);
+		if (unlikely(!info->page[i])) {
+			skua_en_rx_put(ch, info, 0, true);
+			return false;
+		}
+		dma = page_pool_get_dma_addr(info->page[i]);
+		if (!i)
+			dma += SKUA_EN_RX_HEADROOM;
+		skua_wqe_data_set(&seg[i], dma, SKUA_RESERVED_LKEY, skua_en_rx_room(i));
+	}
+	if (ch->nsge < SKUA_EN_RX_SGE)
+		skua_wqe_data_set(&seg[ch->nsge], 0, SKUA_INVALID_LKEY, 0);
+	ch->rx_pi++;
+	return true;
+}
+
+/**
+ * skua_en_rx_fill() - give the device every free receive WQE
+ * @ch: the channel
+ *
+ * Short of memory the rest waits for the next poll.
+ */
+void skua_en_rx_fill(struct skua_en_channel *ch)
+{
+	u32 start = ch->rx_pi;
+
+	while (ch->rx_pi - ch->rxcq.ci < BIT(ch->log_rq)) {
+		if (unlikely(!skua_en_rx_post(ch))) {
+			u64_stats_update_begin(&ch->rx_sync);
+			ch->rx_stats.alloc_fail++;
+			u64_stats_update_end(&ch->rx_sync);
+			break;
+		}
+	}
+	if (ch->rx_pi == start)
+		return;
+	/* The WQEs before the index that covers them. */
+	dma_wmb();
+	WRITE_ONCE(ch->dbr->rq_pi, cpu_to_le32(ch->rx_pi));
+}
+
+static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
+				netdev_features_t features, struct skua_en_rx_stats *stats)
+{
+	u16 csum = le16_to_cpu(cqe->eth.csum);
+
+	skb_checksum_none_assert(skb);
+	if ((features & NETIF_F_RXCSUM) && (csum & SKUA_CQE_CSUM_L4_OK)) {
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		stats->csum_ok++;
+	}
+	if ((features & NETIF_F_RXHASH) && (csum & (SKUA_CQE_CSUM_HASH_L3 | SKUA_CQE_CSUM_HASH_L4)))
+		skb_set_hash(skb, le32_to_cpu(cqe->eth.rss_hash),
+			     csum & SKUA_CQE_CSUM_HASH_L4 ? PKT_HASH_TYPE_L4 : PKT_HASH_TYPE_L3);
+	if (skua_cqe_flags(cqe) & SKUA_CQE_F_VLAN)
+		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->eth.vlan_tci));
+}
+
+/* One frame out of the pages of @info; NULL: no memory, pages are put back. */
+static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch,
+					struct skua_en_rx_info *info, u32 len)
+{
+	unsigned int i, part = min_t(u32, len, SKUA_EN_RX_FIRST);
+	struct sk_buff *skb;
+
+	page_pool_dma_sync_for_cpu(ch->pool, info->page[0], SKUA_EN_RX_HEADROOM, part);
+	skb = napi_build_skb(page_address(info->page[0]), PAGE_SIZE);
+	if (unlikely(!skb)) {
+		skua_en_rx_put(ch, info, 0, true);
+		return NULL;
+	}
+	info->page[0] = NULL;
+	skb_mark_for_recycle(skb);
+	skb_reserve(skb, SKUA_EN_RX_HEADROOM);
+	skb_put(skb, part);
+	for (i = 1, len -= part; len; i++, len -= part) {
+		part = min_t(u32, len, PAGE_SIZE);
+		page_pool_dma_sync_for_cpu(ch->pool, info->page[i], 0, part);
+		skb_add_rx_frag(skb, i - 1, info->page[i], 0, part, PAGE_SIZE);
+		info->page[i] = NULL;
+	}
+	skua_en_rx_put(ch, info, i, true);
+	return skb;
+}
+
+static u32 skua_en_rx_capacity(const struct skua_en_channel *ch)
+{
+	return SKUA_EN_RX_FIRST + (ch->nsge - 1) * PAGE_SIZE;
+}
+
+static void skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
+			   struct skua_en_rx_stats *stats)
+{
+	struct skua_en_rx_info *info = &ch->rx_info[pos & skua_en_rx_mask(ch)];
+	struct net_device *ndev = ch->en->ndev;
+	u32 len = le32_to_cpu(cqe->byte_len);
+	struct sk_buff *skb;
+
+	/* Neither index nor length of the device is taken on trust. */
+	if (unlikely(skua_cqe_status(cqe) != SKUA_CQE_OK || len < ETH_HLEN ||
+		     len > skua_en_rx_capacity(ch) ||
+		     skua_cqe_wqe_index(cqe) != (pos & 0xffff))) {
+		stats->errors++;
+		skua_en_rx_put(ch, info, 0, true);
+		return;
+	}
+	skb = skua_en_rx_build(ch, info, len);
+	if (unlikely(!skb)) {
+		stats->alloc_fail++;
+		return;
+	}
+	skua_en_rx_offloads(skb, cqe, ndev->features, stats);
+	skb_record_rx_queue(skb, ch->index);
+	stats->packets++;
+	stats->bytes += len;
+	if (is_multicast_ether_addr(skb->data))
+		stats->multicast++;
+	skb->protocol = eth_type_trans(skb, ndev);
+	napi_gro_receive(&ch->napi, skb);
+}
+
+/**
+ * skua_en_rx_poll() - take received frames
+ * @ch: the channel
+ * @budget: at most so many
+ *
+ * Return: frames taken, or @budget if there is more to do.
+ */
+int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
+{
+	struct skua_en_rx_stats stats = {};
+	const struct skua_cqe *cqe;
+	int done = 0;
+	u32 pos;
+
+	while (done < budget) {
+		pos = ch->rxcq.ci;
+		cqe = skua_en_cq_next(&ch->rxcq);
+		if (!cqe)
+			break;
+		/* More completions than WQEs: the device is not believed. */
+		if (unlikely(pos == ch->rx_pi)) {
+			net_err_ratelimited("%s: queue %u: receive completion without WQE\n",
+					    netdev_name(ch->en->ndev), ch->index);
+			schedule_work(&ch->en->reset);
+			break;
+		}
+		skua_en_rx_one(ch, cqe, pos, &stats);
+		done++;
+	}
+
+	u64_stats_update_begin(&ch->rx_sync);
+	ch->rx_stats.packets += stats.packets;
+	ch->rx_stats.bytes += stats.bytes;
+	ch->rx_stats.multicast += stats.multicast;
+	ch->rx_stats.csum_ok += stats.csum_ok;
+	ch->rx_stats.alloc_fail += stats.alloc_fail;
+	ch->rx_stats.errors += stats.errors;
+	u64_stats_update_end(&ch->rx_sync);
+
+	skua_en_rx_fill(ch);
+	/* An empty ring brings no more completions: come again for memory. */
+	return ch->rx_pi == ch->rxcq.ci ? budget : done;
+}
+
+/**
+ * skua_en_rx_flush() - put back every page still with the ring
+ * @ch: the channel, its QP destroyed
+ */
+void skua_en_rx_flush(struct skua_en_channel *ch)
+{
+	u32 i;
+
+	for (i = 0; i < BIT(ch->log_rq); i++)
+		skua_en_rx_put(ch, &ch->rx_info[i], 0, false);
+}

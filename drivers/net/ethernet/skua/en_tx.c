@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Transmit: an skb becomes one WQE that gathers head and fragments; its
+ * completion unmaps and frees it.
+ */
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/netdev_queues.h>
+
+#include <skua/cqe_parse.h>
+#include <skua/wqe_build.h>
+
+#include "en.h"
+
+/* Blocks that are free, less one so that a full ring is not an empty one. */
+static u32 skua_en_tx_free(const struct skua_en_channel *ch)
+{
+	return BIT(ch->log_sq) - (ch->tx_pi - READ_ONCE(ch->tx_ci));
+}
+
+/* Can the device find and compute this packet's checksum? */
+static bool skua_en_csum_fits(const struct sk_buff *skb)
+{
+	int off = skb_network_offset(skb);
+
+	switch (vlan_get_protocol(skb)) {
+	case htons(ETH_P_IP):
+		if (ip_hdr(skb)->protocol != IPPROTO_TCP && ip_hdr(skb)->protocol != IPPROTO_UDP)
+			return false;
+		off += ip_hdrlen(skb);
+		break;
+	case htons(ETH_P_IPV6):
+		/* No extension headers: the device does not walk them. */
+		if (ipv6_hdr(skb)->nexthdr != IPPROTO_TCP &&
+		    ipv6_hdr(skb)->nexthdr != IPPROTO_UDP)
+			return false;
+		off += sizeof(struct ipv6hdr);
+		break;
+	default:
+		return false;
+	}
+	return skb_checksum_start_offset(skb) == off;
+}
+
+/**
+ * skua_en_features_check() - which offloads this packet may use
+ * @skb: the packet
+ * @ndev: the netdev
+ * @features: what the netdev offers
+ *
+ * Return: @features without what the device cannot do for @skb.
+ */
+netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device *ndev,
+					 netdev_features_t features)
+{
+	features = vlan_features_check(skb, features);
+	if (skb->encapsulation)
+		return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
+	if (skb->ip_summed == CHECKSUM_PARTIAL && !skb_csum_is_sctp(skb) &&
+	    !skua_en_csum_fits(skb))
+		return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
+	return features;
+}
+
+static void skua_en_tx_unmap(struct skua_en_channel *ch, u32 index)
+{
+	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
+	struct device *dma = &skua_pdev(ch->en->dev)->dev;
+	const struct skua_wqe_data *seg;
+	u16 i;
+
+	/* The ring is the driver's own coherent memory: the device only reads it. */
+	for (i = 0; i < info->nsegs; i++) {
+		seg = skua_sq_seg(&ch->sq, index, 1 + i);
+		if (i == 0)
+			dma_unmap_single(dma, le64_to_cpu(seg->addr), le32_to_cpu(seg->len),
+					 DMA_TO_DEVICE);
+		else
+			dma_unmap_page(dma, le64_to_cpu(seg->addr), le32_to_cpu(seg->len),
+				       DMA_TO_DEVICE);
+	}
+	info->nsegs = 0;
+}
+
+/* Map head and fragments into the WQE at @index. */
+static int skua_en_tx_map(struct skua_en_channel *ch, struct sk_buff *skb, u32 index)
+{
+	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
+	struct device *dma = &skua_pdev(ch->en->dev)->dev;
+	dma_addr_t addr;
+	u32 len;
+	int i;
+
+	info->nsegs = 0;
+	len = skb_headlen(skb);
+	addr = dma_map_single(dma, skb->data, len, DMA_TO_DEVICE);
+	if (dma_mapping_error(dma, addr))
+		return -ENOMEM;
+	skua_wqe_data_set(skua_sq_seg(&ch->sq, index, 1), addr, SKUA_RESERVED_LKEY, len);
+	info->nsegs = 1;
+
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+
+		len = skb_frag_size(frag);
+		addr = skb_frag_dma_map(dma, frag, 0, len, DMA_TO_DEVICE);
+		if (dma_mapping_error(dma, addr)) {
+			skua_en_tx_unmap(ch, index);
+			return -ENOMEM;
+		}
+		skua_wqe_data_set(skua_sq_seg(&ch->sq, index, 1 + info->nsegs), addr,
+				  SKUA_RESERVED_LKEY, len);
+		info->nsegs++;
+	}
+	return 0;
+}
+
+/* Offloads of @skb: flags, and what goes into the control segment's Ethernet word. */
+static u32 skua_en_tx_flags(const struct sk_buff *skb, u32 *tci, u32 *mss)
+{
+	u32 flags = SKUA_WQE_F_SIGNALED;
+
+	*tci = 0;
+	*mss = 0;
+	if (skb->ip_summed == CHECKSUM_PARTIAL)
+		flags |= SKUA_WQE_F_L4_CSUM;
+	if (skb_vlan_tag_present(skb)) {
+		flags |= SKUA_WQE_F_VLAN;
+		*tci = skb_vlan_tag_get(skb);
+	}
+	if (skb_is_gso(skb)) {
+		flags |= SKUA_WQE_F_LSO | SKUA_WQE_F_L3_CSUM | SKUA_WQE_F_L4_CSUM;
+		*mss = skb_shinfo(skb)->gso_size;
+	}
+	return flags;
+}
+
+static void skua_en_tx_doorbell(struct skua_en_channel *ch)
+{
+	/* WQEs before the record, the record before the doorbell. */
+	dma_wmb();
+	WRITE_ONCE(ch->dbr->sq_pi, cpu_to_le32(ch->tx_pi));
+	skua_ring_db(skua_kernel_uar(ch->en->dev), SKUA_UAR_SQ, ch->tx_pi, ch->qp.obj.num);
+}
+
+static void skua_en_tx_drop(struct skua_en_channel *ch, struct sk_buff *skb)
+{
+	u64_stats_update_begin(&ch->tx_sync);
+	ch->tx_stats.dropped++;
+	u64_stats_update_end(&ch->tx_sync);
+	dev_kfree_skb_any(skb);
+}
+
+/**
+ * skua_en_xmit() - send a packet
+ * @skb: the packet
+ * @ndev: the netdev
+ *
+ * Context: the queue's transmit lock, soft interrupts off.
+ * Return: NETDEV_TX_OK (the packet is taken, or dropped and counted), or
+ * NETDEV_TX_BUSY, which a correctly stopped queue never meets.
+ */
+netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	struct skua_en_channel *ch = en->channel[skb_get_queue_mapping(skb)];
+	struct netdev_queue *txq = netdev_get_tx_queue(ndev, ch->index);
+	struct skua_en_tx_info *info;
+	u32 nseg, blocks, flags, tci, mss;
+	struct skua_wqe_ctrl *ctrl;
+	u32 index = ch->tx_pi;
+	bool more;
+
+	if (unlikely(skua_en_tx_free(ch) < SKUA_EN_TX_MAX_BLOCKS)) {
+		netif_tx_stop_queue(txq);
+		return NETDEV_TX_BUSY;
+	}
+	more = netdev_xmit_more();
+	if (unlikely(skb_put_padto(skb, ETH_ZLEN)))
+		goto drop_freed;
+	if (unlikely(skua_en_tx_map(ch, skb, index)))
+		goto drop;
+
+	info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
+	nseg = 1 + info->nsegs;
+	blocks = skua_wqe_blocks(nseg);
+	info->skb = skb;
+	info->blocks = blocks;
+	flags = skua_en_tx_flags(skb, &tci, &mss);
+	ctrl = skua_sq_seg(&ch->sq, index, 0);
+	skua_wqe_ctrl_set(ctrl, SKUA_WQE_ETH, nseg, index, flags);
+	skua_wqe_eth_set(ctrl, tci, mss);
+
+	ch->tx_pi += blocks;
+	skb_tx_timestamp(skb);
+	if (__netdev_tx_sent_queue(txq, skb->len, more))
+		more = false;
+	if (netif_txq_maybe_stop(txq, skua_en_tx_free(ch), SKUA_EN_TX_MAX_BLOCKS,
+				 2 * SKUA_EN_TX_MAX_BLOCKS) <= 0) {
+		u64_stats_update_begin(&ch->tx_sync);
+		ch->tx_stats.stopped++;
+		u64_stats_update_end(&ch->tx_sync);
+		more = false;
+	}
+	if (!more)
+		skua_en_tx_doorbell(ch);
+	return NETDEV_TX_OK;
+
+drop:
+	skua_en_tx_drop(ch, skb);
+	goto ring;
+drop_freed:
+	u64_stats_update_begin(&ch->tx_sync);
+	ch->tx_stats.dropped++;
+	u64_stats_update_end(&ch->tx_sync);
+ring:
+	/* Packets that came before in this burst count on a doorbell. */
+	if (!more && ch->tx_pi != le32_to_cpu(ch->dbr->sq_pi))
+		skua_en_tx_doorbell(ch);
+	return NETDEV_TX_OK;
+}
+
+/* Retire the WQE at the consumer index. */
+static void skua_en_tx_retire(struct skua_en_channel *ch, int budget, unsigned int *bytes)
+{
+	struct skua_en_tx_info *info = &ch->tx_info[ch->tx_ci & (BIT(ch->log_sq) - 1)];
+
+	skua_en_tx_unmap(ch, ch->tx_ci);
+	*bytes += info->skb->len;
+	napi_consume_skb(info->skb, budget);
+	info->skb = NULL;
+	/* Pairs with the read in skua_en_tx_free(). */
+	WRITE_ONCE(ch->tx_ci, ch->tx_ci + info->blocks);
+}
+
+/**
+ * skua_en_tx_poll() - retire what the device has sent
+ * @ch: the channel
+ * @budget: NAPI budget; 0: called by netpoll
+ *
+ * Return: true if there may be more.
+ */
+bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
+{
+	struct netdev_queue *txq = netdev_get_tx_queue(ch->en->ndev, ch->index);
+	unsigned int max = BIT(ch->log_sq), pkts = 0, bytes = 0, errors = 0;
+	const struct skua_cqe *cqe;
+
+	while (pkts < max) {
+		cqe = skua_en_cq_next(&ch->txcq);
+		if (!cqe)
+			break;
+		/*
+		 * Every WQE reports, in order: a CQE beyond what was posted or
+		 * out of order is the device's fault, and is not believed.
+		 */
+		if (unlikely(ch->tx_ci == ch->tx_pi ||
+			     skua_cqe_wqe_index(cqe) != (ch->tx_ci & 0xffff))) {
+			net_err_ratelimited("%s: queue %u: send completion out of order\n",
+					    netdev_name(ch->en->ndev), ch->index);
+			schedule_work(&ch->en->reset);
+			break;
+		}
+		if (unlikely(skua_cqe_status(cqe) != SKUA_CQE_OK))
+			errors++;
+		skua_en_tx_retire(ch, budget, &bytes);
+		pkts++;
+	}
+	if (!pkts)
+		return false;
+
+	u64_stats_update_begin(&ch->tx_sync);
+	ch->tx_stats.packets += pkts - errors;
+	ch->tx_stats.bytes += bytes;
+	ch->tx_stats.errors += errors;
+	u64_stats_update_end(&ch->tx_sync);
+	__netif_txq_completed_wake(txq, pkts, bytes, skua_en_tx_free(ch),
+				   2 * SKUA_EN_TX_MAX_BLOCKS, READ_ONCE(ch->en->dead));
+	return pkts == max;
+}
+
+/**
+ * skua_en_tx_flush() - free what was never completed
+ * @ch: the channel, its QP destroyed
+ */
+void skua_en_tx_flush(struct skua_en_channel *ch)
+{
+	unsigned int bytes = 0;
+
+	while (ch->tx_ci != ch->tx_pi)
+		skua_en_tx_retire(ch, 0, &bytes);
+	netdev_tx_reset_queue(netdev_get_tx_queue(ch->en->ndev, ch->index));
+}
