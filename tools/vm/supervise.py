@@ -322,6 +322,7 @@ class Run:
         self.ctl = Tail(f"{JOB}/ctl")
         self.ctl_rest = b""
         self.qmp = None
+        self.reset_from = 0
 
     def write_job(self):
         o = self.o
@@ -350,6 +351,7 @@ class Run:
             elif verb == "qmp":
                 answer = json.dumps(self.monitor(json.loads(arg)))
             elif verb == "reset":
+                self.reset_from = self.boots()
                 self.monitor({"execute": "set-action", "arguments": {"reboot": "reset"}})
                 answer = json.dumps(self.monitor({"execute": "system_reset"}))
             else:
@@ -379,7 +381,15 @@ class Run:
         while b"\n" in self.ctl_rest:
             line, self.ctl_rest = self.ctl_rest.split(b"\n", 1)
             self.control(line.decode())
+        if self.reset_from and self.boots() > self.reset_from:
+            # The reset that was asked for is over: a panic ends the VM again
+            self.reset_from = 0
+            self.monitor({"execute": "set-action",
+                          "arguments": {"reboot": "shutdown"}})
         return bool(data)
+
+    def boots(self):
+        return int(tail(f"{JOB}/boots", 1).strip() or 0)
 
     def watch(self):
         """Until QEMU ends or patience does.  The reason, or None for a plain end."""

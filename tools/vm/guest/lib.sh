@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: GPL-2.0
+# Helpers for scripts that run in the guest; sourced by bash.
+# shellcheck shell=bash
+#
+# Results are lines "ok NAME", "not ok NAME", "skip NAME: reason" on stdout;
+# everything else there is comment.  See tests/run.
+
+KVER=$(uname -r)
+NS1=n1 NS2=n2
+IP4_1=10.77.0.1 IP4_2=10.77.0.2
+IP6_1=fd77::1 IP6_2=fd77::2
+TMP=${TMPDIR:-/tmp}
+
+fatal()
+{
+	echo "not ok ${CASE:-setup}: $*"
+	exit 1
+}
+
+# ---- results ---------------------------------------------------------------
+
+failures=0
+
+# t NAME CMD...: one test case; its output is shown if it fails
+t()
+{
+	local name=$1 log=$TMP/t.$BASHPID rc=0
+	shift
+
+	CASE=$name "$@" >"$log" 2>&1 || rc=$?
+	if [ $rc = 0 ]; then
+		echo "ok $name"
+	else
+		failures=$((failures + 1))
+		echo "not ok $name (exit $rc)"
+		sed 's/^/# /' "$log"
+	fi
+	return 0
+}
+
+skip()
+{
+	echo "skip $1: ${*:2}"
+}
+
+# The last line of a script: its exit code says whether all passed
+done_testing()
+{
+	[ $failures = 0 ]
+	exit
+}
+
+# ---- waiting ----------------------------------------------------------------
+
+# until_true SECONDS CMD...: poll; the only way anything here waits
+until_true()
+{
+	local end=$((SECONDS + $1))
+	shift
+
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+# ---- finding devices ----------------------------------------------------------
+
+# pci_of PATH: the PCI address a class device hangs on, whatever is between
+pci_of()
+{
+	readlink -f "$1/device" | grep -oE '[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]' |
+		tail -n 1
+}
+
+# The identity is declared in one header; read it from there
+skua_pci_ids()
+{
+	awk '/#define SKUA_PCI_VENDOR_ID/ { v = $3 } /#define SKUA_PCI_DEVICE_ID/ { d = $3 }
+	     END { print v, d }' /skua/include/skua/hw/pci.h
+}
+
+# skua_pci: PCI addresses of the Skua functions, in slot order
+skua_pci()
+{
+	local dev ven id
+
+	read -r ven id < <(skua_pci_ids)
+	for dev in /sys/bus/pci/devices/*; do
+		[ $(($(<"$dev/vendor"))) = $((ven)) ] &&
+			[ $(($(<"$dev/device"))) = $((id)) ] && echo "${dev##*/}"
+	done
+	return 0
+}
+
+# class_on_pci CLASS ADDRESS: names of the class devices on a PCI function
+class_on_pci()
+{
+	local d
+
+	for d in /sys/class/"$1"/*; do
+		[ -e "$d/device" ] && [ "$(pci_of "$d")" = "$2" ] && echo "${d##*/}"
+	done
+	return 0
+}
+
+# skua_netdev N, skua_ibdev N: names on the Nth function, counted from 1.
+# A netdev that was moved to a namespace is looked for there.
+skua_netdev()
+{
+	local addr ns name
+
+	addr=$(skua_pci | sed -n "$1p")
+	[ -n "$addr" ] || return 1
+	name=$(class_on_pci net "$addr")
+	for ns in $NS1 $NS2; do
+		[ -n "$name" ] && break
+		[ -e "/run/netns/$ns" ] || continue
+		name=$(ip netns exec "$ns" bash -c \
+			". /skua/tools/vm/guest/lib.sh; class_on_pci net $addr")
+	done
+	echo "$name" | grep .
+}
+
+skua_ibdev()
+{
+	local addr
+
+	addr=$(skua_pci | sed -n "$1p")
+	[ -n "$addr" ] && class_on_pci infiniband "$addr" | grep .
+}
+
+# The virtio-net NIC that "vm run --peer rxe" puts on the wire
+peer_netdev()
+{
+	local d
+
+	for d in /sys/class/net/*; do
+		[ "$(cat "$d/address")" = 02:5c:a0:00:01:01 ] && echo "${d##*/}"
+	done | grep .
+}
+
+# ---- modules -------------------------------------------------------------------
+
+# Make the modules of this checkout known to modprobe, dependencies included
+skua_modules()
+{
+	local from=/build/modules-$KVER/modroot/lib/modules/$KVER
+	local to=/usr/lib/modules/$KVER
+
+	[ -d "$from/updates" ] || fatal "no modules were built for $KVER"
+	if mountpoint -q "$to"; then
+		# a kernel of our own: its module directory is a read-only share
+		mount -t overlay -o "lowerdir=$from:$to" overlay "$to"
+	else
+		cp -r "$from"/. "$to"/
+	fi
+}
+
+# skua_load [MODULE]...: default all three
+skua_load()
+{
+	local m
+
+	skua_modules
+	for m in "${@:-skua_core skua_en skua_ib}"; do
+		# shellcheck disable=SC2086
+		modprobe -a $m || return
+	done
+	# no udev here that would do it
+	modprobe -a ib_uverbs rdma_ucm
+}
+
+# ---- two hosts in one guest -------------------------------------------------------
+
+# add_ns NAME NETDEV IP4 IP6 [MTU]: a network namespace with one NIC
+add_ns()
+{
+	local ns=$1 dev=$2 ip4=$3 ip6=$4 mtu=${5-}
+
+	ip netns add "$ns"
+	ip -n "$ns" link set lo up
+	ip link set "$dev" netns "$ns"
+	[ -z "$mtu" ] || ip -n "$ns" link set "$dev" mtu "$mtu"
+	ip -n "$ns" addr add "$ip4/24" dev "$dev"
+	ip -n "$ns" addr add "$ip6/64" dev "$dev" nodad
+	ip -n "$ns" link set "$dev" up
+}
+
+link_up()
+{
+	ip -n "$1" -o link show "$2" | grep -q 'LOWER_UP'
+}
+
+wait_link()
+{
+	until_true 20 link_up "$1" "$2" || fatal "$2 in $1: no link"
+}
+
+# skua_pair [MTU]: both Skua NICs, one in each namespace; sets NET1 NET2 IB1 IB2
+# and GID1 GID2 (index of the RoCEv2 GID of the IPv4 address)
+skua_pair()
+{
+	NET1=$(skua_netdev 1) || fatal "no first Skua netdev"
+	NET2=$(skua_netdev 2) || fatal "no second Skua netdev"
+	add_ns $NS1 "$NET1" $IP4_1 $IP6_1 "${1-}"
+	add_ns $NS2 "$NET2" $IP4_2 $IP6_2 "${1-}"
+	wait_link $NS1 "$NET1"
+	wait_link $NS2 "$NET2"
+	IB1=$(skua_ibdev 1) || return 0
+	IB2=$(skua_ibdev 2) || return 0
+	GID1=$(wait_gid "$IB1" $IP4_1) || fatal "$IB1: no GID for $IP4_1"
+	GID2=$(wait_gid "$IB2" $IP4_2) || fatal "$IB2: no GID for $IP4_2"
+}
+
+# rxe_pair: the same with soft-RoCE over a veth pair, namespaces r1 and r2;
+# sets RXE1 RXE2 RGID1 RGID2.  rxe works in shared RDMA namespace mode only, so
+# every program must be told its device.
+rxe_pair()
+{
+	modprobe -a veth rdma_rxe ib_uverbs rdma_ucm
+	ip link add rv1 mtu 4200 type veth peer name rv2 mtu 4200
+	add_ns r1 rv1 10.78.0.1 fd78::1
+	add_ns r2 rv2 10.78.0.2 fd78::2
+	wait_link r1 rv1
+	wait_link r2 rv2
+	RXE1=rxe1 RXE2=rxe2
+	rxe_add $RXE1 r1 rv1
+	rxe_add $RXE2 r2 rv2
+	RGID1=$(wait_gid $RXE1 10.78.0.1) || fatal "rxe1: no GID"
+	RGID2=$(wait_gid $RXE2 10.78.0.2) || fatal "rxe2: no GID"
+}
+
+# rxe_peer IP4 IP6 [MTU]: soft-RoCE on the NIC that shares the Skuas' wire, in
+# namespace p1; sets PEER PEER_NET PEER_GID
+rxe_peer()
+{
+	modprobe -a virtio_net rdma_rxe ib_uverbs rdma_ucm
+	PEER_NET=$(until_true 10 peer_netdev) || fatal "no peer NIC (vm run --peer rxe)"
+	PEER=rxep
+	add_ns p1 "$PEER_NET" "$1" "$2" "${3:-4200}"
+	wait_link p1 "$PEER_NET"
+	rxe_add $PEER p1 "$PEER_NET"
+	PEER_GID=$(wait_gid $PEER "$1") || fatal "peer: no GID"
+}
+
+rxe_add()
+{
+	ip netns exec "$2" rdma link add "$1" type rxe netdev "$3"
+}
+
+# gid_index IBDEV IP: index of the RoCEv2 GID of an address
+gid_index()
+{
+	local port=/sys/class/infiniband/$1/ports/1 want i
+
+	case $2 in
+	*:*) want=$(python3 -c 'import ipaddress, sys
+print(ipaddress.ip_address(sys.argv[1]).exploded)' "$2") ;;
+	*) want=$(printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' ${2//./ }) ;;
+	esac
+	for i in "$port"/gids/*; do
+		i=${i##*/}
+		if [ "$(<"$port/gids/$i")" = "$want" ] &&
+		   [ "$(cat "$port/gid_attrs/types/$i" 2>/dev/null)" = "RoCE v2" ]; then
+			echo "$i"
+			return
+		fi
+	done
+	return 1
+}
+
+wait_gid()
+{
+	local end=$((SECONDS + 20))
+
+	until gid_index "$1" "$2"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+# ---- servers ----------------------------------------------------------------------
+
+# serve NAME NS CMD...: start in the background; log in $TMP/NAME.log
+declare -A PID
+serve()
+{
+	local name=$1 ns=$2
+	shift 2
+
+	ip netns exec "$ns" "$@" >"$TMP/$name.log" 2>&1 </dev/null &
+	PID[$name]=$!
+}
+
+# listening NAME PORT: the server (its namespace) has the TCP port open
+listening()
+{
+	local pid=${PID[$1]}
+
+	kill -0 "$pid" 2>/dev/null || return 0	# ended: the caller finds out
+	cat "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null |
+		grep -q "$(printf ':%04X [0-9A-F:]* 0A ' "$2")"
+}
+
+# ready NAME PORT: wait until it listens
+ready()
+{
+	until_true 30 listening "$1" "$2" && kill -0 "${PID[$1]}" 2>/dev/null && return
+	echo "server $1 is not ready:"
+	cat "$TMP/$1.log"
+	return 1
+}
+
+# ended NAME [SECONDS]: wait for its end, give its exit code (124: had to kill it)
+ended()
+{
+	local pid=${PID[$1]} end=$((SECONDS + ${2:-30}))
+
+	while kill -0 "$pid" 2>/dev/null; do
+		if [ $SECONDS -ge $end ]; then
+			kill -KILL "$pid"
+			wait "$pid"
+			return 124
+		fi
+		sleep 0.1
+	done
+	wait "$pid"
+}
+
+# pair PORT NS1 "SERVER" NS2 "CLIENT" [SECONDS]: both must succeed
+port_in_use=18515
+pair()
+{
+	local port=$1 limit=${6:-120} rc=0 src=0
+
+	# shellcheck disable=SC2086
+	serve pair "$2" $3
+	ready pair "$port" || return
+	# shellcheck disable=SC2086
+	timeout "$limit" ip netns exec "$4" $5 || rc=$?
+	ended pair 10 || src=$?
+	if [ $rc != 0 ] || [ $src != 0 ]; then
+		echo "client exit $rc, server exit $src; server said:"
+		cat "$TMP/pair.log"
+		return 1
+	fi
+}
+
+# ---- the kernel log -----------------------------------------------------------------
+
+# dmesg_clean: no report of the kernel's checks since the last call
+dmesg_clean()
+{
+	local now=$TMP/dmesg.now seen=$TMP/dmesg.seen
+
+	dmesg >"$now"
+	[ -e "$seen" ] || : >"$seen"
+	tail -n +$(($(wc -l <"$seen") + 1)) "$now" >"$TMP/dmesg.new"
+	mv "$now" "$seen"
+	! /skua/tools/vm/guest/splats "$TMP/dmesg.new"
+}
+
+# kmemleak_clean: scan twice (objects younger than 5 s are not reported)
+kmemleak_clean()
+{
+	local f=/sys/kernel/debug/kmemleak
+
+	[ -e $f ] || return 0
+	echo scan >$f
+	sleep 6
+	echo scan >$f
+	! grep . $f
+}
+
+# ---- the harness outside --------------------------------------------------------------
+
+# vm_ctl VERB [ARG]: "model KILL" (any signal), "reset", "qmp JSON"; prints the answer
+vm_ctl()
+{
+	local id=$BASHPID-$RANDOM-$SECONDS answer
+
+	echo "$id $*" >>/job/ctl
+	until_true 15 grep -qs "^$id " /job/ctl.reply || return 1
+	answer=$(grep "^$id " /job/ctl.reply)
+	echo "${answer#* }"
+}
