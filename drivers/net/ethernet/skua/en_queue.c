@@ -266,7 +266,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en, u32 index)
 	unsigned int len;
 	int err;
 
-	ch = kvzalloc(sizeof(*ch), GFP_KERNEL);
+	ch = kvzalloc_obj(*ch);
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
 	ch->en = en;
