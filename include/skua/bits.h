@@ -5,7 +5,9 @@
  * le32p_replace_bits(&word, value, MASK), and the le16/le64 twins.
  *
  * The kernel has these in <linux/bitfield.h>; this header gives user space
- * (provider, device model, tests) the same names.
+ * (provider, device model, tests) the same names. It is also the one place that
+ * tells the kernel from user space for the ring code in this directory, which
+ * needs memcpy(), memset(), likely() and READ_ONCE() besides.
  */
 #ifndef SKUA_BITS_H
 #define SKUA_BITS_H
@@ -15,12 +17,15 @@
 #include <linux/bitfield.h>
 #include <linux/bits.h>
 #include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/string.h>
 
 #else /* !__KERNEL__ */
 
 #include <assert.h>
 #include <endian.h>
 #include <stdint.h>
+#include <string.h>
 #include <linux/types.h>
 
 #ifndef BIT
@@ -66,6 +71,17 @@ static inline void le##w##p_replace_bits(__le##w *p, uint##w##_t v,		\
 			       ((v * (mask & -mask)) & mask)));			\
 }
 
+/* The same on words in host order. */
+static inline uint32_t u32_get_bits(uint32_t v, uint32_t mask)
+{
+	return (v & mask) / (mask & -mask);
+}
+
+static inline uint32_t u32_encode_bits(uint32_t v, uint32_t mask)
+{
+	return (v * (mask & -mask)) & mask;
+}
+
 SKUA_BITS_MAKE(16)
 SKUA_BITS_MAKE(32)
 SKUA_BITS_MAKE(64)
@@ -78,6 +94,14 @@ SKUA_BITS_MAKE(64)
 #define cpu_to_le16(v)		skua_cpu_to_le16(v)
 #define cpu_to_le32(v)		skua_cpu_to_le32(v)
 #define cpu_to_le64(v)		skua_cpu_to_le64(v)
+#endif
+
+#ifndef READ_ONCE
+#define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
+#endif
+#ifndef likely
+#define likely(x)		__builtin_expect(!!(x), 1)
+#define unlikely(x)		__builtin_expect(!!(x), 0)
 #endif
 
 #endif /* !__KERNEL__ */
