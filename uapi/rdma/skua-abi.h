@@ -57,9 +57,8 @@ struct skua_alloc_pd_resp {
 };
 
 /*
- * create_cq: ring of cqe_size bytes an entry, a power of two of entries that is
- * at least what was asked for plus none: the kernel rounds the caller's number
- * up to the power of two, and the provider sized buf_addr/buf_len for that.
+ * create_cq: ring of cqe_size bytes an entry; the kernel rounds the entries
+ * asked for up to a power of two, and buf_len is the size of that.
  */
 struct skua_create_cq_req {
 	__aligned_u64 buf_addr;

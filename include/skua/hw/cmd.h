@@ -577,6 +577,7 @@ struct skua_cmd_query_port_out {
  * @allmulti: 1: multicast frames likewise
  * @dflt: QPN, or RSS context with SKUA_PORT_DFLT_RSS, or SKUA_PORT_NO_DFLT: where
  *	frames for @mac, broadcasts, and those of @promisc and @allmulti go
+ * @reserved: zero
  */
 struct skua_cmd_modify_port_in {
 	__le32 mask;

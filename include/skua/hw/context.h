@@ -622,6 +622,7 @@ _Static_assert(sizeof(struct skua_rss) == SKUA_ICM_RSS_SIZE, "skua_rss");
  * @dport: TCP or UDP destination port, big-endian
  * @ip_proto: IP protocol
  * @flags: SKUA_FLOW_M_*
+ * @reserved: zero
  */
 struct skua_flow_match {
 	__u8 dmac[6];

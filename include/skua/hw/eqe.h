@@ -54,6 +54,7 @@ enum skua_eqe_type {
  * @SKUA_QP_EV_FATAL: QP in error for an internal or completion queue reason
  * @SKUA_QP_EV_REQ_ERR: responder met an invalid request
  * @SKUA_QP_EV_ACCESS_ERR: responder met an access violation
+ * @SKUA_QP_EV_COUNT: number of events
  */
 enum skua_qp_event {
 	SKUA_QP_EV_COMM_EST		= 0,

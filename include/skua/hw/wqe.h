@@ -82,8 +82,8 @@ enum skua_wqe_op {
  *	the block index at which the WQE starts (checked by the device, so that
  *	a stale or overwritten WQE is noticed)
  * @flags: SKUA_WQE_F_*
- * @imm: immediate data (big-endian), or the key for SEND_INV and LOCAL_INV
- *	(little-endian), else zero
+ * @imm: immediate data, big-endian; zero without
+ * @inv_key: the key of SEND_INV and LOCAL_INV, in the place of @imm
  * @eth: ETH only: VLAN tag to insert (with F_VLAN), maximum segment size and
  *	header length (with F_LSO); else zero
  */
