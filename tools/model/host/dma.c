@@ -90,14 +90,10 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 
 void dma_init(struct dma_table *tab)
 {
-	static bool installed;
 	struct sigaction sa = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
 
 	memset(tab, 0, sizeof(*tab));
-	if (!installed) {
-		sigaction(SIGBUS, &sa, NULL);
-		installed = true;
-	}
+	sigaction(SIGBUS, &sa, NULL);
 }
 
 unsigned int dma_files(void)
