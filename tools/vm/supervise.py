@@ -424,6 +424,8 @@ class Run:
         if why == "model":
             return MODEL_DIED, (f"model died: {describe(self.model.proc.returncode)}\n"
                                 + tail(f"{JOB}/model.log", 15))
+        if panic and "skua: initramfs:" in tail(f"{JOB}/console", 400):
+            return HARNESS, "the guest found no root\n" + tail(f"{JOB}/console", 60)
         if panic:
             return PANIC, "panic\n" + (splats() or tail(f"{JOB}/console", 40))
         if why == "hang" and not exists("rc"):
