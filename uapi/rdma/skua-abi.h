@@ -107,8 +107,8 @@ struct skua_create_qp_req {
 };
 
 /* flags of create_qp */
-#define SKUA_CREATE_QP_SCATTER_CQE	(1U << 0)
-#define SKUA_CREATE_QP_DB_SUPPRESS	(1U << 1)
+#define SKUA_CREATE_QP_SCATTER_CQE	0x1
+#define SKUA_CREATE_QP_DB_SUPPRESS	0x2
 
 struct skua_create_qp_resp {
 	__u32 qpn;

@@ -137,6 +137,7 @@ enum skua_event {
 	SKUA_EVENT_PORT,	/* link state may have changed */
 	SKUA_EVENT_DEAD,	/* device declared dead: no more completions */
 };
+
 int skua_register_notifier(struct skua_dev *dev, struct notifier_block *nb);
 void skua_unregister_notifier(struct skua_dev *dev, struct notifier_block *nb);
 
@@ -153,6 +154,7 @@ struct skua_uar {
 	unsigned long pfn;
 	void __iomem *map;
 };
+
 int skua_uar_alloc(struct skua_dev *dev, struct skua_uar *uar, bool map);
 void skua_uar_free(struct skua_dev *dev, struct skua_uar *uar);
 /* The core's own page, for kernel queues that need no page to themselves. */
@@ -183,6 +185,7 @@ struct skua_buf {
 	dma_addr_t dma;
 	size_t size;
 };
+
 int skua_buf_alloc(struct skua_dev *dev, struct skua_buf *buf, size_t size);
 void skua_buf_free(struct skua_dev *dev, struct skua_buf *buf);
 
@@ -282,6 +285,7 @@ struct skua_srq {
 	struct skua_obj obj;
 	void (*event)(struct skua_srq *srq, enum skua_eqe_type type);
 };
+
 int skua_srq_create(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc *srqc);
 void skua_srq_destroy(struct skua_dev *dev, struct skua_srq *srq);
 int skua_srq_modify(struct skua_dev *dev, struct skua_srq *srq, u32 limit);

@@ -51,6 +51,7 @@ struct skua_cmd_slot {
 	__le32 status;
 	__le32 done;
 };
+
 _Static_assert(sizeof(struct skua_cmd_slot) == 64, "skua_cmd_slot");
 
 #define SKUA_CMD_TOKEN_SLOT		GENMASK(15, 0)
@@ -203,6 +204,7 @@ struct skua_icm_desc {
 	__le32 entry_size;
 	__le32 log_max;
 };
+
 _Static_assert(sizeof(struct skua_icm_desc) == 8, "skua_icm_desc");
 
 /* Room for tables that later versions add. */
@@ -274,6 +276,7 @@ struct skua_cmd_query_device_out {
 	__u8 reserved[57];
 	struct skua_icm_desc icm[SKUA_ICM_TABLES_MAX];
 };
+
 _Static_assert(sizeof(struct skua_cmd_query_device_out) == 256, "query_device_out");
 
 /**
@@ -293,6 +296,7 @@ struct skua_cmd_init_device_in {
 	} icm[SKUA_ICM_TABLES_MAX];
 	__le64 reserved;
 };
+
 _Static_assert(sizeof(struct skua_cmd_init_device_in) == 264, "init_device_in");
 
 /**
@@ -507,6 +511,7 @@ struct skua_cmd_modify_qp_in {
 	__le32 ext_len;
 	__le32 reserved2;
 };
+
 _Static_assert(sizeof(struct skua_cmd_modify_qp_in) == 112, "modify_qp_in");
 #define SKUA_QP_ANY_STATE		0xff
 

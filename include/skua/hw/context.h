@@ -23,7 +23,7 @@
 
 /* ICM is mapped in pages of this unit; table bases are aligned to it. */
 #define SKUA_ICM_PAGE_SHIFT		12
-#define SKUA_ICM_PAGE_SIZE		(1UL << SKUA_ICM_PAGE_SHIFT)
+#define SKUA_ICM_PAGE_SIZE		BIT(SKUA_ICM_PAGE_SHIFT)
 /* Addresses in ICM are below this power of two. */
 #define SKUA_ICM_ADDR_BITS		48
 
@@ -72,6 +72,7 @@ struct skua_xlat {
 	__le32 offset;
 	__le32 mode;
 };
+
 _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
 
 #define SKUA_XLAT_MODE			GENMASK(1, 0)
@@ -129,6 +130,7 @@ struct skua_mpt {
 	__le32 windows;
 	__le64 page[SKUA_MPT_INLINE_PAGES];
 };
+
 _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
 
 /* In flags. A FREE entry has an owner (its key is allocated) but no meaning. */
@@ -172,6 +174,7 @@ struct skua_eqc {
 	__le32 pending;
 	__le32 reserved[23];
 };
+
 _Static_assert(sizeof(struct skua_eqc) == SKUA_ICM_EQC_SIZE, "skua_eqc");
 
 #define SKUA_EQC_VALID			BIT(0)	/* state */
@@ -216,6 +219,7 @@ struct skua_cqc {
 	__le32 pending;
 	__le32 reserved[16];
 };
+
 _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
 
 #define SKUA_CQC_VALID			BIT(0)	/* state */
@@ -263,6 +267,7 @@ struct skua_srqc {
 	__le32 pending;
 	__le32 reserved[16];
 };
+
 _Static_assert(sizeof(struct skua_srqc) == SKUA_ICM_SRQC_SIZE, "skua_srqc");
 
 #define SKUA_SRQC_VALID			BIT(0)	/* state */
@@ -322,6 +327,7 @@ struct skua_qp_attr {
 	__le32 ext;
 	__le32 reserved[2];
 };
+
 _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
 
 /* retry. Codes of timers and MTU are the IBTA's (enum ib_mtu: 1 = 256 ...). */
@@ -364,6 +370,7 @@ struct skua_sq_cfg {
 	__le32 max_inline;
 	__le32 qpn;
 };
+
 _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 
 #define SKUA_QP_TYPE			GENMASK(3, 0)
@@ -400,6 +407,7 @@ struct skua_rq_cfg {
 	__le32 xrcd;
 	struct skua_xlat ring;
 };
+
 _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
 
 #define SKUA_RQ_LOG_SIZE		GENMASK(4, 0)
@@ -421,7 +429,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @next_psn: PSN of the next packet to send (going back rewinds it)
  * @max_psn: first PSN never sent: where next_psn returns to after recovery
  * @una_psn: oldest PSN not acknowledged
- * @msn: message sequence number of the last acknowledgement
+ * @msn: message sequence number of the last acknowledgment
  * @credit: credit limit from AETH, with SKUA_SQC_CREDIT_VALID in @valid
  * @rd_outstanding: READs and atomics sent and not complete
  * @retry_left: transport retries left
@@ -472,6 +480,7 @@ struct skua_sqc {
 	__le32 una;
 	__le32 engine[63];
 };
+
 _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 
 #define SKUA_SQC_VALID			BIT(0)
@@ -497,7 +506,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @flags: SKUA_RQC_*
  * @rr_head: responder resources: oldest entry not done
  * @rr_tail: responder resources: next to use
- * @ack_psn: PSN of the last acknowledgement sent
+ * @ack_psn: PSN of the last acknowledgment sent
  * @ack_due: packets since
  * @ack_deadline: device time (ns) by which to acknowledge, 0: none due
  * @ext_table: extension: bus address of the placement table
@@ -529,6 +538,7 @@ struct skua_rqc {
 	__le32 err_syndrome;
 	__le32 engine[33];
 };
+
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 
 #define SKUA_RQC_NAK_SENT		BIT(0)	/* sequence error reported */
@@ -555,6 +565,7 @@ struct skua_rr {
 	__le32 sent;
 	__le32 psns;
 };
+
 _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
 #define SKUA_RR_PER_QP			(SKUA_ICM_RRC_SIZE / sizeof(struct skua_rr))
 
@@ -573,6 +584,7 @@ struct skua_gid {
 	__le32 flags;
 	__le32 reserved;
 };
+
 _Static_assert(sizeof(struct skua_gid) == SKUA_ICM_GID_SIZE, "skua_gid");
 
 #define SKUA_GID_NO_VLAN		0xffff
@@ -598,6 +610,7 @@ struct skua_rss {
 	__le32 qpn[SKUA_RSS_MAX];
 	__le32 pad[116];
 };
+
 _Static_assert(sizeof(struct skua_rss) == SKUA_ICM_RSS_SIZE, "skua_rss");
 
 #define SKUA_RSS_VALID			BIT(0)	/* state */
@@ -637,6 +650,7 @@ struct skua_flow_match {
 	__u8 flags;
 	__u8 reserved[2];
 };
+
 _Static_assert(sizeof(struct skua_flow_match) == 56, "skua_flow_match");
 
 #define SKUA_FLOW_M_VLAN		BIT(0)	/* frame is tagged */
@@ -664,6 +678,7 @@ struct skua_flow {
 	struct skua_flow_match value;
 	struct skua_flow_match mask;
 };
+
 _Static_assert(sizeof(struct skua_flow) == SKUA_ICM_FLOW_SIZE, "skua_flow");
 
 #define SKUA_FLOW_VALID			BIT(0)	/* state */
@@ -685,6 +700,7 @@ struct skua_mcg {
 	__le32 flags;
 	__le32 reserved[10];
 };
+
 _Static_assert(sizeof(struct skua_mcg) == SKUA_ICM_MCG_SIZE, "skua_mcg");
 
 #define SKUA_MCG_VALID			BIT(0)

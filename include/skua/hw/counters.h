@@ -41,7 +41,7 @@
 	X(RESP_LOCAL_LEN,	RDMA, resp_local_length_error, "message longer than the receive") \
 	X(RESP_REMOTE_ACCESS,	RDMA, resp_remote_access_errors, "access violations met")	\
 	X(TX_RETRANS_PKTS,	RDMA, tx_retrans_pkts,	"packets sent again")			\
-	X(TX_ACK,		RDMA, tx_ack,		"acknowledgements sent")		\
+	X(TX_ACK,		RDMA, tx_ack,		"acknowledgments sent")		\
 	X(TX_NAK,		RDMA, tx_nak,		"NAKs sent, RNR among them")		\
 	X(TX_RNR,		RDMA, tx_rnr_nak,	"RNR NAKs sent")			\
 	X(NP_CNP_SENT,		RDMA, np_cnp_sent,	"CNPs sent")				\

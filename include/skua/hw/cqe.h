@@ -76,6 +76,7 @@ struct skua_cqe_eth {
 	__le16 csum;
 	__le32 reserved[5];
 };
+
 _Static_assert(sizeof(struct skua_cqe_eth) == 32, "skua_cqe_eth");
 
 /* Header recognised / its checksum verified and right. */
@@ -105,6 +106,7 @@ struct skua_cqe_ud {
 	__u8 ipv4;
 	__u8 reserved[17];
 };
+
 _Static_assert(sizeof(struct skua_cqe_ud) == 32, "skua_cqe_ud");
 
 /**
@@ -142,6 +144,7 @@ struct skua_cqe {
 	__le32 what;
 	__le32 own;
 };
+
 _Static_assert(sizeof(struct skua_cqe) == 64, "skua_cqe");
 
 #define SKUA_CQE_WQE_INDEX		GENMASK(15, 0)
@@ -182,7 +185,7 @@ _Static_assert(sizeof(struct skua_cqe) == 64, "skua_cqe");
 	X(NAK_ACC,	0x22, "NAK: remote access")			\
 	X(NAK_OP,	0x23, "NAK: remote operation")			\
 	X(NAK_RNR,	0x24, "NAK: receiver not ready")		\
-	X(TIMEOUT,	0x25, "no acknowledgement in time")		\
+	X(TIMEOUT,	0x25, "no acknowledgment in time")		\
 	X(RESP_BAD,	0x26, "malformed or unexpected response")	\
 	X(MSG_LEN,	0x27, "message longer than the receive buffer")	\
 	X(REQ_BAD,	0x28, "malformed request sequence")

@@ -83,6 +83,7 @@ struct skua_qp_dbr {
 	__le32 sq_event;
 	__le32 reserved;
 };
+
 _Static_assert(sizeof(struct skua_qp_dbr) == 16, "skua_qp_dbr");
 
 /**
@@ -94,6 +95,7 @@ struct skua_srq_dbr {
 	__le32 pi;
 	__le32 reserved[3];
 };
+
 _Static_assert(sizeof(struct skua_srq_dbr) == 16, "skua_srq_dbr");
 
 /**
@@ -106,6 +108,7 @@ struct skua_cq_dbr {
 	__le32 ci;
 	__le32 reserved[3];
 };
+
 _Static_assert(sizeof(struct skua_cq_dbr) == 16, "skua_cq_dbr");
 
 /* Alignment of every doorbell record. */

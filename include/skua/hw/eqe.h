@@ -87,6 +87,7 @@ struct skua_eqe {
 	__le32 what;
 	__le32 own;
 };
+
 _Static_assert(sizeof(struct skua_eqe) == 32, "skua_eqe");
 
 #define SKUA_EQE_TYPE			GENMASK(7, 0)
@@ -108,6 +109,7 @@ struct skua_eqe_fault {
 	__le32 len;
 	__le32 token;
 };
+
 _Static_assert(sizeof(struct skua_eqe_fault) == 24, "skua_eqe_fault");
 
 #define SKUA_EQE_FAULT_TOKEN		GENMASK(30, 0)
@@ -131,13 +133,14 @@ struct skua_eqe_recovery {
 	__le32 last;
 	__le32 why;
 };
+
 _Static_assert(sizeof(struct skua_eqe_recovery) == 24, "skua_eqe_recovery");
 
 /* A hole opened; a run broke; the moderation timer ran out. */
 #define SKUA_RECOVERY_HOLE		BIT(0)
 #define SKUA_RECOVERY_RUN		BIT(1)
 #define SKUA_RECOVERY_TIMER		BIT(2)
-/* The report concerns the requester (acknowledgements, responses). */
+/* The report concerns the requester (acknowledgments, responses). */
 #define SKUA_RECOVERY_REQUESTER		BIT(8)
 
 #endif /* SKUA_HW_EQE_H */

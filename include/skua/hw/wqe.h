@@ -96,6 +96,7 @@ struct skua_wqe_ctrl {
 	};
 	__le32 eth;
 };
+
 _Static_assert(sizeof(struct skua_wqe_ctrl) == SKUA_WQE_SEG, "skua_wqe_ctrl");
 
 #define SKUA_WQE_OPCODE			GENMASK(7, 0)
@@ -136,6 +137,7 @@ struct skua_wqe_raddr {
 	__le32 rkey;
 	__le32 flush;
 };
+
 _Static_assert(sizeof(struct skua_wqe_raddr) == SKUA_WQE_SEG, "skua_wqe_raddr");
 
 #define SKUA_WQE_FLUSH_PLT		GENMASK(3, 0)
@@ -155,6 +157,7 @@ struct skua_wqe_atomic {
 	__le64 swap_add;
 	__le64 compare;
 };
+
 _Static_assert(sizeof(struct skua_wqe_atomic) == SKUA_WQE_SEG, "skua_wqe_atomic");
 
 /**
@@ -169,6 +172,7 @@ struct skua_wqe_data {
 	__le32 lkey;
 	__le32 len;
 };
+
 _Static_assert(sizeof(struct skua_wqe_data) == SKUA_WQE_SEG, "skua_wqe_data");
 
 /* Never a valid key: ends the scatter list of a receive WQE. */
@@ -190,6 +194,7 @@ struct skua_wqe_inline {
 	__le32 len;
 	/* payload follows at once */
 };
+
 _Static_assert(sizeof(struct skua_wqe_inline) == 4, "skua_wqe_inline");
 
 /**
@@ -201,6 +206,7 @@ struct skua_wqe_next {
 	__le32 next;
 	__le32 reserved[3];
 };
+
 _Static_assert(sizeof(struct skua_wqe_next) == SKUA_WQE_SEG, "skua_wqe_next");
 
 /**
@@ -212,6 +218,7 @@ struct skua_wqe_xrc {
 	__le32 srqn;
 	__le32 reserved[3];
 };
+
 _Static_assert(sizeof(struct skua_wqe_xrc) == SKUA_WQE_SEG, "skua_wqe_xrc");
 
 /**
@@ -231,6 +238,7 @@ struct skua_wqe_bind {
 	__le64 va;
 	__le64 len;
 };
+
 _Static_assert(sizeof(struct skua_wqe_bind) == 2 * SKUA_WQE_SEG, "skua_wqe_bind");
 
 /**
@@ -254,6 +262,7 @@ struct skua_wqe_reg {
 	__le32 log_page;
 	__le64 offset;
 };
+
 _Static_assert(sizeof(struct skua_wqe_reg) == 3 * SKUA_WQE_SEG, "skua_wqe_reg");
 
 /**
@@ -276,6 +285,7 @@ struct skua_av {
 	__u8 hop_limit;
 	__le16 udp_sport;
 };
+
 _Static_assert(sizeof(struct skua_av) == 32, "skua_av");
 
 #define SKUA_AV_FLOW_LABEL		GENMASK(19, 0)
@@ -296,6 +306,7 @@ struct skua_wqe_av {
 	__le32 qkey;
 	__le64 reserved;
 };
+
 _Static_assert(sizeof(struct skua_wqe_av) == 3 * SKUA_WQE_SEG, "skua_wqe_av");
 
 #endif /* SKUA_HW_WQE_H */

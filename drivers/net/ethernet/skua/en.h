@@ -26,7 +26,7 @@
  * skb's headroom and shared info around it.
  */
 #define SKUA_EN_RX_LOG_SGE	2
-#define SKUA_EN_RX_SGE		(1U << SKUA_EN_RX_LOG_SGE)
+#define SKUA_EN_RX_SGE		BIT(SKUA_EN_RX_LOG_SGE)
 #define SKUA_EN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
 #define SKUA_EN_RX_FIRST						\
 	(PAGE_SIZE - SKUA_EN_RX_HEADROOM -				\
@@ -106,7 +106,8 @@ struct skua_en_rx_stats {
  * @tx_pi: producer index in blocks; written by xmit under the queue's lock
  * @tx_ci: consumer index in blocks; written by NAPI
  * @log_sq: log2 of the send ring's blocks
- * @tx_stats: under @tx_sync
+ * @tx_sync: lets @tx_stats be read whole on 32-bit
+ * @tx_stats: transmit counters
  * @rxcq: receive completions
  * @rq: receive ring's memory
  * @rx_info: by WQE
@@ -114,7 +115,8 @@ struct skua_en_rx_stats {
  * @rx_pi: producer index in WQEs
  * @log_rq: log2 of the receive WQEs
  * @nsge: scatter elements that the MTU needs
- * @rx_stats: under @rx_sync
+ * @rx_sync: lets @rx_stats be read whole on 32-bit
+ * @rx_stats: receive counters
  */
 struct skua_en_channel {
 	struct skua_en *en;
