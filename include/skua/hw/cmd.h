@@ -104,7 +104,6 @@ enum skua_cmd_status {
 
 /* "No input" and "no output" in the table below. */
 struct skua_cmd_none {
-	__le32 nothing[0];
 };
 
 /*
@@ -317,6 +316,7 @@ struct skua_cmd_modify_device_in {
 	__le32 recovery_eqn;
 	__le32 roce;
 };
+
 #define SKUA_DEV_M_CMD_EQ		BIT(0)
 #define SKUA_DEV_M_ASYNC_EQ		BIT(1)
 #define SKUA_DEV_M_FAULT_EQ		BIT(2)
@@ -341,6 +341,7 @@ struct skua_cmd_map_icm_in {
 	__le32 reserved;
 	__le64 page[];
 };
+
 #define SKUA_MAP_ICM_LOG_PAGES		GENMASK_ULL(5, 0)
 #define SKUA_MAP_ICM_ADDR		GENMASK_ULL(63, 12)
 #define SKUA_MAP_ICM_MAX		((SKUA_CMD_MBOX_SIZE - 16) / 8)
@@ -569,6 +570,7 @@ struct skua_cmd_query_port_out {
 	__u8 mac[6];
 	__le32 reserved[4];
 };
+
 #define SKUA_PORT_LINK_UP		BIT(0)	/* wire is there and port enabled */
 #define SKUA_PORT_ENABLED		BIT(1)
 
@@ -594,6 +596,7 @@ struct skua_cmd_modify_port_in {
 	__le32 dflt;
 	__le32 reserved;
 };
+
 #define SKUA_PORT_M_ENABLE		BIT(0)
 #define SKUA_PORT_M_MTU			BIT(1)
 #define SKUA_PORT_M_MAC			BIT(2)

@@ -51,13 +51,13 @@
 	X(RX_MALFORMED,		RDMA, rx_malformed,	"malformed RoCE packets dropped")	\
 	X(RX_NO_QP,		RDMA, rx_no_qp,		"packets for no QP dropped")		\
 	X(RX_BAD_STATE,		RDMA, rx_bad_state,	"packets dropped in the QP's state")	\
-	X(RX_BAD_PEER,		RDMA, rx_bad_peer,	"packets from other than the QP's peer dropped") \
+	X(RX_BAD_PEER,		RDMA, rx_bad_peer,	"packets from a stranger dropped") \
 	X(RX_BAD_PKEY,		RDMA, rx_bad_pkey,	"P_Key mismatches dropped")		\
 	X(RX_BAD_QKEY,		RDMA, rx_bad_qkey,	"Q_Key mismatches dropped")		\
 	X(RX_BAD_RESP,		RDMA, rx_bad_resp,	"responses that fit no request dropped") \
 	X(LOOPBACK_PKTS,	RDMA, loopback_pkts,	"frames turned round in the device")	\
 	X(WQE_FETCH,		RDMA, wqe_fetch,	"send WQE fetches")			\
-	X(WQE_REFETCH,		RDMA, wqe_refetch,	"WQEs fetched again for responses or retry") \
+	X(WQE_REFETCH,		RDMA, wqe_refetch,	"WQEs fetched again") \
 	X(INFLIGHT_MISS,	RDMA, inflight_miss,	"in-flight cache misses")		\
 	X(ETH_TX_PKTS,		ETH, eth_tx_pkts,	"frames sent")				\
 	X(ETH_TX_BYTES,		ETH, eth_tx_bytes,	"bytes of them")			\
@@ -66,7 +66,7 @@
 	X(ETH_RX_BYTES,		ETH, eth_rx_bytes,	"bytes of them")			\
 	X(ETH_RX_MCAST,		ETH, eth_rx_multicast,	"multicast frames received")		\
 	X(ETH_RX_NO_BUF,	ETH, eth_rx_no_buffer,	"frames dropped: no receive WQE")	\
-	X(ETH_RX_TOO_LONG,	ETH, eth_rx_too_long,	"frames dropped: longer than MTU or buffer") \
+	X(ETH_RX_TOO_LONG,	ETH, eth_rx_too_long,	"frames dropped: longer than allowed") \
 	X(ETH_RX_FILTERED,	ETH, eth_rx_filtered,	"frames nobody wanted")			\
 	X(ETH_RX_CSUM_ERR,	ETH, eth_rx_csum_errors, "frames of wrong checksum passed on")	\
 	X(TLP_MWR_TX,		PCIE, tlp_mwr_tx,	"memory writes by the device")		\
@@ -83,8 +83,8 @@
 	X(CQ_DB,		DEV, cq_doorbells,	"CQ arms taken")			\
 	X(BAD_DB,		DEV, bad_doorbells,	"doorbells ignored: width, offset, latch") \
 	X(BAD_DB_QP,		DEV, bad_doorbell_queue, "doorbells ignored: no such queue")	\
-	X(BAD_DB_UAR,		DEV, bad_doorbell_uar,	"doorbells ignored: queue of another UAR page") \
-	X(BAD_DB_INDEX,		DEV, bad_doorbell_index, "doorbells ignored: index does not advance") \
+	X(BAD_DB_UAR,		DEV, bad_doorbell_uar,	"doorbells ignored: wrong UAR page") \
+	X(BAD_DB_INDEX,		DEV, bad_doorbell_index, "doorbells ignored: wrong index") \
 	X(BAD_MMIO,		DEV, bad_mmio,		"register accesses ignored")		\
 	X(BAD_CMD_DB,		DEV, bad_cmd_doorbells,	"command doorbells ignored")		\
 	X(CMDS,			DEV, commands,		"commands executed")			\
