@@ -633,6 +633,34 @@ static void test_fragments(void **state)
 	}
 }
 
+/* The rest of a message that has a descriptor, and one more message that has one. */
+static void test_fragment_and_next(void **state)
+{
+	struct {
+		struct vfu_hdr hdr;
+		struct vfu_dma_map req;
+	} msg[2];
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		msg[i].hdr = (struct vfu_hdr){ .id = i, .cmd = VFU_DMA_MAP, .size = sizeof(msg[0]) };
+		msg[i].req = (struct vfu_dma_map){
+			.argsz = sizeof(msg[i].req), .flags = RW, .size = PG,
+			.iova = i * PG, .offset = (i + 5) * PG,
+		};
+	}
+	send_raw(msg, 30, &ram, 1);
+	run();
+	send_raw((uint8_t *)msg + 30, sizeof(msg[0]) - 30, NULL, 0);
+	send_raw(&msg[1], sizeof(msg[1]), &ram, 1);
+	run();
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(get_reply(i, VFU_DMA_MAP, NULL, 0, NULL), 0);
+		assert_int_equal(core_write(i * PG, i + 70), 0);
+		assert_int_equal(guest64((i + 5) * PG), i + 70);
+	}
+}
+
 /* An emulated IOMMU's traffic: a map for each page, unmapped in one go or singly. */
 static void test_viommu(void **state)
 {
@@ -1132,7 +1160,7 @@ int main(void)
 		T_RAW(test_version), T_RAW(test_version_short), T_RAW(test_version_no_multi),
 		T_RAW(test_version_bad), T(test_info), T(test_region_info), T(test_region_rw),
 		T(test_posted), T(test_write_multi), T(test_dma), T(test_fd_attribution),
-		T(test_fragments), T(test_viommu), T(test_refuse_private_ram), T(test_irqs),
+		T(test_fragments), T(test_fragment_and_next), T(test_viommu), T(test_refuse_private_ram), T(test_irqs),
 		T(test_irqs_bad), T(test_reset), T(test_timer), T(test_reconnect),
 		T(test_malformed), T(test_refused), T(test_backpressure), T(test_fair),
 		cmocka_unit_test(test_socket), cmocka_unit_test(test_stale_socket),
