@@ -69,7 +69,7 @@ static void hang_up(void)
 	for (int i = 0; vfu_connected(vfu) && i < 1000; i++)
 		vfu_run(vfu);
 	CHECK(!vfu_connected(vfu));
-	CHECK(dma_files() == 0);
+	CHECK(dmatab_files() == 0);
 }
 
 static void dial(void)

@@ -29,7 +29,7 @@ static uint8_t *guest;
 static int setup(void **state)
 {
 	(void)state;
-	dma_init(&tab);
+	dmatab_init(&tab);
 	memfd = memfd_create("guest", MFD_CLOEXEC);
 	assert_true(memfd >= 0);
 	assert_int_equal(ftruncate(memfd, FILE_PAGES * PG), 0);
@@ -43,10 +43,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	dma_unmap_all(&tab);
+	dmatab_unmap_all(&tab);
 	munmap(guest, FILE_PAGES * PG);
 	close(memfd);
-	assert_int_equal(dma_files(), 0);
+	assert_int_equal(dmatab_files(), 0);
 	return 0;
 }
 
@@ -55,17 +55,17 @@ static void test_translate(void **state)
 	uint8_t buf[64];
 
 	(void)state;
-	assert_int_equal(dma_map(&tab, 0x100000, 4 * PG, RW, memfd, 8 * PG), 0);
-	assert_int_equal(dma_read(&tab, 0x100000 + 100, buf, 64), 0);
+	assert_int_equal(dmatab_map(&tab, 0x100000, 4 * PG, RW, memfd, 8 * PG), 0);
+	assert_int_equal(dmatab_read(&tab, 0x100000 + 100, buf, 64), 0);
 	assert_memory_equal(buf, guest + 8 * PG + 100, 64);
 	memset(buf, 0xa5, sizeof(buf));
-	assert_int_equal(dma_write(&tab, 0x100000 + 4 * PG - 64, buf, 64), 0);
+	assert_int_equal(dmatab_write(&tab, 0x100000 + 4 * PG - 64, buf, 64), 0);
 	assert_memory_equal(buf, guest + 12 * PG - 64, 64);
-	assert_int_equal(dma_read(&tab, 0x100000 - 1, buf, 1), -EFAULT);
-	assert_int_equal(dma_read(&tab, 0x100000 + 4 * PG - 1, buf, 2), -EFAULT);
-	assert_int_equal(dma_read(&tab, 0x100000 + 4 * PG - 1, buf, 1), 0);
-	assert_int_equal(dma_read(&tab, 0, buf, 0), 0);
-	assert_int_equal(dma_write(&tab, 0, buf, 0), 0);
+	assert_int_equal(dmatab_read(&tab, 0x100000 - 1, buf, 1), -EFAULT);
+	assert_int_equal(dmatab_read(&tab, 0x100000 + 4 * PG - 1, buf, 2), -EFAULT);
+	assert_int_equal(dmatab_read(&tab, 0x100000 + 4 * PG - 1, buf, 1), 0);
+	assert_int_equal(dmatab_read(&tab, 0, buf, 0), 0);
+	assert_int_equal(dmatab_write(&tab, 0, buf, 0), 0);
 }
 
 /* Neighbours on the bus, apart in the file; and a write that fails writes nothing. */
@@ -74,22 +74,22 @@ static void test_span(void **state)
 	uint8_t buf[3 * PG], was[PG];
 
 	(void)state;
-	assert_int_equal(dma_map(&tab, 0, PG, RW, memfd, 9 * PG), 0);
-	assert_int_equal(dma_map(&tab, PG, PG, RW, memfd, 3 * PG), 0);
-	assert_int_equal(dma_map(&tab, 2 * PG, PG, DMA_PROT_READ, memfd, 5 * PG), 0);
-	assert_int_equal(dma_read(&tab, 0, buf, 3 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, memfd, 9 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, memfd, 3 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, 2 * PG, PG, DMA_PROT_READ, memfd, 5 * PG), 0);
+	assert_int_equal(dmatab_read(&tab, 0, buf, 3 * PG), 0);
 	assert_memory_equal(buf, guest + 9 * PG, PG);
 	assert_memory_equal(buf + PG, guest + 3 * PG, PG);
 	assert_memory_equal(buf + 2 * PG, guest + 5 * PG, PG);
 
 	memcpy(was, guest + 3 * PG, PG);
 	memset(buf, 0, sizeof(buf));
-	assert_int_equal(dma_write(&tab, PG + 10, buf, PG), -EFAULT);
+	assert_int_equal(dmatab_write(&tab, PG + 10, buf, PG), -EFAULT);
 	assert_memory_equal(was, guest + 3 * PG, PG);
-	assert_int_equal(dma_write(&tab, PG - 10, buf, 20), 0);
+	assert_int_equal(dmatab_write(&tab, PG - 10, buf, 20), 0);
 	assert_memory_equal(buf, guest + 10 * PG - 10, 10);
 	assert_memory_equal(buf, guest + 3 * PG, 10);
-	assert_int_equal(dma_read(&tab, 2 * PG, buf, PG + 1), -EFAULT);
+	assert_int_equal(dmatab_read(&tab, 2 * PG, buf, PG + 1), -EFAULT);
 }
 
 static void test_edges(void **state)
@@ -98,36 +98,36 @@ static void test_edges(void **state)
 	uint8_t buf[16];
 
 	(void)state;
-	assert_int_equal(dma_map(&tab, top, PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_read(&tab, UINT64_MAX - 15, buf, 16), 0);
-	assert_int_equal(dma_read(&tab, UINT64_MAX - 15, buf, 17), -EFAULT);
-	assert_int_equal(dma_write(&tab, UINT64_MAX - 14, buf, 16), -EFAULT);
-	assert_int_equal(dma_map(&tab, top, 2 * PG, RW, memfd, 0), -EINVAL);
-	assert_int_equal(dma_map(&tab, 0, 0, RW, memfd, 0), -EINVAL);
-	assert_int_equal(dma_map(&tab, 1, PG, RW, memfd, 0), -EINVAL);
-	assert_int_equal(dma_map(&tab, 0, 100, RW, memfd, 0), -EINVAL);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, memfd, 8), -EINVAL);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, memfd, FILE_PAGES * PG), -ERANGE);
-	assert_int_equal(dma_map(&tab, 0, 2 * PG, RW, memfd, top), -ERANGE);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, memfd, top), -ERANGE);
-	assert_int_equal(dma_unmap(&tab, 0, 0), -EINVAL);
-	assert_int_equal(dma_unmap(&tab, top, 2 * PG), -EINVAL);
+	assert_int_equal(dmatab_map(&tab, top, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_read(&tab, UINT64_MAX - 15, buf, 16), 0);
+	assert_int_equal(dmatab_read(&tab, UINT64_MAX - 15, buf, 17), -EFAULT);
+	assert_int_equal(dmatab_write(&tab, UINT64_MAX - 14, buf, 16), -EFAULT);
+	assert_int_equal(dmatab_map(&tab, top, 2 * PG, RW, memfd, 0), -EINVAL);
+	assert_int_equal(dmatab_map(&tab, 0, 0, RW, memfd, 0), -EINVAL);
+	assert_int_equal(dmatab_map(&tab, 1, PG, RW, memfd, 0), -EINVAL);
+	assert_int_equal(dmatab_map(&tab, 0, 100, RW, memfd, 0), -EINVAL);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, memfd, 8), -EINVAL);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, memfd, FILE_PAGES * PG), -ERANGE);
+	assert_int_equal(dmatab_map(&tab, 0, 2 * PG, RW, memfd, top), -ERANGE);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, memfd, top), -ERANGE);
+	assert_int_equal(dmatab_unmap(&tab, 0, 0), -EINVAL);
+	assert_int_equal(dmatab_unmap(&tab, top, 2 * PG), -EINVAL);
 	assert_int_equal(tab.count, 1);
 }
 
 static void test_overlap(void **state)
 {
 	(void)state;
-	assert_int_equal(dma_map(&tab, 4 * PG, 4 * PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_map(&tab, 4 * PG, 4 * PG, RW, memfd, 0), -EEXIST);
-	assert_int_equal(dma_map(&tab, 0, 5 * PG, RW, memfd, 0), -EEXIST);
-	assert_int_equal(dma_map(&tab, 7 * PG, 5 * PG, RW, memfd, 0), -EEXIST);
-	assert_int_equal(dma_map(&tab, 0, 40 * PG, RW, memfd, 0), -EEXIST);
-	assert_int_equal(dma_map(&tab, 5 * PG, PG, RW, memfd, 0), -EEXIST);
-	assert_int_equal(dma_map(&tab, 0, 4 * PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_map(&tab, 8 * PG, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_map(&tab, 4 * PG, 4 * PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_map(&tab, 4 * PG, 4 * PG, RW, memfd, 0), -EEXIST);
+	assert_int_equal(dmatab_map(&tab, 0, 5 * PG, RW, memfd, 0), -EEXIST);
+	assert_int_equal(dmatab_map(&tab, 7 * PG, 5 * PG, RW, memfd, 0), -EEXIST);
+	assert_int_equal(dmatab_map(&tab, 0, 40 * PG, RW, memfd, 0), -EEXIST);
+	assert_int_equal(dmatab_map(&tab, 5 * PG, PG, RW, memfd, 0), -EEXIST);
+	assert_int_equal(dmatab_map(&tab, 0, 4 * PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_map(&tab, 8 * PG, PG, RW, memfd, 0), 0);
 	assert_int_equal(tab.count, 3);
-	assert_int_equal(dma_files(), 1);
+	assert_int_equal(dmatab_files(), 1);
 }
 
 /* Head, tail, middle and across: what is left translates as before. */
@@ -136,27 +136,27 @@ static void test_partial_unmap(void **state)
 	uint8_t byte;
 
 	(void)state;
-	assert_int_equal(dma_map(&tab, 0, 10 * PG, RW, memfd, 20 * PG), 0);
-	assert_int_equal(dma_read(&tab, 0, &byte, 1), 0);
-	assert_int_equal(dma_unmap(&tab, 0, PG), 0);
-	assert_int_equal(dma_unmap(&tab, 9 * PG, 100 * PG), 0);
-	assert_int_equal(dma_unmap(&tab, 4 * PG, 2 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, 0, 10 * PG, RW, memfd, 20 * PG), 0);
+	assert_int_equal(dmatab_read(&tab, 0, &byte, 1), 0);
+	assert_int_equal(dmatab_unmap(&tab, 0, PG), 0);
+	assert_int_equal(dmatab_unmap(&tab, 9 * PG, 100 * PG), 0);
+	assert_int_equal(dmatab_unmap(&tab, 4 * PG, 2 * PG), 0);
 	assert_int_equal(tab.count, 2);
 	for (unsigned int i = 0; i < 10; i++) {
 		bool gone = i == 0 || i == 9 || i == 4 || i == 5;
 
-		assert_int_equal(dma_read(&tab, i * PG + 7, &byte, 1), gone ? -EFAULT : 0);
+		assert_int_equal(dmatab_read(&tab, i * PG + 7, &byte, 1), gone ? -EFAULT : 0);
 		if (!gone)
 			assert_int_equal(byte, guest[(20 + i) * PG + 7]);
 	}
-	assert_int_equal(dma_unmap(&tab, 3 * PG, 4 * PG), 0);
-	assert_int_equal(dma_read(&tab, 3 * PG, &byte, 1), -EFAULT);
-	assert_int_equal(dma_read(&tab, 6 * PG, &byte, 1), -EFAULT);
-	assert_int_equal(dma_read(&tab, 7 * PG, &byte, 1), 0);
-	assert_int_equal(dma_unmap(&tab, 500 * PG, PG), 0);
-	assert_int_equal(dma_unmap(&tab, 0, 1000 * PG), 0);
+	assert_int_equal(dmatab_unmap(&tab, 3 * PG, 4 * PG), 0);
+	assert_int_equal(dmatab_read(&tab, 3 * PG, &byte, 1), -EFAULT);
+	assert_int_equal(dmatab_read(&tab, 6 * PG, &byte, 1), -EFAULT);
+	assert_int_equal(dmatab_read(&tab, 7 * PG, &byte, 1), 0);
+	assert_int_equal(dmatab_unmap(&tab, 500 * PG, PG), 0);
+	assert_int_equal(dmatab_unmap(&tab, 0, 1000 * PG), 0);
 	assert_int_equal(tab.count, 0);
-	assert_int_equal(dma_files(), 0);
+	assert_int_equal(dmatab_files(), 0);
 }
 
 /* ROMs and the like: known, not reachable, and gone when unmapped. */
@@ -165,15 +165,15 @@ static void test_no_fd(void **state)
 	uint8_t buf[8] = { 0 };
 
 	(void)state;
-	assert_int_equal(dma_map(&tab, 0, 4 * PG, DMA_PROT_READ, -1, 0), 0);
-	assert_int_equal(dma_map(&tab, 4 * PG, PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_read(&tab, 0, buf, 8), -EFAULT);
-	assert_int_equal(dma_write(&tab, 0, buf, 8), -EFAULT);
-	assert_int_equal(dma_read(&tab, 4 * PG - 4, buf, 8), -EFAULT);
-	assert_int_equal(dma_map(&tab, PG, PG, RW, memfd, 0), -EEXIST);
-	assert_int_equal(dma_unmap(&tab, PG, PG), 0);
-	assert_int_equal(dma_map(&tab, PG, PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_read(&tab, PG, buf, 8), 0);
+	assert_int_equal(dmatab_map(&tab, 0, 4 * PG, DMA_PROT_READ, -1, 0), 0);
+	assert_int_equal(dmatab_map(&tab, 4 * PG, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_read(&tab, 0, buf, 8), -EFAULT);
+	assert_int_equal(dmatab_write(&tab, 0, buf, 8), -EFAULT);
+	assert_int_equal(dmatab_read(&tab, 4 * PG - 4, buf, 8), -EFAULT);
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, memfd, 0), -EEXIST);
+	assert_int_equal(dmatab_unmap(&tab, PG, PG), 0);
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_read(&tab, PG, buf, 8), 0);
 }
 
 static void test_bad_files(void **state)
@@ -184,30 +184,30 @@ static void test_bad_files(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, fds[0], 0), -EMEDIUMTYPE);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, fds[0], 0), -EMEDIUMTYPE);
 	close(fds[0]);
 	close(fds[1]);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, fds[0], 0), -EBADF);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, fds[0], 0), -EBADF);
 	fds[0] = open("/dev/zero", O_RDWR);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, fds[0], 0), -EMEDIUMTYPE);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, fds[0], 0), -EMEDIUMTYPE);
 	close(fds[0]);
 	fds[0] = open("/proc/self/maps", O_RDONLY);
-	assert_int_equal(dma_map(&tab, 0, PG, DMA_PROT_READ, fds[0], 0), -EMEDIUMTYPE);
+	assert_int_equal(dmatab_map(&tab, 0, PG, DMA_PROT_READ, fds[0], 0), -EMEDIUMTYPE);
 	close(fds[0]);
 
 	/* A read-only descriptor reads, and does not gain from another's right to write. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
 	ro = open(path, O_RDONLY);
 	assert_true(ro >= 0);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, ro, 0), -EACCES);
-	assert_int_equal(dma_map(&tab, 0, PG, DMA_PROT_READ, ro, 0), 0);
-	assert_int_equal(dma_map(&tab, PG, PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_map(&tab, 2 * PG, PG, RW, ro, 0), -EACCES);
-	assert_int_equal(dma_write(&tab, 0, &byte, 1), -EFAULT);
-	assert_int_equal(dma_write(&tab, PG, &byte, 1), 0);
-	assert_int_equal(dma_read(&tab, 0, &byte, 1), 0);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, ro, 0), -EACCES);
+	assert_int_equal(dmatab_map(&tab, 0, PG, DMA_PROT_READ, ro, 0), 0);
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_map(&tab, 2 * PG, PG, RW, ro, 0), -EACCES);
+	assert_int_equal(dmatab_write(&tab, 0, &byte, 1), -EFAULT);
+	assert_int_equal(dmatab_write(&tab, PG, &byte, 1), 0);
+	assert_int_equal(dmatab_read(&tab, 0, &byte, 1), 0);
 	assert_int_equal(byte, 1);
-	assert_int_equal(dma_files(), 1);
+	assert_int_equal(dmatab_files(), 1);
 	close(ro);
 }
 
@@ -217,19 +217,19 @@ static void test_two_tables(void **state)
 	uint64_t val = 0x1122334455667788;
 
 	(void)state;
-	dma_init(&other);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_map(&other, 0x70000, PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_files(), 1);
-	assert_int_equal(dma_write(&tab, 8, &val, 8), 0);
+	dmatab_init(&other);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_map(&other, 0x70000, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_files(), 1);
+	assert_int_equal(dmatab_write(&tab, 8, &val, 8), 0);
 	val = 0;
-	assert_int_equal(dma_read(&other, 0x70008, &val, 8), 0);
+	assert_int_equal(dmatab_read(&other, 0x70008, &val, 8), 0);
 	assert_int_equal(val, 0x1122334455667788);
-	dma_unmap_all(&tab);
-	assert_int_equal(dma_files(), 1);
-	assert_int_equal(dma_read(&other, 0x70008, &val, 8), 0);
-	dma_unmap_all(&other);
-	assert_int_equal(dma_files(), 0);
+	dmatab_unmap_all(&tab);
+	assert_int_equal(dmatab_files(), 1);
+	assert_int_equal(dmatab_read(&other, 0x70008, &val, 8), 0);
+	dmatab_unmap_all(&other);
+	assert_int_equal(dmatab_files(), 0);
 }
 
 static void test_grow(void **state)
@@ -239,14 +239,14 @@ static void test_grow(void **state)
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, PG), 0);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, fd, 0), 0);
-	assert_int_equal(dma_write(&tab, 5, &byte, 1), 0);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, fd, 0), 0);
+	assert_int_equal(dmatab_write(&tab, 5, &byte, 1), 0);
 	assert_int_equal(ftruncate(fd, 1024 * PG), 0);
-	assert_int_equal(dma_map(&tab, PG, PG, RW, fd, 1023 * PG), 0);
-	assert_int_equal(dma_files(), 1);
-	assert_int_equal(dma_write(&tab, 2 * PG - 1, &byte, 1), 0);
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, fd, 1023 * PG), 0);
+	assert_int_equal(dmatab_files(), 1);
+	assert_int_equal(dmatab_write(&tab, 2 * PG - 1, &byte, 1), 0);
 	byte = 0;
-	assert_int_equal(dma_read(&tab, 5, &byte, 1), 0);
+	assert_int_equal(dmatab_read(&tab, 5, &byte, 1), 0);
 	assert_int_equal(byte, 7);
 	close(fd);
 }
@@ -259,21 +259,21 @@ static void test_shrink(void **state)
 
 	(void)state;
 	/* Again: the test framework took SIGBUS for itself after the setup. */
-	dma_init(&tab);
+	dmatab_init(&tab);
 	assert_int_equal(ftruncate(fd, 16 * PG), 0);
-	assert_int_equal(dma_map(&tab, 0, 16 * PG, RW, fd, 0), 0);
-	assert_int_equal(dma_map(&tab, 64 * PG, PG, RW, memfd, 0), 0);
-	assert_int_equal(dma_write(&tab, 15 * PG, buf, 16), 0);
+	assert_int_equal(dmatab_map(&tab, 0, 16 * PG, RW, fd, 0), 0);
+	assert_int_equal(dmatab_map(&tab, 64 * PG, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_write(&tab, 15 * PG, buf, 16), 0);
 	assert_int_equal(ftruncate(fd, PG), 0);
-	assert_int_equal(dma_write(&tab, 15 * PG, buf, 16), -EFAULT);
-	assert_int_equal(dma_write(&tab, 15 * PG, buf, 8), -EFAULT);
-	assert_int_equal(dma_read(&tab, 0, buf, 16), -EFAULT);
-	assert_int_equal(dma_map(&tab, 32 * PG, PG, RW, fd, 0), -EFAULT);
+	assert_int_equal(dmatab_write(&tab, 15 * PG, buf, 16), -EFAULT);
+	assert_int_equal(dmatab_write(&tab, 15 * PG, buf, 8), -EFAULT);
+	assert_int_equal(dmatab_read(&tab, 0, buf, 16), -EFAULT);
+	assert_int_equal(dmatab_map(&tab, 32 * PG, PG, RW, fd, 0), -EFAULT);
 	/* Others are not touched. */
-	assert_int_equal(dma_write(&tab, 64 * PG, buf, 16), 0);
-	assert_int_equal(dma_unmap(&tab, 0, 16 * PG), 0);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, fd, 0), 0);
-	assert_int_equal(dma_write(&tab, 0, buf, 16), 0);
+	assert_int_equal(dmatab_write(&tab, 64 * PG, buf, 16), 0);
+	assert_int_equal(dmatab_unmap(&tab, 0, 16 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, fd, 0), 0);
+	assert_int_equal(dmatab_write(&tab, 0, buf, 16), 0);
 	close(fd);
 }
 
@@ -293,18 +293,18 @@ static double map_many(unsigned int n, unsigned int order)
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t page = order ? (i * 40503ull) % n : i;
 
-		if (dma_map(&tab, page * PG, PG, RW, memfd, page % FILE_PAGES * PG))
+		if (dmatab_map(&tab, page * PG, PG, RW, memfd, page % FILE_PAGES * PG))
 			fail_msg("map %u of %u", i, n);
 	}
 	assert_int_equal(tab.count, n);
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t page = (i * 12289ull) % n;
 
-		assert_int_equal(dma_read(&tab, page * PG + 3, &byte, 1), 0);
+		assert_int_equal(dmatab_read(&tab, page * PG + 3, &byte, 1), 0);
 		assert_int_equal(byte, guest[page % FILE_PAGES * PG + 3]);
 	}
 	for (unsigned int i = 0; i < n; i++)
-		assert_int_equal(dma_unmap(&tab, (uint64_t)(n - 1 - i) * PG, PG), 0);
+		assert_int_equal(dmatab_unmap(&tab, (uint64_t)(n - 1 - i) * PG, PG), 0);
 	assert_int_equal(tab.count, 0);
 	return seconds() - t0;
 }
@@ -333,12 +333,13 @@ static void test_limit(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < DMA_MAX_RANGES; i++) {
-		if (dma_map(&tab, (uint64_t)i * PG, PG, RW, memfd, 0))
+		if (dmatab_map(&tab, (uint64_t)i * PG, PG, RW, memfd, 0))
 			fail_msg("map %u", i);
 	}
-	assert_int_equal(dma_map(&tab, (uint64_t)DMA_MAX_RANGES * PG, PG, RW, memfd, 0), -ENOSPC);
-	assert_int_equal(dma_unmap(&tab, 0, 16 * PG), 0);
-	assert_int_equal(dma_map(&tab, 0, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_map(&tab, (uint64_t)DMA_MAX_RANGES * PG, PG, RW, memfd, 0),
+			 -ENOSPC);
+	assert_int_equal(dmatab_unmap(&tab, 0, 16 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, memfd, 0), 0);
 }
 
 /* Against a plain array, by a fixed sequence of random maps, unmaps and accesses. */
@@ -361,19 +362,19 @@ static void test_random(void **state)
 		if (page + n > PAGES)
 			n = PAGES - page;
 		if (rnd >> 31) {
-			assert_int_equal(dma_unmap(&tab, page * PG, n * PG), 0);
+			assert_int_equal(dmatab_unmap(&tab, page * PG, n * PG), 0);
 			for (unsigned int i = 0; i < n; i++)
 				want[page + i] = -1;
 		} else {
 			for (unsigned int i = 0; i < n; i++)
 				busy |= want[page + i] >= 0;
-			assert_int_equal(dma_map(&tab, page * PG, n * PG, RW, memfd, at * PG),
+			assert_int_equal(dmatab_map(&tab, page * PG, n * PG, RW, memfd, at * PG),
 					 busy ? -EEXIST : 0);
 			for (unsigned int i = 0; i < n && !busy; i++)
 				want[page + i] = at + i;
 		}
 		page = rnd >> 10 & (PAGES - 1);
-		assert_int_equal(dma_read(&tab, page * PG + 9, &byte, 1),
+		assert_int_equal(dmatab_read(&tab, page * PG + 9, &byte, 1),
 				 want[page] < 0 ? -EFAULT : 0);
 		if (want[page] >= 0)
 			assert_int_equal(byte, guest[want[page] * PG + 9]);

@@ -239,7 +239,7 @@ static int teardown(void **state)
 	vfu_shutdown(vfu);
 	skua_dev_destroy(dev);
 	vfu_destroy(vfu);
-	assert_int_equal(dma_files(), 0);
+	assert_int_equal(dmatab_files(), 0);
 	/* Whatever the client passed, good or bad: nothing of it stays open. */
 	assert_int_equal(open_fds(), fds_before);
 	return 0;
@@ -559,7 +559,7 @@ static void test_dma(void **state)
 	(void)state;
 	assert_int_equal(dma_map_msg(0x100000, 16 * PG, 4 * PG, RW, ram), 0);
 	assert_int_equal(dma_map_msg(0, 2 * PG, 0, RW, ram), 0);
-	assert_int_equal(dma_files(), 1);
+	assert_int_equal(dmatab_files(), 1);
 	assert_int_equal(core_write(0x100008, 0x1111222233334444), 0);
 	assert_int_equal(guest64(4 * PG + 8), 0x1111222233334444);
 	assert_int_equal(core_write(0x100000 + 16 * PG - 4, 1), -EFAULT);
@@ -579,7 +579,7 @@ static void test_dma(void **state)
 	assert_int_equal(dma_unmap_msg(0, 0, 1), EINVAL);
 	assert_int_equal(dma_unmap_msg(0, 0, VFIO_DMA_UNMAP_FLAG_ALL), 0);
 	assert_int_equal(core_write(8, 1), -EFAULT);
-	assert_int_equal(dma_files(), 0);
+	assert_int_equal(dmatab_files(), 0);
 }
 
 /* Several messages in one piece, each with its descriptor or none. */
@@ -643,7 +643,9 @@ static void test_fragment_and_next(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
-		msg[i].hdr = (struct vfu_hdr){ .id = i, .cmd = VFU_DMA_MAP, .size = sizeof(msg[0]) };
+		msg[i].hdr = (struct vfu_hdr){
+			.id = i, .cmd = VFU_DMA_MAP, .size = sizeof(msg[0]),
+		};
 		msg[i].req = (struct vfu_dma_map){
 			.argsz = sizeof(msg[i].req), .flags = RW, .size = PG,
 			.iova = i * PG, .offset = (i + 5) * PG,
@@ -685,7 +687,7 @@ static void test_viommu(void **state)
 		for (unsigned int j = 0; j < BATCH; j++)
 			assert_int_equal(get_reply(ids[j], VFU_DMA_MAP, NULL, 0, NULL), 0);
 	}
-	assert_int_equal(dma_files(), 1);
+	assert_int_equal(dmatab_files(), 1);
 	for (uint64_t i = 0; i < MAPS; i += 997) {
 		assert_int_equal(core_write(0x100000000ull + i * PG + 16, i), 0);
 		assert_int_equal(guest64(i % RAM_PAGES * PG + 16), i);
@@ -695,7 +697,7 @@ static void test_viommu(void **state)
 	/* The whole address space at once, as when a domain goes. */
 	assert_int_equal(dma_unmap_msg(0, 1ull << 48, 0), 0);
 	assert_int_equal(core_write(0x100000000ull + PG, 1), -EFAULT);
-	assert_int_equal(dma_files(), 0);
+	assert_int_equal(dmatab_files(), 0);
 }
 
 /* Guest RAM without descriptors: a client that asks on is told, and the log says how. */
@@ -879,7 +881,7 @@ static void test_reconnect(void **state)
 	run();
 	assert_false(vfu_connected(vfu));
 	assert_int_equal(dev->resets, 1);
-	assert_int_equal(dma_files(), 0);
+	assert_int_equal(dmatab_files(), 0);
 
 	connect_client();
 	assert_int_equal(ask(VFU_DEVICE_RESET, NULL, 0, NULL, 0), EINVAL);
@@ -1160,7 +1162,8 @@ int main(void)
 		T_RAW(test_version), T_RAW(test_version_short), T_RAW(test_version_no_multi),
 		T_RAW(test_version_bad), T(test_info), T(test_region_info), T(test_region_rw),
 		T(test_posted), T(test_write_multi), T(test_dma), T(test_fd_attribution),
-		T(test_fragments), T(test_fragment_and_next), T(test_viommu), T(test_refuse_private_ram), T(test_irqs),
+		T(test_fragments), T(test_fragment_and_next), T(test_viommu),
+		T(test_refuse_private_ram), T(test_irqs),
 		T(test_irqs_bad), T(test_reset), T(test_timer), T(test_reconnect),
 		T(test_malformed), T(test_refused), T(test_backpressure), T(test_fair),
 		cmocka_unit_test(test_socket), cmocka_unit_test(test_stale_socket),

@@ -88,7 +88,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 	signal(sig, SIG_DFL);
 }
 
-void dma_init(struct dma_table *tab)
+void dmatab_init(struct dma_table *tab)
 {
 	struct sigaction sa = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
 
@@ -96,7 +96,7 @@ void dma_init(struct dma_table *tab)
 	sigaction(SIGBUS, &sa, NULL);
 }
 
-unsigned int dma_files(void)
+unsigned int dmatab_files(void)
 {
 	unsigned int n = 0;
 
@@ -258,8 +258,8 @@ static int file_get(int fd, uint64_t end, unsigned int prot, struct dma_file **r
 	return 0;
 }
 
-int dma_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int prot, int fd,
-	    uint64_t offset)
+int dmatab_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int prot, int fd,
+	       uint64_t offset)
 {
 	struct dma_range range = {
 		.first = iova,
@@ -290,7 +290,7 @@ int dma_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int pr
 	return err;
 }
 
-int dma_unmap(struct dma_table *tab, uint64_t iova, uint64_t size)
+int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size)
 {
 	uint64_t first = iova, last = iova + size - 1;
 	struct dma_range *range, tail;
@@ -329,7 +329,7 @@ static void range_free(void *ptr)
 	free(range);
 }
 
-void dma_unmap_all(struct dma_table *tab)
+void dmatab_unmap_all(struct dma_table *tab)
 {
 	tdestroy(tab->root, range_free);
 	tab->root = NULL;
@@ -445,7 +445,7 @@ static void copy_from_guest(void *dst, const void *src, size_t len)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
-int dma_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len)
+int dmatab_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len)
 {
 	struct dma_range *range;
 	uint8_t *dst = buf;
@@ -465,7 +465,7 @@ int dma_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len)
 	return 0;
 }
 
-int dma_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t len)
+int dmatab_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t len)
 {
 	struct dma_range *range;
 	const uint8_t *src = buf;

@@ -36,7 +36,7 @@ struct dma_table {
 	struct dma_range *last;
 };
 
-void dma_init(struct dma_table *tab);
+void dmatab_init(struct dma_table *tab);
 
 /*
  * Map @size bytes at bus address @iova to offset @offset of file @fd, or to
@@ -45,21 +45,21 @@ void dma_init(struct dma_table *tab);
  * be shared safely (neither memfd, tmpfs nor hugetlbfs). -EACCES: write access
  * wanted through a read-only descriptor. -ERANGE: beyond the end of the file.
  */
-int dma_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int prot, int fd,
-	    uint64_t offset);
+int dmatab_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int prot, int fd,
+	       uint64_t offset);
 
 /*
  * Remove whatever is mapped in the range; a range that reaches out of it keeps
  * the rest. On return no access to the removed part is possible.
  */
-int dma_unmap(struct dma_table *tab, uint64_t iova, uint64_t size);
-void dma_unmap_all(struct dma_table *tab);
+int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size);
+void dmatab_unmap_all(struct dma_table *tab);
 
 /* The contract of struct skua_host_ops. */
-int dma_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len);
-int dma_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t len);
+int dmatab_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len);
+int dmatab_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t len);
 
 /* Files mapped at this time by all tables of the process. */
-unsigned int dma_files(void);
+unsigned int dmatab_files(void);
 
 #endif /* SKUA_HOST_DMA_H */

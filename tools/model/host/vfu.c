@@ -60,7 +60,7 @@ void vfu_warn(struct vfu *vfu, const char *fmt, ...)
 static int op_dma_read(void *host, uint64_t iova, void *buf, size_t len)
 {
 	struct vfu *vfu = host;
-	int err = dma_read(&vfu->dma, iova, buf, len);
+	int err = dmatab_read(&vfu->dma, iova, buf, len);
 
 	if (err)
 		vfu_warn(vfu, "DMA read of %zu bytes at 0x%" PRIx64 ": not mapped", len, iova);
@@ -70,7 +70,7 @@ static int op_dma_read(void *host, uint64_t iova, void *buf, size_t len)
 static int op_dma_write(void *host, uint64_t iova, const void *buf, size_t len)
 {
 	struct vfu *vfu = host;
-	int err = dma_write(&vfu->dma, iova, buf, len);
+	int err = dmatab_write(&vfu->dma, iova, buf, len);
 
 	if (err)
 		vfu_warn(vfu, "DMA write of %zu bytes at 0x%" PRIx64 ": not mapped", len, iova);
@@ -167,7 +167,7 @@ static void disconnect(struct vfu *vfu)
 	vfu->polled = 0;
 	vfu->pending = false;
 	tran_close(&vfu->tran);
-	dma_unmap_all(&vfu->dma);
+	dmatab_unmap_all(&vfu->dma);
 	irq_disable(&vfu->irqs);
 	skua_dev_reset(vfu->dev, SKUA_RESET_POWER);
 	irq_reset(&vfu->irqs);
@@ -323,7 +323,7 @@ struct vfu *vfu_create(const struct vfu_cfg *cfg)
 	vfu->listen_fd = -1;
 	vfu->tran.fd = -1;
 	vfu->deadline = SKUA_TIME_NEVER;
-	dma_init(&vfu->dma);
+	dmatab_init(&vfu->dma);
 	irq_init(&vfu->irqs, 0);
 	if (cfg->path) {
 		err = listen_at(vfu, cfg->path);

@@ -117,8 +117,8 @@ static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 	if (req.flags & VFIO_DMA_MAP_FLAG_WRITE)
 		prot |= DMA_PROT_WRITE;
 
-	err = dma_map(&vfu->dma, req.iova, req.size, prot, msg->nfds ? msg->fds[0] : -1,
-		      req.offset);
+	err = dmatab_map(&vfu->dma, req.iova, req.size, prot, msg->nfds ? msg->fds[0] : -1,
+			 req.offset);
 	if (err) {
 		vfu_warn(vfu, "cannot map 0x%" PRIx64 "+0x%" PRIx64 ": %s", req.iova, req.size,
 			 err == -EMEDIUMTYPE ?
@@ -156,11 +156,11 @@ static int do_dma_unmap(struct vfu *vfu, struct tran_msg *msg)
 	if (req.flags & VFIO_DMA_UNMAP_FLAG_ALL) {
 		if (req.flags != VFIO_DMA_UNMAP_FLAG_ALL || req.iova || req.size)
 			return EINVAL;
-		dma_unmap_all(&vfu->dma);
+		dmatab_unmap_all(&vfu->dma);
 	} else {
 		if (req.flags)
 			return EINVAL;
-		err = dma_unmap(&vfu->dma, req.iova, req.size);
+		err = dmatab_unmap(&vfu->dma, req.iova, req.size);
 	}
 	if (err)
 		return -err;
