@@ -49,6 +49,12 @@
 #define MODEL_MAX_FRAME		(MODEL_MAX_MTU + 18)
 #define MODEL_MAX_INLINE	512
 #define MODEL_CLOCK_KHZ		1000000	/* the device clock counts nanoseconds */
+#define MODEL_LOG_MR_LEN	63
+#define MODEL_LOG_PAGE_MIN	12
+#define MODEL_LOG_PAGE_MAX	31
+#define MODEL_LOG_MSG		31
+#define MODEL_PKEYS		1	/* the default P_Key, index 0 */
+#define MODEL_SPEED_MBPS	100000
 
 enum dev_state { DEV_READY, DEV_RING, DEV_OPERATIONAL, DEV_FATAL };
 
@@ -56,6 +62,7 @@ struct icm;		/* icm.c, cache.c */
 struct cmdq;		/* cmd.c */
 struct uar_latches;	/* db.c */
 struct port;		/* port.c: link, GID and steering lookup, loopback queue */
+struct events;		/* eq.c: what waits for room in an EQ */
 struct sched;		/* sched.c: ready queue */
 struct timers;		/* timer.c */
 struct inflight;	/* roce/inflight.c: shared cache of WQEs under way */
@@ -63,6 +70,8 @@ struct inflight;	/* roce/inflight.c: shared cache of WQEs under way */
 /**
  * struct skua_dev - one function
  *
+ * @caps: SKUA_CAP_* that this device has: what works end to end
+ * @heartbeat: where the heartbeat stood still, once FATAL
  * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++
  * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
  */
@@ -76,7 +85,14 @@ struct skua_dev {
 	struct skua_pci pci;
 	enum dev_state state;
 	enum skua_fatal fatal;
+	uint32_t heartbeat;
+	uint64_t caps;
 	uint32_t uar_shift;
+	struct {
+		uint64_t cmdq_base;
+		uint32_t cmdq_log_size;
+		uint32_t cmdq_ctrl;
+	} regs;			/* as written, before the ring is on */
 	bool roce;
 	uint32_t cmd_eqn, async_eqn, fault_eqn, recovery_eqn;
 
@@ -86,10 +102,33 @@ struct skua_dev {
 	struct cmdq *cmdq;
 	struct uar_latches *latches;
 	struct port *port;
+	struct events *events;
 	struct sched *sched;
 	struct timers *timers;
 	struct inflight *inflight;
 };
+
+/*
+ * Life of the parts. init: once, when the device is made; allocates whatever the
+ * part needs, 0 or -ENOMEM. reset: back to the state after init, on every kind of
+ * device reset and on TEARDOWN_DEVICE; never from within another part's work.
+ * exit: the end; also for a part whose init failed or never ran.
+ */
+#define MODEL_PARTS(X)								\
+	X(icm)		/* icm.c */						\
+	X(cmdq)		/* cmd.c */						\
+	X(db)		/* db.c */						\
+	X(timer)	/* timer.c */						\
+	X(eq)		/* eq.c */						\
+	X(port)		/* port.c */						\
+	X(sched)	/* sched.c */						\
+	X(engine)	/* roce/ */
+#define X(part)									\
+	int part##_init(struct skua_dev *dev);					\
+	void part##_reset(struct skua_dev *dev);				\
+	void part##_exit(struct skua_dev *dev);
+MODEL_PARTS(X)
+#undef X
 
 /* --- dev.c --- */
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
@@ -98,8 +137,25 @@ static inline uint64_t dev_now(struct skua_dev *dev)
 {
 	return dev->host->now(dev->host_priv);
 }
-/* Stop for good: status register, fatal EQE, queues. Returns at once. */
+/*
+ * Stop for good: status register, fatal EQE. Returns at once; from then on every
+ * DMA fails, so that the callers unwind, and nothing is run any more.
+ */
 void dev_fatal(struct skua_dev *dev, enum skua_fatal why);
+uint32_t dev_heartbeat(struct skua_dev *dev);
+/* CTRL_RESET: all but configuration space and counters. */
+void dev_hw_reset(struct skua_dev *dev);
+/* Name no EQ any more. */
+void dev_quiesce(struct skua_dev *dev);
+static inline bool dev_has(const struct skua_dev *dev, uint64_t cap)
+{
+	return (dev->caps & cap) == cap;
+}
+/* UAR pages there are, at the page size set. */
+static inline uint32_t dev_uars(const struct skua_dev *dev)
+{
+	return SKUA_BAR_UAR_SIZE >> dev->uar_shift;
+}
 
 /* --- dma.c: the one function that reads and the one that writes guest memory.
  * They check Bus Master Enable, count TLPs (MPS 256, MRRS 512, RCB 64) and
@@ -107,9 +163,29 @@ void dev_fatal(struct skua_dev *dev, enum skua_fatal why);
  */
 int dma_read(struct skua_dev *dev, uint64_t iova, void *buf, size_t len);
 int dma_write(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len);
+/*
+ * The same for a queue element whose last 8 bytes, naturally aligned, are to become
+ * visible after the others, by one atomic store. One memory write on the link.
+ */
+int dma_write_elem(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len);
 void dma_msix(struct skua_dev *dev, unsigned int vector);
 
 /* --- icm.c, cache.c --- */
+
+/* Entries of a table, as INIT_DEVICE laid it out; 0 before. */
+uint64_t icm_num(const struct skua_dev *dev, enum skua_icm_table table);
+/* Is the page of this entry mapped? */
+bool icm_mapped(const struct skua_dev *dev, enum skua_icm_table table, uint64_t index);
+
+/*
+ * Which objects exist, one bit for each entry of a table, and how many others
+ * name each. On the chip, so that a number out of a packet or a doorbell costs no
+ * access to ICM, and so that memory of the host alone cannot make an object.
+ */
+bool obj_valid(const struct skua_dev *dev, enum skua_icm_table table, uint64_t index);
+void obj_set(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, bool valid);
+void obj_ref(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, int by);
+uint32_t obj_refs(const struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 
 /**
  * ctx_get() - pin a context in the cache, fetching it if need be
@@ -117,11 +193,20 @@ void dma_msix(struct skua_dev *dev, unsigned int vector);
  * Returns it, to be used in place, or NULL if @index is outside of the table,
  * its page is not mapped, or it could not be read (the device is FATAL then).
  * Pins nest. Every pin is dropped before control returns to the event loop.
+ *
+ * A context fetched from ICM may have been changed by the host, which must not
+ * but can. What the create command checked is checked again by the fetch
+ * (a contradiction is SKUA_FATAL_ICM_CORRUPT); of all else, the engine's words
+ * among it, the user must not believe any value that it has not bounded.
  */
 void *ctx_get(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
+/* The same for an entry that begins its life: all zero, dirty, ICM is not read. */
+void *ctx_new(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 void ctx_put(struct skua_dev *dev, void *ctx);
 /* The context was changed: it will be written back before it is evicted. */
 void ctx_dirty(struct skua_dev *dev, void *ctx);
+/* Write it back now if it is cached and dirty: QUERY commands. */
+void ctx_flush(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 
 /* One MTT entry by index, through its cache of lines. 0 or -1. */
 int mtt_get(struct skua_dev *dev, uint64_t index, uint64_t *entry);
@@ -158,6 +243,11 @@ int ring_read(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, ui
 	      void *buf, size_t len);
 int ring_write(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
 	       const void *buf, size_t len);
+/* ring_write() as dma_write_elem() does it; the element must not cross a page. */
+int ring_write_elem(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
+		    const void *buf, size_t len);
+/* May a context describe a ring of @size bytes so? */
+bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t size);
 
 /* --- cq.c --- */
 
@@ -175,6 +265,32 @@ int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solic
 void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev);
 void srq_event(struct skua_dev *dev, struct skua_srqc *srqc, enum skua_eqe_type type);
 void port_event(struct skua_dev *dev);
+/* A command completed with SKUA_CMD_F_EVENT. */
+void cmd_event(struct skua_dev *dev, uint32_t token);
+/* The completion event of an armed CQ; false: it waits, in @cqc's pending word. */
+bool comp_event(struct skua_dev *dev, struct skua_cqc *cqc);
+void cq_err_event(struct skua_dev *dev, struct skua_cqc *cqc, enum skua_cq_err err);
+/* The object goes, its events that wait with it. */
+void cq_event_forget(struct skua_dev *dev, uint32_t cqn);
+void qp_event_forget(struct skua_dev *dev, uint32_t qpn);
+void srq_event_forget(struct skua_dev *dev, uint32_t srqn);
+/* From dev_fatal(): the last EQE. */
+void eq_fatal(struct skua_dev *dev, enum skua_fatal why);
+/* MODIFY_DEVICE named another EQ: what waited may go. */
+void eq_async_kick(struct skua_dev *dev);
+
+/* Doorbells (db.c found the page): consumer index @lo, second word @hi. */
+void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
+void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
+void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
+/* BAR 2. */
+void db_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len);
+
+/* --- cmd.c --- */
+/* The registers that make the ring, and its doorbell; bar.c knows when. */
+void cmdq_enable(struct skua_dev *dev, uint64_t base, uint32_t log_size);
+void cmdq_doorbell(struct skua_dev *dev, uint32_t token);
+bool cmdq_run(struct skua_dev *dev);
 
 /* --- qp.c: QP commands and state --- */
 
@@ -186,6 +302,14 @@ struct qp {
 };
 /* By full QPN: 0, or -1 if there is no such QP. Drop with qp_put(). */
 int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
+/* By index, whatever the variant. */
+int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
+static inline uint32_t qp_index(uint32_t qpn)
+{
+	return qpn & GENMASK(MODEL_LOG_QP - 1, 0);
+}
+/* Both halves were changed. */
+void qp_dirty(struct skua_dev *dev, struct qp *qp);
 void qp_put(struct skua_dev *dev, struct qp *qp);
 enum skua_qp_type qp_type(const struct qp *qp);
 enum skua_qp_state qp_state(const struct qp *qp);
@@ -197,6 +321,15 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 	      enum skua_qp_event ev);
 /* RoCE path MTU in bytes. */
 uint32_t qp_mtu(const struct qp *qp);
+
+/*
+ * What sched.c and the engine may rely on: 0 <= sqc->pi - sqc->ci <= ring size,
+ * when they advance ci only; the send doorbell is refused otherwise. qp.c kicks
+ * a QP after every MODIFY_QP and qp_error() that leaves it out of RESET, after
+ * engine_state(); into RESET and on destroy it calls sched_forget() and
+ * timer_set(SKUA_TIME_NEVER) itself. RAW_ETH QPs have no engine: for them
+ * sched_run() calls eth_sq_run(), which flushes as well.
+ */
 
 /* --- sched.c: QPs with work --- */
 /* The QP may have send work, responses or flushing to do: look at it soon. */
@@ -213,6 +346,14 @@ void timer_set(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
 /* A moderation or other core timer: calls fn(dev, arg) once at @deadline. */
 int timer_call(struct skua_dev *dev, uint64_t deadline, void (*fn)(struct skua_dev *, uint32_t),
 	       uint32_t arg);
+/* Moderation of a CQ and an EQ; expiry calls cq_timer(), eq_timer(). */
+void timer_set_cq(struct skua_dev *dev, uint32_t cqn, uint64_t deadline);
+void timer_set_eq(struct skua_dev *dev, uint32_t eqn, uint64_t deadline);
+void cq_timer(struct skua_dev *dev, uint32_t cqn);
+void eq_timer(struct skua_dev *dev, uint32_t eqn);
+/* Run what is due, a bounded number; tell the host the next deadline. */
+void timer_run(struct skua_dev *dev);
+void timer_sync(struct skua_dev *dev);
 
 /* --- wqe.c: send and receive WQEs, fetched once and validated --- */
 
@@ -265,6 +406,17 @@ enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, str
 /* --- port.c, eth.c --- */
 /* Send a finished frame: turned round inside if it is for ourselves. */
 void port_tx(struct skua_dev *dev, const void *frame, size_t len);
+/* The queue of such frames is filling: send no more in this round. */
+bool port_tx_busy(const struct skua_dev *dev);
+/* Deliver a bounded number of them; true while there are more. */
+bool port_run(struct skua_dev *dev);
+/* From the wire. */
+void port_rx(struct skua_dev *dev, const void *frame, size_t len);
+void port_link(struct skua_dev *dev, bool up);
+/* Ethernet payload limit in force. */
+uint32_t port_mtu(const struct skua_dev *dev);
+/* Members of a multicast group: call with *pos = 0 first; false: no more. */
+bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, uint32_t *qpn);
 /* GID table: entry by index (NULL: none or cleared), index by address and VLAN (-1). */
 const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index);
 int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan);
