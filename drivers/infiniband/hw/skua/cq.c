@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues: making and unmaking them. poll.c consumes kernel ones.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem.h>
+
+#include "skua_ib.h"
+
+/* From hard interrupt context. */
+static void skua_ib_cq_comp(struct skua_cq *core)
+{
+	struct ib_cq *ibcq = &container_of(core, struct skua_ib_cq, core)->ibcq;
+
+	ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
+static void skua_ib_cq_event(struct skua_cq *core, enum skua_cq_err err)
+{
+	struct ib_cq *ibcq = &container_of(core, struct skua_ib_cq, core)->ibcq;
+	struct ib_event event = {
+		.device = ibcq->device,
+		.element.cq = ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	ibdev_dbg(ibcq->device, "CQ %u: %s\n", core->obj.num,
+		  err == SKUA_CQ_ERR_OVERRUN ? "overrun" : "not writable");
+	if (ibcq->event_handler)
+		ibcq->event_handler(&event, ibcq->cq_context);
+}
+
+static void skua_ib_cq_wake(struct work_struct *work)
+{
+	struct ib_cq *ibcq = &container_of(work, struct skua_ib_cq, wake)->ibcq;
+
+	if (ibcq->comp_handler)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
+/**
+ * skua_ib_wake_all() - call every completion handler
+ * @dev: the device, just declared dead
+ *
+ * Those who wait for an event come and look: kernel CQs then give flushed
+ * completions, user programs find their status page.
+ */
+void skua_ib_wake_all(struct skua_ib_dev *dev)
+{
+	struct skua_ib_cq *cq;
+
+	guard(spinlock_irqsave)(&dev->cq_lock);
+	list_for_each_entry(cq, &dev->cqs, link) {
+		if (cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	}
+}
+
+/* Fill in what user and kernel CQs have in common, and check it. */
+static int skua_ib_cq_init(struct skua_ib_cq *cq, const struct ib_cq_init_attr *attr,
+			   struct skua_cqc *cqc)
+{
+	struct skua_ib_dev *dev = to_skua_dev(cq->ibcq.device);
+	u64 caps = dev->lim->caps;
+	u32 known = IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+
+	if (caps & SKUA_CAP_TIMESTAMP)
+		known |= IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+	if (attr->flags & ~known)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > dev->lim->max_cqe)
+		return -EINVAL;
+	if (attr->comp_vector >= cq->ibcq.device->num_comp_vectors)
+		return -EINVAL;
+	if (skua_ib_dead(dev))
+		return -EIO;
+
+	cq->log_size = order_base_2(attr->cqe);
+	cq->core.comp = cq->ibcq.comp_handler ? skua_ib_cq_comp : NULL;
+	cq->core.event = skua_ib_cq_event;
+	cq->core.vector = attr->comp_vector;
+	INIT_WORK(&cq->wake, skua_ib_cq_wake);
+	cqc->flags = le32_encode_bits(cq->log_size, SKUA_CQC_LOG_SIZE);
+	if (attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)
+		cqc->flags |= cpu_to_le32(SKUA_CQC_IGNORE_OVERRUN);
+	return 0;
+}
+
+static void skua_ib_cq_publish(struct skua_ib_dev *dev, struct skua_ib_cq *cq)
+{
+	cq->ibcq.cqe = BIT(cq->log_size);
+	scoped_guard(spinlock_irqsave, &dev->cq_lock)
+		list_add(&cq->link, &dev->cqs);
+}
+
+static void skua_ib_cq_withdraw(struct skua_ib_dev *dev, struct skua_ib_cq *cq)
+{
+	scoped_guard(spinlock_irqsave, &dev->cq_lock)
+		list_del(&cq->link);
+	skua_cq_destroy(dev->core, &cq->core);
+	cancel_work_sync(&cq->wake);
+}
+
+static int skua_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			     struct uverbs_attr_bundle *attrs)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+	struct skua_cqc cqc = {};
+	size_t size;
+	int err;
+
+	if (attrs)
+		return -EOPNOTSUPP;
+	err = skua_ib_cq_init(cq, attr, &cqc);
+	if (err)
+		return err;
+
+	spin_lock_init(&cq->lock);
+	xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
+	size = sizeof(struct skua_cqe) << cq->log_size;
+	err = skua_buf_alloc(dev->core, &cq->buf, size + sizeof(struct skua_cq_dbr));
+	if (err)
+		return err;
+	cq->ring = cq->buf.va;
+	cq->dbr = cq->buf.va + size;
+	cqc.uar = cpu_to_le32(skua_kernel_uar(dev->core)->index);
+	cqc.ring = skua_buf_xlat(&cq->buf);
+	cqc.dbr = cpu_to_le64(cq->buf.dma + size);
+	err = skua_cq_create(dev->core, &cq->core, &cqc);
+	if (err) {
+		skua_buf_free(dev->core, &cq->buf);
+		return err;
+	}
+	skua_ib_cq_publish(dev, cq);
+	return 0;
+}
+
+/* Pin what a user CQ consists of. */
+static int skua_ib_user_cq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
+			       struct skua_ib_cq *cq, const struct skua_create_cq_req *req,
+			       struct uverbs_attr_bundle *attrs)
+{
+	u64 size = (u64)req->cqe_size << cq->log_size;
+	struct ib_umem *umem;
+	int err;
+
+	if (req->buf_len < size)
+		return -EINVAL;
+	umem = ib_umem_get_cq_buf_or_va(&dev->ibdev, attrs, req->buf_addr, size,
+					IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	if (ib_umem_offset(umem) & (sizeof(struct skua_cqe) - 1)) {
+		err = -EINVAL;
+		goto err_umem;
+	}
+	err = skua_ib_umem_map(dev, &cq->mem, umem, false, true);
+	if (err)
+		goto err_umem;
+	err = skua_ib_db_map(uc, req->dbr_addr, &cq->db);
+	if (err)
+		goto err_map;
+	return 0;
+
+err_map:
+	skua_ib_umem_unmap(dev, &cq->mem);
+	return err;
+err_umem:
+	ib_umem_release(umem);
+	return err;
+}
+
+static int skua_ib_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				  struct uverbs_attr_bundle *attrs)
+{
+	struct ib_udata *udata = &attrs->driver_udata;
+	struct skua_ib_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc);
+	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+	struct skua_create_cq_resp resp = {};
+	struct skua_create_cq_req req;
+	struct skua_cqc cqc = {};
+	int err;
+
+	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
+	if (err)
+		return err;
+	if (req.cqe_size != sizeof(struct skua_cqe) &&
+	    req.cqe_size != 2 * sizeof(struct skua_cqe))
+		return -EINVAL;
+	err = skua_ib_cq_init(cq, attr, &cqc);
+	if (err)
+		return err;
+	err = skua_ib_user_cq_pin(dev, uc, cq, &req, attrs);
+	if (err)
+		return err;
+
+	if (req.cqe_size != sizeof(struct skua_cqe))
+		cqc.flags |= cpu_to_le32(SKUA_CQC_CQE128);
+	cqc.uar = cpu_to_le32(uc->uar);
+	cqc.ring = skua_ib_umem_xlat(&cq->mem, 0);
+	cqc.dbr = cpu_to_le64(cq->db.dma);
+	err = skua_cq_create(dev->core, &cq->core, &cqc);
+	if (err)
+		goto err_pin;
+	skua_ib_cq_publish(dev, cq);
+
+	resp.cqn = cq->core.obj.num;
+	resp.entries = ibcq->cqe;
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		goto err_cq;
+	return 0;
+
+err_cq:
+	skua_ib_cq_withdraw(dev, cq);
+err_pin:
+	skua_ib_db_unmap(uc, &cq->db);
+	skua_ib_umem_unmap(dev, &cq->mem);
+	return err;
+}
+
+static int skua_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	skua_ib_cq_withdraw(dev, cq);
+	if (udata) {
+		skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc),
+				 &cq->db);
+		skua_ib_umem_unmap(dev, &cq->mem);
+	} else {
+		WARN_ON_ONCE(!xa_empty(&cq->qps));
+		skua_buf_free(dev->core, &cq->buf);
+	}
+	return 0;
+}
+
+static int skua_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
+
+	if (!(dev->lim->caps & SKUA_CAP_MODERATION))
+		return -EOPNOTSUPP;
+	return skua_cq_modify(dev->core, &to_skua_cq(ibcq)->core, count, period);
+}
+
+const struct ib_device_ops skua_ib_cq_ops = {
+	.create_cq = skua_ib_create_cq,
+	.create_user_cq = skua_ib_create_user_cq,
+	.destroy_cq = skua_ib_destroy_cq,
+	.modify_cq = skua_ib_modify_cq,
+	.poll_cq = skua_ib_poll_cq,
+	.req_notify_cq = skua_ib_req_notify_cq,
+	INIT_RDMA_OBJ_SIZE(ib_cq, skua_ib_cq, ibcq),
+};

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Auxiliary driver of "skua_core.rdma": the ib_device's coming and going.
+ */
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <rdma/ib_cache.h>
+
+#include "skua_ib.h"
+
+#define SKUA_IB_MAX_PD		BIT(16)
+
+static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device_attr *attr)
+{
+	attr->fw_ver = lim->fw_version;
+	attr->sys_image_guid = lim->node_guid;
+	attr->max_mr_size = lim->max_mr_len;
+	attr->page_size_cap = lim->page_sizes;
+	attr->max_qp = lim->max_qp;
+	attr->max_qp_wr = skua_ib_max_qp_wr(lim);
+	attr->max_send_sge = skua_ib_max_send_sge(lim);
+	attr->max_recv_sge = lim->max_rq_sge;
+	attr->max_sge_rd = skua_ib_max_send_sge(lim);
+	attr->max_cq = lim->max_cq;
+	attr->max_cqe = lim->max_cqe;
+	attr->max_mr = lim->max_mr;
+	attr->max_pd = SKUA_IB_MAX_PD;
+	attr->max_qp_rd_atom = lim->max_rd_atomic;
+	attr->max_qp_init_rd_atom = lim->max_rd_atomic;
+	attr->max_res_rd_atom =
+		min_t(u64, (u64)lim->max_rd_atomic * lim->max_qp, INT_MAX);
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = 15;
+	if (lim->caps & SKUA_CAP_ATOMIC)
+		attr->atomic_cap = IB_ATOMIC_HCA;
+	if (lim->caps & SKUA_CAP_MODERATION) {
+		attr->cq_caps.max_cq_moderation_count = U16_MAX;
+		attr->cq_caps.max_cq_moderation_period = U16_MAX;
+	}
+	if (lim->caps & SKUA_CAP_TIMESTAMP) {
+		attr->timestamp_mask = U64_MAX;
+		attr->hca_core_clock = lim->clock_khz;
+	}
+}
+
+static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+				struct ib_udata *udata)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibdev);
+	const struct pci_dev *pdev = skua_pdev(dev->core);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	memset(attr, 0, sizeof(*attr));
+	skua_ib_query_limits(dev->lim, attr);
+	attr->vendor_id = pdev->vendor;
+	attr->vendor_part_id = pdev->device;
+	attr->hw_ver = pdev->revision;
+	attr->device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SYS_IMAGE_GUID |
+				 IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_CURR_QP_STATE_MOD;
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	return 0;
+}
+
+static int skua_ib_modify_device(struct ib_device *ibdev, int mask,
+				 struct ib_device_modify *modify)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
+		memcpy(ibdev->node_desc, modify->node_desc, sizeof(ibdev->node_desc));
+	return 0;
+}
+
+static void skua_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	u64 v = to_skua_dev(ibdev)->lim->fw_version;
+
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", upper_32_bits(v),
+		 (u32)(v >> 16) & 0xffff, (u32)v & 0xffff);
+}
+
+const struct ib_device_ops skua_ib_dev_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = SKUA_UVERBS_ABI_VERSION,
+	.uverbs_robust_udata = 1,
+	.query_device = skua_ib_query_device,
+	.modify_device = skua_ib_modify_device,
+	.get_dev_fw_str = skua_ib_get_dev_fw_str,
+};
+
+/* The function is lost: end what waits for it. */
+static void skua_ib_die(struct skua_ib_dev *dev)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = 1,
+		.event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	WRITE_ONCE(dev->dead, true);
+	skua_ib_status_dead(dev);
+	skua_ib_wake_all(dev);
+	ib_dispatch_event(&event);
+}
+
+static int skua_ib_core_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct skua_ib_dev *dev = container_of(nb, struct skua_ib_dev, core_nb);
+
+	/* SKUA_EVENT_PORT is the netdev's: the RDMA core follows its carrier. */
+	if (event == SKUA_EVENT_DEAD)
+		skua_ib_die(dev);
+	return NOTIFY_DONE;
+}
+
+static void skua_ib_set_ops(struct ib_device *ibdev)
+{
+	ib_set_device_ops(ibdev, &skua_ib_dev_ops);
+	ib_set_device_ops(ibdev, &skua_ib_port_ops);
+	ib_set_device_ops(ibdev, &skua_ib_ucontext_ops);
+	ib_set_device_ops(ibdev, &skua_ib_pd_ops);
+	ib_set_device_ops(ibdev, &skua_ib_mr_ops);
+	ib_set_device_ops(ibdev, &skua_ib_cq_ops);
+	ib_set_device_ops(ibdev, &skua_ib_qp_ops);
+	ib_set_device_ops(ibdev, &skua_ib_counter_ops);
+	ib_set_device_ops(ibdev, &skua_ib_restrack_ops);
+}
+
+static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	dev->core = core;
+	dev->lim = skua_limits(core);
+	spin_lock_init(&dev->cq_lock);
+	INIT_LIST_HEAD(&dev->cqs);
+	mutex_init(&dev->uc_lock);
+	INIT_LIST_HEAD(&dev->ucontexts);
+	dev->core_nb.notifier_call = skua_ib_core_event;
+	dev->netdev_nb.notifier_call = skua_ib_netdev_event;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->node_guid = dev->lim->node_guid;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = skua_num_comp_vectors(core);
+	ibdev->local_dma_lkey = SKUA_RESERVED_LKEY;
+	/* User space finds its provider by the PCI device. */
+	ibdev->dev.parent = &skua_pdev(core)->dev;
+	strscpy(ibdev->node_desc, "Skua RoCEv2 NIC", sizeof(ibdev->node_desc));
+	skua_ib_set_ops(ibdev);
+}
+
+static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_device_id *id)
+{
+	struct skua_dev *core = skua_adev_dev(adev);
+	struct device *dma_dev = &skua_pdev(core)->dev;
+	struct skua_ib_dev *dev;
+	int err;
+
+	if (skua_dead(core))
+		return -EIO;
+	dev = ib_alloc_device(skua_ib_dev, ibdev);
+	if (!dev)
+		return -ENOMEM;
+	skua_ib_init(dev, core);
+	dma_set_max_seg_size(dma_dev, UINT_MAX);
+	err = skua_register_notifier(core, &dev->core_nb);
+	if (err)
+		goto err_dealloc;
+	/* Tells of the netdev that is there already, too. */
+	err = register_netdevice_notifier(&dev->netdev_nb);
+	if (err)
+		goto err_core_nb;
+	err = ib_register_device(&dev->ibdev, "skua%d", dma_dev);
+	if (err)
+		goto err_netdev_nb;
+	auxiliary_set_drvdata(adev, dev);
+	return 0;
+
+err_netdev_nb:
+	unregister_netdevice_notifier(&dev->netdev_nb);
+err_core_nb:
+	skua_unregister_notifier(core, &dev->core_nb);
+err_dealloc:
+	ib_dealloc_device(&dev->ibdev);
+	return dev_err_probe(&adev->dev, err, "no ib_device\n");
+}
+
+static void skua_ib_remove(struct auxiliary_device *adev)
+{
+	struct skua_ib_dev *dev = auxiliary_get_drvdata(adev);
+
+	/* User contexts go with it, whatever programs still run. */
+	ib_unregister_device(&dev->ibdev);
+	unregister_netdevice_notifier(&dev->netdev_nb);
+	skua_unregister_notifier(dev->core, &dev->core_nb);
+	ib_dealloc_device(&dev->ibdev);
+}
+
+static const struct auxiliary_device_id skua_ib_id_table[] = {
+	{ .name = "skua_core.rdma" },
+	{}
+};
+MODULE_DEVICE_TABLE(auxiliary, skua_ib_id_table);
+
+static struct auxiliary_driver skua_ib_driver = {
+	.name = "rdma",
+	.probe = skua_ib_probe,
+	.remove = skua_ib_remove,
+	.id_table = skua_ib_id_table,
+};
+module_auxiliary_driver(skua_ib_driver);
+
+MODULE_DESCRIPTION("Skua RoCEv2 RDMA driver");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("SKUA");

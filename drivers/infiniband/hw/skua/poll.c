@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Kernel consumers' side of completion queues.
+ *
+ * Nothing that the device writes is trusted: a CQE is copied once, and it can
+ * only name queues that complete on this CQ and WQEs that are outstanding there.
+ */
+#include "skua_ib.h"
+
+/* Stands in a CQE for a QP that is gone: no QPN has more than 24 bits. */
+#define SKUA_IB_NO_QPN		U32_MAX
+
+static enum ib_wc_status skua_ib_wc_status(const struct skua_cqe *cqe)
+{
+	switch (skua_cqe_status(cqe)) {
+		SKUA_CQE_STATUS_TABLE(SKUA_CQE_CASE_IB)
+	}
+	return IB_WC_GENERAL_ERR;
+}
+
+/* Take the send WQE that starts at @index, and with it all before it. */
+static bool skua_ib_take_send(struct skua_ib_sq *sq, u16 index, struct ib_wc *wc)
+{
+	/* Pairs with the release in skua_ib_post_send(): the entries are there. */
+	u32 used = smp_load_acquire(&sq->pi) - sq->ci;
+	u16 ahead = index - (u16)sq->ci;
+	struct skua_ib_swqe *wqe = &sq->wqe[(sq->ci + ahead) & (sq->size - 1)];
+
+	if (ahead >= used || !wqe->blocks)
+		return false;
+	wc->wr_id = wqe->wr_id;
+	wc->opcode = wqe->opcode;
+	/* Pairs with the acquire in skua_ib_post_send(): the entry may be reused. */
+	smp_store_release(&sq->ci, sq->ci + ahead + wqe->blocks);
+	return true;
+}
+
+static bool skua_ib_take_recv(struct skua_ib_rq *rq, u16 index, struct ib_wc *wc)
+{
+	/* Pairs with the release in skua_ib_post_recv(): the entries are there. */
+	u32 used = smp_load_acquire(&rq->pi) - rq->ci;
+	u16 ahead = index - (u16)rq->ci;
+
+	if (ahead >= used)
+		return false;
+	wc->wr_id = rq->wr_id[(rq->ci + ahead) & (rq->size - 1)];
+	wc->opcode = IB_WC_RECV;
+	/* Pairs with the acquire in skua_ib_post_recv(): the entry may be reused. */
+	smp_store_release(&rq->ci, rq->ci + ahead + 1);
+	return true;
+}
+
+static void skua_ib_wc_fill(struct ib_wc *wc, const struct skua_cqe *cqe, struct skua_ib_qp *qp)
+{
+	u32 flags = skua_cqe_flags(cqe);
+
+	wc->qp = &qp->ibqp;
+	wc->status = skua_ib_wc_status(cqe);
+	wc->vendor_err = skua_cqe_vendor(cqe);
+	wc->byte_len = le32_to_cpu(cqe->byte_len);
+	if (flags & SKUA_CQE_F_IMM) {
+		wc->ex.imm_data = cqe->imm;
+		wc->wc_flags = IB_WC_WITH_IMM;
+	} else if (flags & SKUA_CQE_F_INV) {
+		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_key);
+		wc->wc_flags = IB_WC_WITH_INVALIDATE;
+	}
+	if (likely(wc->status == IB_WC_SUCCESS))
+		return;
+	/* The device has the QP in ERR: see to what was posted in between. */
+	if (!test_and_set_bit(0, &qp->failed)) {
+		/* Pairs with skua_ib_post_recv(): flag, then record, or the other way. */
+		smp_mb__after_atomic();
+		skua_ib_qp_kick(qp);
+	}
+}
+
+static bool skua_ib_cqe_to_wc(struct skua_ib_cq *cq, const struct skua_cqe *cqe,
+			      struct ib_wc *wc)
+{
+	u16 index = skua_cqe_wqe_index(cqe);
+	u32 qpn = le32_to_cpu(cqe->qpn);
+	struct skua_ib_qp *qp;
+	bool ok = false;
+
+	if (qpn == SKUA_IB_NO_QPN)
+		return false;
+	memset(wc, 0, sizeof(*wc));
+	qp = xa_load(&cq->qps, qpn);
+	if (!qp)
+		goto bad;
+	switch (skua_cqe_opcode(cqe)) {
+	case SKUA_CQE_REQ:
+		ok = qp->ibqp.send_cq == &cq->ibcq && skua_ib_take_send(&qp->sq, index, wc);
+		break;
+	case SKUA_CQE_RECV:
+		ok = qp->ibqp.recv_cq == &cq->ibcq && skua_ib_take_recv(&qp->rq, index, wc);
+		break;
+	case SKUA_CQE_RECV_WRITE_IMM:
+		ok = qp->ibqp.recv_cq == &cq->ibcq && skua_ib_take_recv(&qp->rq, index, wc);
+		wc->opcode = IB_WC_RECV_RDMA_WITH_IMM;
+		break;
+	}
+	if (!ok)
+		goto bad;
+	skua_ib_wc_fill(wc, cqe, qp);
+	return true;
+
+bad:
+	ibdev_err_ratelimited(cq->ibcq.device, "CQ %u: completion of no WQE: QP %#x index %u\n",
+			      cq->core.obj.num, qpn, index);
+	return false;
+}
+
+/* The next outstanding WQE of a dead device, as the device would flush it. */
+static bool skua_ib_flush_one(struct skua_ib_cq *cq, struct skua_ib_qp *qp, struct ib_wc *wc)
+{
+	memset(wc, 0, sizeof(*wc));
+	if ((qp->ibqp.send_cq == &cq->ibcq && skua_ib_take_send(&qp->sq, qp->sq.ci, wc)) ||
+	    (qp->ibqp.recv_cq == &cq->ibcq && skua_ib_take_recv(&qp->rq, qp->rq.ci, wc))) {
+		wc->qp = &qp->ibqp;
+		wc->status = IB_WC_WR_FLUSH_ERR;
+		return true;
+	}
+	return false;
+}
+
+static int skua_ib_flush(struct skua_ib_cq *cq, int num, struct ib_wc *wc)
+{
+	struct skua_ib_qp *qp;
+	unsigned long qpn;
+	int n = 0;
+
+	xa_for_each(&cq->qps, qpn, qp) {
+		while (n < num && skua_ib_flush_one(cq, qp, &wc[n]))
+			n++;
+	}
+	return n;
+}
+
+/**
+ * skua_ib_poll_cq() - consume completions
+ * @ibcq: a kernel CQ
+ * @num: how many at most
+ * @wc: where to put them
+ *
+ * Return: how many there were.
+ */
+int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+{
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+	u32 start, mask = BIT(cq->log_size) - 1;
+	struct skua_cqe cqe;
+	int n = 0;
+
+	guard(spinlock_irqsave)(&cq->lock);
+	start = cq->ci;
+	while (n < num && skua_cqe_is_new(&cq->ring[cq->ci & mask], cq->ci, cq->log_size)) {
+		/* The entry is read after its last word, which says it is new. */
+		dma_rmb();
+		cqe = cq->ring[cq->ci & mask];
+		cq->ci++;
+		n += skua_ib_cqe_to_wc(cq, &cqe, &wc[n]);
+	}
+	if (cq->ci != start) {
+		/* The entries were read before the device learns they are free. */
+		dma_mb();
+		WRITE_ONCE(cq->dbr->ci, cpu_to_le32(cq->ci));
+	}
+	/* What the device completed comes first; then what it never will. */
+	if (n < num && unlikely(skua_ib_dead(to_skua_dev(ibcq->device))))
+		n += skua_ib_flush(cq, num - n, &wc[n]);
+	return n;
+}
+
+/* Has a dead device left anything to complete here? */
+static bool skua_ib_flush_pending(struct skua_ib_cq *cq)
+{
+	struct skua_ib_qp *qp;
+	unsigned long qpn;
+
+	xa_for_each(&cq->qps, qpn, qp) {
+		if (qp->ibqp.send_cq == &cq->ibcq && READ_ONCE(qp->sq.pi) != qp->sq.ci)
+			return true;
+		if (qp->ibqp.recv_cq == &cq->ibcq && READ_ONCE(qp->rq.pi) != qp->rq.ci)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * skua_ib_req_notify_cq() - arm
+ * @ibcq: a kernel CQ
+ * @flags: solicited completions only?
+ *
+ * The device compares the consumer index with what it has written when it takes
+ * the arm, so that no completion is missed while it lives.
+ *
+ * Return: 0, or 1 if the caller must poll again and asked to be told.
+ */
+int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+
+	guard(spinlock_irqsave)(&cq->lock);
+	skua_ring_db(skua_kernel_uar(dev->core), SKUA_UAR_CQ_ARM, cq->ci,
+		     skua_db_cq_arm(cq->core.obj.num, ++cq->arm_serial, solicited));
+	if (likely(!skua_ib_dead(dev)) || !skua_ib_flush_pending(cq))
+		return 0;
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
+		return 1;
+	schedule_work(&cq->wake);
+	return 0;
+}
+
+/* Take the QP's completions out of the CQ: poll skips them. */
+static void skua_ib_cq_purge(struct skua_ib_cq *cq, u32 qpn)
+{
+	u32 i, mask = BIT(cq->log_size) - 1;
+
+	lockdep_assert_held(&cq->lock);
+	for (i = cq->ci; i - cq->ci <= mask; i++) {
+		struct skua_cqe *cqe = &cq->ring[i & mask];
+
+		if (!skua_cqe_is_new(cqe, i, cq->log_size))
+			break;
+		/* The entry is read after its last word, which says it is new. */
+		dma_rmb();
+		if (le32_to_cpu(cqe->qpn) == qpn)
+			cqe->qpn = cpu_to_le32(SKUA_IB_NO_QPN);
+	}
+}
+
+static void skua_ib_cq_forget_one(struct skua_ib_cq *cq, struct skua_ib_qp *qp, bool remove)
+{
+	guard(spinlock_irqsave)(&cq->lock);
+	skua_ib_cq_purge(cq, qp->core.obj.num);
+	if (remove)
+		xa_erase(&cq->qps, qp->core.obj.num);
+}
+
+/**
+ * skua_ib_cq_forget() - drop a kernel QP's completions from its CQs
+ * @qp: the QP; the device has it in RESET or no longer
+ * @remove: the QP is going: its CQs may not name it any more
+ *
+ * Also when the QP itself stays its number does, and what was completed
+ * before RESET must not be taken for something after.
+ */
+void skua_ib_cq_forget(struct skua_ib_qp *qp, bool remove)
+{
+	struct ib_cq *send = qp->ibqp.send_cq, *recv = qp->ibqp.recv_cq;
+
+	if (send)
+		skua_ib_cq_forget_one(to_skua_cq(send), qp, remove);
+	if (recv && recv != send)
+		skua_ib_cq_forget_one(to_skua_cq(recv), qp, remove);
+}

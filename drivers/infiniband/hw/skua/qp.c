@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queue pairs: making, changing and unmaking them. qp_attr.c translates
+ * attributes, wr.c posts to kernel QPs.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem.h>
+
+#include "skua_ib.h"
+
+/* QP types of verbs that the device has, and the capability each needs. */
+static const struct {
+	enum ib_qp_type ib;
+	enum skua_qp_type hw;
+	u64 cap;
+} skua_ib_qp_types[] = {
+	{ IB_QPT_RC, SKUA_QP_RC, SKUA_CAP_RC },
+};
+
+/**
+ * skua_ib_max_send_sge() - elements of a gather list
+ * @lim: the device
+ *
+ * What the largest WQE has room for beside the control segment and the longest
+ * address that goes before (UD's).
+ *
+ * Return: the number.
+ */
+u32 skua_ib_max_send_sge(const struct skua_limits *lim)
+{
+	return lim->max_wqe_blocks * SKUA_WQE_SEGS_PER_BLOCK - 1 -
+	       sizeof(struct skua_wqe_av) / SKUA_WQE_SEG;
+}
+
+/**
+ * skua_ib_max_qp_wr() - work requests of a queue
+ * @lim: the device
+ *
+ * Return: the number, for WQEs of one block.
+ */
+u32 skua_ib_max_qp_wr(const struct skua_limits *lim)
+{
+	return min3(lim->max_sq_blocks, lim->max_rq_wqes, (u32)SKUA_IB_MAX_RING);
+}
+
+/**
+ * skua_ib_wqe_blocks() - blocks of the largest WQE of a kernel QP
+ * @lim: the device
+ * @cap: what the consumer asked for
+ *
+ * Return: the number.
+ */
+u32 skua_ib_wqe_blocks(const struct skua_limits *lim, const struct ib_qp_cap *cap)
+{
+	u32 payload = max(cap->max_send_sge, skua_wqe_inline_segs(cap->max_inline_data));
+	u32 segs = 2 + payload;
+
+	/* Control, remote address, operands, result. */
+	if (lim->caps & SKUA_CAP_ATOMIC)
+		segs = max(segs, 3 + cap->max_send_sge);
+	return skua_wqe_blocks(segs);
+}
+
+static int skua_ib_qp_type(const struct skua_limits *lim, enum ib_qp_type type)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(skua_ib_qp_types); i++)
+		if (skua_ib_qp_types[i].ib == type && skua_ib_qp_types[i].cap & lim->caps)
+			return skua_ib_qp_types[i].hw;
+	return -EOPNOTSUPP;
+}
+
+static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_init_attr *init)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+	u32 max_wr = skua_ib_max_qp_wr(lim);
+
+	if (init->create_flags || init->srq || init->xrcd || init->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||
+	    cap->max_send_sge > skua_ib_max_send_sge(lim) || cap->max_recv_sge > lim->max_rq_sge ||
+	    cap->max_inline_data > lim->max_inline)
+		return -EINVAL;
+	return 0;
+}
+
+static void skua_ib_qp_event(struct skua_qp *core, enum skua_qp_event what)
+{
+	static const enum ib_event_type type[SKUA_QP_EV_COUNT] = {
+		[SKUA_QP_EV_COMM_EST] = IB_EVENT_COMM_EST,
+		[SKUA_QP_EV_SQ_DRAINED] = IB_EVENT_SQ_DRAINED,
+		[SKUA_QP_EV_LAST_WQE] = IB_EVENT_QP_LAST_WQE_REACHED,
+		[SKUA_QP_EV_FATAL] = IB_EVENT_QP_FATAL,
+		[SKUA_QP_EV_REQ_ERR] = IB_EVENT_QP_REQ_ERR,
+		[SKUA_QP_EV_ACCESS_ERR] = IB_EVENT_QP_ACCESS_ERR,
+	};
+	struct skua_ib_qp *qp = container_of(core, struct skua_ib_qp, core);
+	struct ib_event event = { .device = qp->ibqp.device, .element.qp = &qp->ibqp };
+
+	if ((unsigned int)what >= ARRAY_SIZE(type))
+		return;
+	event.event = type[what];
+	/*
+	 * The state is not touched: the event may be of an earlier life of the
+	 * QP, and what ERR allows, RESET and ERR, every state does.
+	 */
+	if (what >= SKUA_QP_EV_FATAL && skua_ib_qp_is_kernel(qp) &&
+	    !test_and_set_bit(0, &qp->failed)) {
+		/* Pairs with skua_ib_post_recv(). */
+		smp_mb__after_atomic();
+		skua_ib_qp_kick(qp);
+	}
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}
+
+/* --- kernel QPs --- */
+
+static void skua_ib_kernel_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp)
+{
+	kvfree(qp->sq.wqe);
+	kvfree(qp->rq.wr_id);
+	skua_buf_free(dev->core, &qp->buf);
+}
+
+/* One buffer: receive ring, send ring, doorbell record. */
+static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, u32 log_rq,
+				u32 log_stride, u32 log_sq, struct skua_cmd_create_qp_in *in)
+{
+	size_t sq_pos = ALIGN((size_t)SKUA_WQE_SEG << (log_rq + log_stride), SKUA_WQE_BLOCK);
+	size_t dbr_pos = sq_pos + ((size_t)SKUA_WQE_BLOCK << log_sq);
+	struct skua_buf sq_part;
+	int err;
+
+	err = skua_buf_alloc(dev->core, &qp->buf, dbr_pos + sizeof(struct skua_qp_dbr));
+	if (err)
+		return err;
+	qp->sq.size = BIT(log_sq);
+	qp->rq.size = BIT(log_rq);
+	qp->sq.wqe = kvcalloc(qp->sq.size, sizeof(*qp->sq.wqe), GFP_KERNEL);
+	qp->rq.wr_id = kvcalloc(qp->rq.size, sizeof(*qp->rq.wr_id), GFP_KERNEL);
+	if (!qp->sq.wqe || !qp->rq.wr_id) {
+		skua_ib_kernel_free(dev, qp);
+		return -ENOMEM;
+	}
+
+	skua_rq_ring_init(&qp->rq.ring, qp->buf.va, log_rq, log_stride);
+	skua_sq_ring_init(&qp->sq.ring, qp->buf.va + sq_pos, log_sq);
+	qp->dbr = qp->buf.va + dbr_pos;
+	sq_part = qp->buf;
+	sq_part.dma += sq_pos;
+	in->rq.ring = skua_buf_xlat(&qp->buf);
+	in->sq.ring = skua_buf_xlat(&sq_part);
+	in->sq.dbr = cpu_to_le64(qp->buf.dma + dbr_pos);
+	return 0;
+}
+
+static int skua_ib_kernel_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
+			     struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
+{
+	u32 blocks = skua_ib_wqe_blocks(dev->lim, cap);
+	u32 log_stride = order_base_2(max(cap->max_recv_sge, 1U));
+	u32 log_rq = order_base_2(max(cap->max_recv_wr, 1U));
+	u32 log_sq = order_base_2(max(cap->max_send_wr, 1U) * blocks);
+	int err;
+
+	if (blocks > dev->lim->max_wqe_blocks ||
+	    BIT(log_sq) > min_t(u32, dev->lim->max_sq_blocks, SKUA_IB_MAX_RING))
+		return -EINVAL;
+	err = skua_ib_kernel_rings(dev, qp, log_rq, log_stride, log_sq, in);
+	if (err)
+		return err;
+	cap->max_send_wr = BIT(log_sq) / blocks;
+	cap->max_recv_wr = BIT(log_rq);
+
+	in->sq.flags |= cpu_to_le32(SKUA_QP_F_RESERVED_LKEY) |
+			le32_encode_bits(log_sq, SKUA_QP_LOG_SQ);
+	in->sq.uar = cpu_to_le32(skua_kernel_uar(dev->core)->index);
+	in->rq.flags = le32_encode_bits(log_rq, SKUA_RQ_LOG_SIZE) |
+		       le32_encode_bits(log_stride, SKUA_RQ_LOG_STRIDE);
+	return 0;
+}
+
+/* From now on CQEs may name the QP. */
+static int skua_ib_kernel_publish(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init)
+{
+	struct skua_ib_cq *send = to_skua_cq(init->send_cq);
+	struct skua_ib_cq *recv = to_skua_cq(init->recv_cq);
+	int err;
+
+	err = xa_insert_irq(&send->qps, qp->core.obj.num, qp, GFP_KERNEL);
+	if (err || recv == send)
+		return err;
+	err = xa_insert_irq(&recv->qps, qp->core.obj.num, qp, GFP_KERNEL);
+	if (err)
+		xa_erase_irq(&send->qps, qp->core.obj.num);
+	return err;
+}
+
+/* Begin anew, after the device took the QP to RESET. */
+static void skua_ib_kernel_reset(struct skua_ib_qp *qp)
+{
+	skua_ib_cq_forget(qp, false);
+	scoped_guard(spinlock_irqsave, &qp->rq.lock) {
+		qp->rq.pi = 0;
+		qp->rq.ci = 0;
+		WRITE_ONCE(qp->dbr->rq_pi, 0);
+	}
+	scoped_guard(spinlock_irqsave, &qp->sq.lock) {
+		qp->sq.pi = 0;
+		qp->sq.ci = 0;
+		WRITE_ONCE(qp->dbr->sq_pi, 0);
+	}
+	clear_bit(0, &qp->failed);
+}
+
+/* --- user QPs --- */
+
+static int skua_ib_check_req(const struct skua_limits *lim, const struct skua_create_qp_req *req,
+			     const struct ib_qp_cap *cap)
+{
+	u32 max_sq = min_t(u32, lim->max_sq_blocks, SKUA_IB_MAX_RING);
+	u32 max_rq = min_t(u32, lim->max_rq_wqes, SKUA_IB_MAX_RING);
+
+	if (memchr_inv(req->reserved, 0, sizeof(req->reserved)))
+		return -EOPNOTSUPP;
+	if (req->flags & ~(SKUA_CREATE_QP_SCATTER_CQE | SKUA_CREATE_QP_DB_SUPPRESS) ||
+	    (req->flags & SKUA_CREATE_QP_SCATTER_CQE && !(lim->caps & SKUA_CAP_SCATTER_CQE)) ||
+	    (req->flags & SKUA_CREATE_QP_DB_SUPPRESS && !(lim->caps & SKUA_CAP_DB_SUPPRESS)))
+		return -EOPNOTSUPP;
+	if (req->has_sq > 1 || req->has_rq > 1)
+		return -EINVAL;
+	if (req->has_sq ? req->log_sq > ilog2(max_sq) || BIT(req->log_sq) < cap->max_send_wr :
+			  req->log_sq || cap->max_send_wr)
+		return -EINVAL;
+	if (!req->has_rq)
+		return req->log_rq || req->log_rq_stride || cap->max_recv_wr ? -EINVAL : 0;
+	if (req->log_rq > ilog2(max_rq) || BIT(req->log_rq) < cap->max_recv_wr ||
+	    req->log_rq_stride > order_base_2(lim->max_rq_sge) ||
+	    BIT(req->log_rq_stride) < cap->max_recv_sge)
+		return -EINVAL;
+	return 0;
+}
+
+static int skua_ib_user_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
+			    struct skua_ib_qp *qp, const struct skua_create_qp_req *req,
+			    struct skua_cmd_create_qp_in *in)
+{
+	u64 sq_pos = 0, size;
+	struct ib_umem *umem;
+	int err;
+
+	if (req->has_rq)
+		sq_pos = ALIGN((u64)SKUA_WQE_SEG << (req->log_rq + req->log_rq_stride),
+			       SKUA_WQE_BLOCK);
+	size = sq_pos + (req->has_sq ? (u64)SKUA_WQE_BLOCK << req->log_sq : 0);
+	if (!size || req->buf_len < size || req->buf_addr & (SKUA_WQE_BLOCK - 1) ||
+	    req->buf_addr > ULONG_MAX)
+		return -EINVAL;
+	umem = ib_umem_get_va(&dev->ibdev, req->buf_addr, size, 0);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	err = skua_ib_umem_map(dev, &qp->mem, umem, false, false);
+	if (err)
+		goto err_umem;
+	err = skua_ib_db_map(uc, req->dbr_addr, &qp->db);
+	if (err)
+		goto err_map;
+	if (req->has_rq)
+		in->rq.ring = skua_ib_umem_xlat(&qp->mem, 0);
+	if (req->has_sq)
+		in->sq.ring = skua_ib_umem_xlat(&qp->mem, sq_pos);
+	in->sq.dbr = cpu_to_le64(qp->db.dma);
+	return 0;
+
+err_map:
+	skua_ib_umem_unmap(dev, &qp->mem);
+	return err;
+err_umem:
+	ib_umem_release(umem);
+	return err;
+}
+
+static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struct ib_udata *udata,
+			   const struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
+{
+	struct skua_ib_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc);
+	struct skua_create_qp_req req;
+	u32 flags = 0;
+	int err;
+
+	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
+	if (err)
+		return err;
+	err = skua_ib_check_req(dev->lim, &req, cap);
+	if (err)
+		return err;
+	err = skua_ib_user_pin(dev, uc, qp, &req, in);
+	if (err)
+		return err;
+
+	if (req.flags & SKUA_CREATE_QP_SCATTER_CQE)
+		flags |= SKUA_QP_F_SCATTER_RQ_CQE | SKUA_QP_F_SCATTER_SQ_CQE;
+	if (req.flags & SKUA_CREATE_QP_DB_SUPPRESS)
+		flags |= SKUA_QP_F_DB_SUPPRESS;
+	if (!req.has_sq)
+		flags |= SKUA_QP_F_NO_SQ;
+	if (!req.has_rq)
+		flags |= SKUA_QP_F_NO_RQ;
+	in->sq.flags |= cpu_to_le32(flags) | le32_encode_bits(req.log_sq, SKUA_QP_LOG_SQ);
+	in->sq.uar = cpu_to_le32(uc->uar);
+	in->rq.flags = le32_encode_bits(req.log_rq, SKUA_RQ_LOG_SIZE) |
+		       le32_encode_bits(req.log_rq_stride, SKUA_RQ_LOG_STRIDE);
+	return 0;
+}
+
+/* --- both --- */
+
+/* Rings and pins, once the device has let go of them. */
+static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
+			    struct ib_udata *udata)
+{
+	if (!udata) {
+		skua_ib_kernel_free(dev, qp);
+		return;
+	}
+	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &qp->db);
+	skua_ib_umem_unmap(dev, &qp->mem);
+}
+
+static int skua_ib_qp_announce(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init,
+			       struct ib_udata *udata)
+{
+	struct skua_create_qp_resp resp = { .qpn = qp->core.obj.num };
+
+	qp->ibqp.qp_num = qp->core.obj.num;
+	return udata ? ib_respond_udata(udata, resp) : skua_ib_kernel_publish(qp, init);
+}
+
+static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+			     struct ib_udata *udata)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibqp->device);
+	struct skua_ib_qp *qp = to_skua_qp(ibqp);
+	struct skua_cmd_create_qp_in in = {};
+	int type, err;
+
+	type = skua_ib_qp_type(dev->lim, init->qp_type);
+	if (type < 0)
+		return type;
+	err = skua_ib_check_init(dev->lim, init);
+	if (err)
+		return err;
+	if (skua_ib_dead(dev))
+		return -EIO;
+
+	mutex_init(&qp->lock);
+	spin_lock_init(&qp->sq.lock);
+	spin_lock_init(&qp->rq.lock);
+	qp->state = IB_QPS_RESET;
+	qp->core.event = skua_ib_qp_event;
+	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	in.sq.flags = le32_encode_bits(type, SKUA_QP_TYPE);
+	if (qp->sig_all)
+		in.sq.flags |= cpu_to_le32(SKUA_QP_F_SIG_ALL);
+	if (udata)
+		err = skua_ib_user_qp(dev, qp, udata, &init->cap, &in);
+	else
+		err = skua_ib_kernel_qp(dev, qp, &init->cap, &in);
+	if (err)
+		return err;
+
+	qp->cap = init->cap;
+	in.sq.pd = cpu_to_le32(skua_ib_pdn(ibqp->pd));
+	in.sq.cqn = cpu_to_le32(to_skua_cq(init->send_cq)->core.obj.num);
+	in.sq.max_inline = cpu_to_le32(init->cap.max_inline_data);
+	in.rq.cqn = cpu_to_le32(to_skua_cq(init->recv_cq)->core.obj.num);
+	err = skua_qp_create(dev->core, &qp->core, &in, false);
+	if (err)
+		goto err_free;
+	err = skua_ib_qp_announce(qp, init, udata);
+	if (err)
+		goto err_qp;
+	return 0;
+
+err_qp:
+	skua_qp_destroy(dev->core, &qp->core);
+err_free:
+	skua_ib_qp_free(dev, qp, udata);
+	return err;
+}
+
+static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibqp->device);
+	struct skua_ib_qp *qp = to_skua_qp(ibqp);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	if (!udata) {
+		struct skua_cmd_modify_qp_in reset = {
+			.mask = cpu_to_le32(SKUA_QP_M_STATE),
+			.cur_state = cpu_to_le32(SKUA_QP_ANY_STATE),
+			.attr.state = le32_encode_bits(SKUA_QP_RESET, SKUA_ATTR_STATE),
+		};
+
+		/*
+		 * The number is free for others as soon as the QP is gone, so
+		 * that its completions must be before. Only a dead device
+		 * refuses, and that one completes nothing more.
+		 */
+		skua_qp_modify(dev->core, &qp->core, &reset);
+		skua_ib_cq_forget(qp, true);
+	}
+	skua_qp_destroy(dev->core, &qp->core);
+	skua_ib_qp_free(dev, qp, udata);
+	return 0;
+}
+
+/* The device has the QP in a new state. */
+static void skua_ib_qp_entered(struct skua_ib_qp *qp, enum ib_qp_state new)
+{
+	if (!skua_ib_qp_is_kernel(qp)) {
+		WRITE_ONCE(qp->state, new);
+		return;
+	}
+	if (new == IB_QPS_RESET) {
+		WRITE_ONCE(qp->state, new);
+		skua_ib_kernel_reset(qp);
+		return;
+	}
+	/* Pairs with skua_ib_post_recv(): state, then kick. */
+	smp_store_mb(qp->state, new);
+	if (new == IB_QPS_ERR)
+		skua_ib_qp_kick(qp);
+}
+
+/* A dead device's QPs are all as good as in ERR. */
+static int skua_ib_modify_dead(struct skua_ib_qp *qp, enum ib_qp_state new)
+{
+	if (new != IB_QPS_ERR)
+		return -EIO;
+	WRITE_ONCE(qp->state, new);
+	if (skua_ib_qp_is_kernel(qp)) {
+		schedule_work(&to_skua_cq(qp->ibqp.send_cq)->wake);
+		schedule_work(&to_skua_cq(qp->ibqp.recv_cq)->wake);
+	}
+	return 0;
+}
+
+static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
+			     enum ib_qp_state cur, enum ib_qp_state new)
+{
+	struct skua_ib_dev *dev = skua_ib_qp_dev(qp);
+	struct skua_cmd_modify_qp_in in = {};
+	enum ib_mtu active = 0;
+	u32 hw_mask;
+	int err;
+
+	err = skua_ib_attr_mask(mask, &hw_mask);
+	if (err)
+		return err;
+	if (mask & IB_QP_PATH_MTU) {
+		err = skua_ib_active_mtu(dev, &active);
+		if (err)
+			return err;
+	}
+	err = skua_ib_attr_check(dev->lim, attr, mask, active);
+	if (err)
+		return err;
+	err = skua_ib_attr_build(qp, attr, mask, &in.attr);
+	if (err)
+		return err;
+	in.mask = cpu_to_le32(hw_mask);
+	/* RESET and ERR are reached from wherever the device has gone by itself. */
+	in.cur_state = cpu_to_le32(new == IB_QPS_RESET || new == IB_QPS_ERR ?
+				   SKUA_QP_ANY_STATE : cur);
+	return skua_qp_modify(dev->core, &qp->core, &in);
+}
+
+static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+			     struct ib_udata *udata)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibqp->device);
+	struct skua_ib_qp *qp = to_skua_qp(ibqp);
+	enum ib_qp_state cur, new;
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT) ||
+	    mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
+		return -EOPNOTSUPP;
+
+	guard(mutex)(&qp->lock);
+	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
+	new = mask & IB_QP_STATE ? attr->qp_state : cur;
+	if (!ib_modify_qp_is_ok(cur, new, ibqp->qp_type, mask))
+		return -EINVAL;
+	err = skua_ib_dead(dev) ? -EIO : skua_ib_modify_hw(qp, attr, mask, cur, new);
+	if (err)
+		return skua_ib_dead(dev) ? skua_ib_modify_dead(qp, new) : err;
+
+	if (mask & IB_QP_DEST_QPN)
+		qp->dest_qpn = attr->dest_qp_num;
+	if (mask & IB_QP_STATE)
+		skua_ib_qp_entered(qp, new);
+	return 0;
+}
+
+static int skua_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+			    struct ib_qp_init_attr *init)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibqp->device);
+	struct skua_ib_qp *qp = to_skua_qp(ibqp);
+	int err;
+
+	struct skua_cmd_query_qp_out *out __free(kfree) = kzalloc_obj(*out);
+
+	if (!out)
+		return -ENOMEM;
+	guard(mutex)(&qp->lock);
+	err = skua_qp_query(dev->core, &qp->core, out);
+	if (err)
+		return err;
+	memset(attr, 0, sizeof(*attr));
+	memset(init, 0, sizeof(*init));
+	skua_ib_attr_parse(qp, out, attr);
+	/* The device may have gone to an error state by itself. */
+	WRITE_ONCE(qp->state, attr->qp_state);
+	init->event_handler = ibqp->event_handler;
+	init->qp_context = ibqp->qp_context;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
+	init->cap = qp->cap;
+	init->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init->qp_type = ibqp->qp_type;
+	init->port_num = 1;
+	return 0;
+}
+
+const struct ib_device_ops skua_ib_qp_ops = {
+	.create_qp = skua_ib_create_qp,
+	.destroy_qp = skua_ib_destroy_qp,
+	.modify_qp = skua_ib_modify_qp,
+	.query_qp = skua_ib_query_qp,
+	.post_send = skua_ib_post_send,
+	.post_recv = skua_ib_post_recv,
+	INIT_RDMA_OBJ_SIZE(ib_qp, skua_ib_qp, ibqp),
+};

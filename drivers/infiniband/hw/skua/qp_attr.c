@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * QP attributes, between verbs and the device.
+ */
+#include <net/ipv6.h>
+#include <rdma/ib_cache.h>
+
+#include "skua_ib.h"
+
+/* IB_QP_* and the device's names of them. */
+static const struct {
+	u32 ib;
+	u32 hw;
+} skua_ib_attrs[] = {
+	{ IB_QP_STATE, SKUA_QP_M_STATE },
+	{ IB_QP_EN_SQD_ASYNC_NOTIFY, SKUA_QP_M_SQD_NOTIFY },
+	{ IB_QP_ACCESS_FLAGS, SKUA_QP_M_ACCESS },
+	{ IB_QP_PKEY_INDEX, SKUA_QP_M_PKEY },
+	{ IB_QP_PORT, SKUA_QP_M_PORT },
+	{ IB_QP_QKEY, SKUA_QP_M_QKEY },
+	{ IB_QP_AV, SKUA_QP_M_AV },
+	{ IB_QP_PATH_MTU, SKUA_QP_M_PATH_MTU },
+	{ IB_QP_TIMEOUT, SKUA_QP_M_ACK_TIMEOUT },
+	{ IB_QP_RETRY_CNT, SKUA_QP_M_RETRY_CNT },
+	{ IB_QP_RNR_RETRY, SKUA_QP_M_RNR_RETRY },
+	{ IB_QP_RQ_PSN, SKUA_QP_M_RQ_PSN },
+	{ IB_QP_MAX_QP_RD_ATOMIC, SKUA_QP_M_MAX_RD_ATOMIC },
+	{ IB_QP_MIN_RNR_TIMER, SKUA_QP_M_MIN_RNR_TIMER },
+	{ IB_QP_SQ_PSN, SKUA_QP_M_SQ_PSN },
+	{ IB_QP_MAX_DEST_RD_ATOMIC, SKUA_QP_M_MAX_DEST_RD_ATOMIC },
+	{ IB_QP_DEST_QPN, SKUA_QP_M_DEST_QPN },
+	{ IB_QP_RATE_LIMIT, SKUA_QP_M_RATE },
+};
+
+/* Remote access rights and the device's names of them. */
+static const struct {
+	int ib;
+	u32 hw;
+} skua_ib_qp_rights[] = {
+	{ IB_ACCESS_REMOTE_WRITE, SKUA_ACCESS_REMOTE_WRITE },
+	{ IB_ACCESS_REMOTE_READ, SKUA_ACCESS_REMOTE_READ },
+	{ IB_ACCESS_REMOTE_ATOMIC, SKUA_ACCESS_REMOTE_ATOMIC },
+	{ IB_ACCESS_FLUSH_GLOBAL, SKUA_ACCESS_FLUSH_GLOBAL },
+	{ IB_ACCESS_FLUSH_PERSISTENT, SKUA_ACCESS_FLUSH_PERSISTENT },
+};
+
+/* Numbered alike on purpose; this makes sure that they stay so. */
+static_assert(IB_QPS_RESET == (int)SKUA_QP_RESET && IB_QPS_INIT == (int)SKUA_QP_INIT &&
+	      IB_QPS_RTR == (int)SKUA_QP_RTR && IB_QPS_RTS == (int)SKUA_QP_RTS &&
+	      IB_QPS_SQD == (int)SKUA_QP_SQD && IB_QPS_SQE == (int)SKUA_QP_SQE &&
+	      IB_QPS_ERR == (int)SKUA_QP_ERR);
+
+/**
+ * skua_ib_attr_mask() - translate an attribute mask
+ * @ib_mask: IB_QP_*
+ * @mask: SKUA_QP_M_*
+ *
+ * Return: 0, or -EOPNOTSUPP for attributes the device has not: alternate path,
+ * resize.
+ */
+int skua_ib_attr_mask(int ib_mask, u32 *mask)
+{
+	u32 left = ib_mask & ~(u32)IB_QP_CUR_STATE;
+	unsigned int i;
+
+	*mask = 0;
+	for (i = 0; i < ARRAY_SIZE(skua_ib_attrs); i++) {
+		if (!(left & skua_ib_attrs[i].ib))
+			continue;
+		*mask |= skua_ib_attrs[i].hw;
+		left &= ~skua_ib_attrs[i].ib;
+	}
+	return left ? -EOPNOTSUPP : 0;
+}
+
+/**
+ * skua_ib_attr_check() - are the values within what there can be?
+ * @lim: the device
+ * @attr: values
+ * @mask: which of them, IB_QP_*
+ * @active: the port's MTU
+ *
+ * Return: 0, -EINVAL or -EOPNOTSUPP.
+ */
+int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *attr, int mask,
+		       enum ib_mtu active)
+{
+	if (mask & IB_QP_PORT && attr->port_num != 1)
+		return -EINVAL;
+	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
+		return -EINVAL;
+	if (mask & IB_QP_PATH_MTU &&
+	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > lim->path_mtu_max ||
+	     attr->path_mtu > active))
+		return -EINVAL;
+	if (mask & IB_QP_TIMEOUT && attr->timeout > 31)
+		return -EINVAL;
+	if (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7)
+		return -EINVAL;
+	if (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7)
+		return -EINVAL;
+	if (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
+		return -EINVAL;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > lim->max_rd_atomic)
+		return -EINVAL;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > lim->max_rd_atomic)
+		return -EINVAL;
+	if (mask & IB_QP_DEST_QPN && attr->dest_qp_num > 0xffffff)
+		return -EINVAL;
+	if (mask & IB_QP_RQ_PSN && attr->rq_psn > 0xffffff)
+		return -EINVAL;
+	if (mask & IB_QP_SQ_PSN && attr->sq_psn > 0xffffff)
+		return -EINVAL;
+	if (mask & IB_QP_ACCESS_FLAGS && attr->qp_access_flags & ~IB_ACCESS_SUPPORTED)
+		return -EINVAL;
+	if (mask & IB_QP_RATE_LIMIT && !(lim->caps & SKUA_CAP_RATE_LIMIT))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static u32 skua_ib_qp_access(int flags)
+{
+	unsigned int i;
+	u32 hw = 0;
+
+	for (i = 0; i < ARRAY_SIZE(skua_ib_qp_rights); i++)
+		if (flags & skua_ib_qp_rights[i].ib)
+			hw |= skua_ib_qp_rights[i].hw;
+	return hw;
+}
+
+/**
+ * skua_ib_av_build() - translate an address handle
+ * @lim: the device
+ * @ah: the path, with its GID entry and the next hop's MAC address resolved
+ * @qpn: the QP that sends there, for the UDP source port
+ * @dest_qpn: the QP at the other end
+ * @av: filled in
+ *
+ * Return: 0 or -EINVAL.
+ */
+int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *ah, u32 qpn,
+		     u32 dest_qpn, struct skua_av *av)
+{
+	const struct ib_global_route *grh;
+	u32 label;
+
+	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(ah) & IB_AH_GRH) ||
+	    rdma_ah_get_port_num(ah) != 1 || rdma_ah_get_sl(ah) > 7)
+		return -EINVAL;
+	grh = rdma_ah_read_grh(ah);
+	if (!grh->sgid_attr || grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP ||
+	    grh->sgid_attr->index >= lim->max_gids)
+		return -EINVAL;
+
+	label = grh->flow_label & IB_GRH_FLOWLABEL_MASK;
+	*av = (struct skua_av) {
+		.sgid_index = cpu_to_le16(grh->sgid_attr->index),
+		.flow = le32_encode_bits(label, SKUA_AV_FLOW_LABEL) |
+			le32_encode_bits(rdma_ah_get_sl(ah), SKUA_AV_PCP),
+		.tclass = grh->traffic_class,
+		.hop_limit = grh->hop_limit ?: IPV6_DEFAULT_HOPLIMIT,
+		.udp_sport = cpu_to_le16(rdma_get_udp_sport(label, qpn, dest_qpn)),
+	};
+	memcpy(av->dgid, grh->dgid.raw, sizeof(av->dgid));
+	memcpy(av->dmac, ah->roce.dmac, sizeof(av->dmac));
+	if (lim->caps & SKUA_CAP_RATE_LIMIT)
+		le32p_replace_bits(&av->flow, rdma_ah_get_static_rate(ah), SKUA_AV_STATIC_RATE);
+	return 0;
+}
+
+static u32 skua_ib_retry_bits(const struct ib_qp_attr *attr, int mask)
+{
+	u32 v = 0;
+
+	if (mask & IB_QP_RETRY_CNT)
+		v |= u32_encode_bits(attr->retry_cnt, SKUA_ATTR_RETRY_CNT);
+	if (mask & IB_QP_RNR_RETRY)
+		v |= u32_encode_bits(attr->rnr_retry, SKUA_ATTR_RNR_RETRY);
+	if (mask & IB_QP_TIMEOUT)
+		v |= u32_encode_bits(attr->timeout, SKUA_ATTR_ACK_TIMEOUT);
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		v |= u32_encode_bits(attr->min_rnr_timer, SKUA_ATTR_MIN_RNR_TIMER);
+	if (mask & IB_QP_PATH_MTU)
+		v |= u32_encode_bits(attr->path_mtu, SKUA_ATTR_PATH_MTU);
+	return v;
+}
+
+static u32 skua_ib_rights_bits(const struct ib_qp_attr *attr, int mask)
+{
+	u32 v = 0;
+
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		v |= u32_encode_bits(attr->max_rd_atomic, SKUA_ATTR_MAX_RD_ATOMIC);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		v |= u32_encode_bits(attr->max_dest_rd_atomic, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
+	if (mask & IB_QP_ACCESS_FLAGS)
+		v |= u32_encode_bits(skua_ib_qp_access(attr->qp_access_flags), SKUA_ATTR_ACCESS);
+	return v;
+}
+
+static u32 skua_ib_state_bits(const struct ib_qp_attr *attr, int mask)
+{
+	u32 v = 0;
+
+	if (mask & IB_QP_STATE)
+		v |= u32_encode_bits(attr->qp_state, SKUA_ATTR_STATE);
+	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify)
+		v |= SKUA_ATTR_SQD_NOTIFY;
+	return v;
+}
+
+/**
+ * skua_ib_attr_build() - translate attribute values
+ * @qp: the QP
+ * @attr: values, checked
+ * @mask: which of them, IB_QP_*
+ * @out: filled in; what is not in @mask is zero
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
+		       struct skua_qp_attr *out)
+{
+	u32 dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->dest_qpn;
+
+	memset(out, 0, sizeof(*out));
+	out->retry = cpu_to_le32(skua_ib_retry_bits(attr, mask));
+	out->rights = cpu_to_le32(skua_ib_rights_bits(attr, mask));
+	out->state = cpu_to_le32(skua_ib_state_bits(attr, mask));
+	if (mask & IB_QP_DEST_QPN)
+		out->dest_qpn = cpu_to_le32(dest);
+	if (mask & IB_QP_SQ_PSN)
+		out->sq_psn = cpu_to_le32(attr->sq_psn);
+	if (mask & IB_QP_RQ_PSN)
+		out->rq_psn = cpu_to_le32(attr->rq_psn);
+	if (mask & IB_QP_QKEY)
+		out->qkey = cpu_to_le32(attr->qkey);
+	if (mask & IB_QP_PKEY_INDEX)
+		out->pkey = le32_encode_bits(attr->pkey_index, SKUA_ATTR_PKEY_INDEX);
+	if (mask & IB_QP_RATE_LIMIT)
+		out->rate_kbps = cpu_to_le32(attr->rate_limit);
+	if (mask & IB_QP_AV)
+		return skua_ib_av_build(skua_ib_qp_dev(qp)->lim, &attr->ah_attr,
+					qp->core.obj.num, dest, &out->av);
+	return 0;
+}
+
+static void skua_ib_av_parse(const struct skua_av *av, struct rdma_ah_attr *ah)
+{
+	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_port_num(ah, 1);
+	rdma_ah_set_sl(ah, le32_get_bits(av->flow, SKUA_AV_PCP));
+	rdma_ah_set_static_rate(ah, le32_get_bits(av->flow, SKUA_AV_STATIC_RATE));
+	rdma_ah_set_grh(ah, NULL, le32_get_bits(av->flow, SKUA_AV_FLOW_LABEL),
+			le16_to_cpu(av->sgid_index), av->hop_limit, av->tclass);
+	rdma_ah_set_dgid_raw(ah, (void *)av->dgid);
+	memcpy(ah->roce.dmac, av->dmac, sizeof(ah->roce.dmac));
+}
+
+static int skua_ib_access_parse(u32 hw)
+{
+	unsigned int i;
+	int flags = 0;
+
+	for (i = 0; i < ARRAY_SIZE(skua_ib_qp_rights); i++)
+		if (hw & skua_ib_qp_rights[i].hw)
+			flags |= skua_ib_qp_rights[i].ib;
+	return flags;
+}
+
+/**
+ * skua_ib_attr_parse() - translate a QP's contexts
+ * @qp: the QP
+ * @out: its contexts
+ * @attr: filled in
+ */
+void skua_ib_attr_parse(struct skua_ib_qp *qp, const struct skua_cmd_query_qp_out *out,
+			struct ib_qp_attr *attr)
+{
+	const struct skua_qp_attr *a = &out->sqc.attr;
+	u32 state = le32_get_bits(a->state, SKUA_ATTR_STATE);
+
+	attr->qp_state = min_t(u32, state, IB_QPS_ERR);
+	attr->cur_qp_state = attr->qp_state;
+	attr->sq_draining = !!(out->sqc.valid & cpu_to_le32(SKUA_SQC_DRAINING));
+	attr->en_sqd_async_notify = !!(a->state & cpu_to_le32(SKUA_ATTR_SQD_NOTIFY));
+	attr->path_mtu = le32_get_bits(a->retry, SKUA_ATTR_PATH_MTU);
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->qkey = le32_to_cpu(a->qkey);
+	/* The PSNs expected and to be sent next, once there are some. */
+	attr->rq_psn = le32_to_cpu(state < SKUA_QP_RTR ? a->rq_psn : out->rqc.epsn);
+	attr->sq_psn = le32_to_cpu(state < SKUA_QP_RTS ? a->sq_psn : out->sqc.next_psn);
+	attr->dest_qp_num = le32_to_cpu(a->dest_qpn);
+	attr->qp_access_flags =
+		skua_ib_access_parse(le32_get_bits(a->rights, SKUA_ATTR_ACCESS));
+	attr->pkey_index = le32_get_bits(a->pkey, SKUA_ATTR_PKEY_INDEX);
+	attr->max_rd_atomic = le32_get_bits(a->rights, SKUA_ATTR_MAX_RD_ATOMIC);
+	attr->max_dest_rd_atomic = le32_get_bits(a->rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
+	attr->min_rnr_timer = le32_get_bits(a->retry, SKUA_ATTR_MIN_RNR_TIMER);
+	attr->timeout = le32_get_bits(a->retry, SKUA_ATTR_ACK_TIMEOUT);
+	attr->retry_cnt = le32_get_bits(a->retry, SKUA_ATTR_RETRY_CNT);
+	attr->rnr_retry = le32_get_bits(a->retry, SKUA_ATTR_RNR_RETRY);
+	attr->rate_limit = le32_to_cpu(a->rate_kbps);
+	attr->port_num = 1;
+	if (state >= SKUA_QP_RTR)
+		skua_ib_av_parse(&a->av, &attr->ah_attr);
+	attr->cap = qp->cap;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Inside of skua_ib: the ib_device of a Skua function.
+ *
+ * The core (linux/skua/core.h) owns numbers, contexts and commands; this driver
+ * adds what verbs mean: attribute checks, memory, rings of kernel queues.
+ */
+#ifndef SKUA_IB_H
+#define SKUA_IB_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+#include <rdma/skua-abi.h>
+
+#include <linux/skua/core.h>
+#include <skua/cqe_parse.h>
+#include <skua/wqe_build.h>
+
+/* CQEs name WQEs by the low 16 bits of their index: no ring may be larger. */
+#define SKUA_IB_MAX_RING	65536
+
+/**
+ * struct skua_ib_dev - one ib_device
+ * @ibdev: the core's part
+ * @core: the function
+ * @lim: its limits
+ * @core_nb: for events of the function
+ * @netdev_nb: for the netdev's coming and going
+ * @dead: the function was declared dead. Stays set: a function that comes back
+ *	does so with a new ib_device.
+ * @cq_lock: protects @cqs; also keeps its members from going while their
+ *	handlers are called
+ * @cqs: all CQs, to wake their owners when the function dies
+ * @uc_lock: protects @ucontexts
+ * @ucontexts: all user contexts, to clear their status pages
+ */
+struct skua_ib_dev {
+	struct ib_device ibdev;
+	struct skua_dev *core;
+	const struct skua_limits *lim;
+	struct notifier_block core_nb;
+	struct notifier_block netdev_nb;
+	bool dead;
+	spinlock_t cq_lock; /* see above */
+	struct list_head cqs;
+	struct mutex uc_lock; /* see above */
+	struct list_head ucontexts;
+};
+
+static inline struct skua_ib_dev *to_skua_dev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct skua_ib_dev, ibdev);
+}
+
+static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
+{
+	return READ_ONCE(dev->dead) || skua_dead(dev->core);
+}
+
+/* --- main.c, port.c --- */
+extern const struct ib_device_ops skua_ib_dev_ops;
+extern const struct ib_device_ops skua_ib_port_ops;
+int skua_ib_active_mtu(struct skua_ib_dev *dev, enum ib_mtu *mtu);
+void skua_ib_attach_netdev(struct skua_ib_dev *dev);
+int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr);
+
+/* --- ucontext.c --- */
+
+enum skua_ib_mmap_kind {
+	SKUA_IB_MMAP_UAR,
+	SKUA_IB_MMAP_STATUS,
+};
+
+/**
+ * struct skua_ib_mmap - a thing that user space may map
+ * @entry: the core's part
+ * @kind: what it is
+ * @uar: the UAR page, owned
+ * @page: the status page, one reference held
+ */
+struct skua_ib_mmap {
+	struct rdma_user_mmap_entry entry;
+	enum skua_ib_mmap_kind kind;
+	union {
+		struct skua_uar uar;
+		struct page *page;
+	};
+};
+
+/**
+ * struct skua_ib_ucontext - a process' context
+ * @ibuc: the core's part
+ * @uar: number of its UAR page
+ * @uar_map: the page to map
+ * @status_map: the status page to map
+ * @status: the status page, kernel side
+ * @link: in the device's list
+ * @db_lock: protects @db_pages and their reference counts
+ * @db_pages: pages pinned for doorbell records
+ */
+struct skua_ib_ucontext {
+	struct ib_ucontext ibuc;
+	u32 uar;
+	struct skua_ib_mmap *uar_map;
+	struct skua_ib_mmap *status_map;
+	struct skua_status_page *status;
+	struct list_head link;
+	struct mutex db_lock; /* see above */
+	struct list_head db_pages;
+};
+
+static inline struct skua_ib_ucontext *to_skua_ucontext(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct skua_ib_ucontext, ibuc);
+}
+
+extern const struct ib_device_ops skua_ib_ucontext_ops;
+int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags);
+void skua_ib_status_dead(struct skua_ib_dev *dev);
+
+/* --- pd.c --- */
+struct skua_ib_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+static inline u32 skua_ib_pdn(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct skua_ib_pd, ibpd)->pdn;
+}
+
+extern const struct ib_device_ops skua_ib_pd_ops;
+
+/* --- umem.c: pinned user memory as the device sees it --- */
+
+/**
+ * struct skua_ib_umem - a pinned buffer and its translation
+ * @umem: the pinned pages
+ * @mode: SKUA_XLAT_*
+ * @log_page: log2 of the page size (INLINE, MTT)
+ * @npages: pages (INLINE, MTT)
+ * @base: bus address of the first page (CONTIG), else of no meaning
+ * @offset: of the buffer's first byte in the first page
+ * @page: the pages (INLINE), as MTT entries
+ * @mtt: the pages (MTT)
+ */
+struct skua_ib_umem {
+	struct ib_umem *umem;
+	u8 mode;
+	u8 log_page;
+	u32 npages;
+	u64 base;
+	u32 offset;
+	__le64 page[SKUA_MPT_INLINE_PAGES];
+	struct skua_mtt mtt;
+};
+
+u8 skua_ib_umem_mode(size_t npages, bool contig, bool may_inline);
+int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
+		     bool may_inline, bool write);
+struct skua_xlat skua_ib_umem_xlat(const struct skua_ib_umem *m, u64 pos);
+void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m);
+
+/* --- db.c: doorbell records in user memory --- */
+struct skua_ib_db_page;
+
+/**
+ * struct skua_ib_db - a doorbell record
+ * @page: the pinned page it lies in, shared
+ * @dma: its bus address
+ */
+struct skua_ib_db {
+	struct skua_ib_db_page *page;
+	dma_addr_t dma;
+};
+
+int skua_ib_db_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_db *db);
+void skua_ib_db_unmap(struct skua_ib_ucontext *uc, struct skua_ib_db *db);
+
+/* --- mr.c --- */
+struct skua_ib_mr {
+	struct ib_mr ibmr;
+	struct skua_mr core;
+	struct skua_ib_umem mem;
+};
+
+static inline struct skua_ib_mr *to_skua_mr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct skua_ib_mr, ibmr);
+}
+
+extern const struct ib_device_ops skua_ib_mr_ops;
+int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
+
+/* --- cq.c, poll.c --- */
+
+/**
+ * struct skua_ib_cq - completion queue
+ * @ibcq: the RDMA core's part
+ * @core: the function's part
+ * @link: in the device's list
+ * @lock: consumer side of a kernel CQ: @ci, @arm_serial, the ring, and the
+ *	consumer side (ci) of the kernel QPs that complete here
+ * @buf: kernel CQ: ring, then the doorbell record
+ * @ring: kernel CQ: first entry
+ * @dbr: kernel CQ: doorbell record
+ * @log_size: log2 of the entries
+ * @ci: free-running consumer index
+ * @arm_serial: arms so far
+ * @qps: kernel QPs that complete here, by QPN. Only what is in here can be named
+ *	by a CQE. Entries leave under @lock, so that poll needs no reference.
+ * @wake: calls the completion handler when software has completions to give
+ * @mem: user CQ: ring
+ * @db: user CQ: doorbell record
+ */
+struct skua_ib_cq {
+	struct ib_cq ibcq;
+	struct skua_cq core;
+	struct list_head link;
+
+	spinlock_t lock; /* see above */
+	struct skua_buf buf;
+	struct skua_cqe *ring;
+	struct skua_cq_dbr *dbr;
+	u8 log_size;
+	u32 ci;
+	u32 arm_serial;
+	struct xarray qps;
+	struct work_struct wake;
+
+	struct skua_ib_umem mem;
+	struct skua_ib_db db;
+};
+
+static inline struct skua_ib_cq *to_skua_cq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct skua_ib_cq, ibcq);
+}
+
+struct skua_ib_qp;
+extern const struct ib_device_ops skua_ib_cq_ops;
+void skua_ib_wake_all(struct skua_ib_dev *dev);
+int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void skua_ib_cq_forget(struct skua_ib_qp *qp, bool remove);
+
+/* --- qp.c, qp_attr.c, wr.c --- */
+
+/**
+ * struct skua_ib_swqe - what software remembers of a send WQE
+ * @wr_id: the caller's
+ * @opcode: enum ib_wc_opcode
+ * @blocks: of the ring; 0 in an entry at which no WQE starts
+ */
+struct skua_ib_swqe {
+	u64 wr_id;
+	u8 opcode;
+	u8 blocks;
+};
+
+/**
+ * struct skua_ib_sq - kernel send queue
+ * @lock: producer side. Taken inside a CQ's lock, never around one.
+ * @ring: the WQEs
+ * @wqe: by block
+ * @size: blocks
+ * @pi: free-running producer index in blocks
+ * @ci: free-running consumer index in blocks, moved under the CQ's lock
+ */
+struct skua_ib_sq {
+	spinlock_t lock; /* see above */
+	struct skua_sq_ring ring;
+	struct skua_ib_swqe *wqe;
+	u32 size;
+	u32 pi;
+	u32 ci;
+};
+
+/**
+ * struct skua_ib_rq - kernel receive queue
+ * @lock: producer side. Taken outside the send queue's.
+ * @ring: the WQEs
+ * @wr_id: by WQE
+ * @size: WQEs
+ * @pi: free-running producer index
+ * @ci: free-running consumer index, moved under the CQ's lock
+ */
+struct skua_ib_rq {
+	spinlock_t lock; /* see above */
+	struct skua_rq_ring ring;
+	u64 *wr_id;
+	u32 size;
+	u32 pi;
+	u32 ci;
+};
+
+/**
+ * struct skua_ib_qp - queue pair
+ * @ibqp: the RDMA core's part
+ * @core: the function's part
+ * @lock: serialises modify and query
+ * @state: as software knows it: set by modify and by error events
+ * @failed: kernel QP: a completion in error was seen, so that the device has
+ *	the QP in ERR whatever @state says
+ * @cap: capabilities granted
+ * @sig_all: every send is signaled
+ * @access: remote access rights, IB_ACCESS_*, as last set
+ * @dest_qpn: peer, as last set
+ * @sq: kernel QP: send queue
+ * @rq: kernel QP: receive queue
+ * @buf: kernel QP: rings, then the doorbell record
+ * @dbr: kernel QP: doorbell record
+ * @mem: user QP: rings
+ * @db: user QP: doorbell record
+ */
+struct skua_ib_qp {
+	struct ib_qp ibqp;
+	struct skua_qp core;
+	struct mutex lock; /* see above */
+	enum ib_qp_state state;
+	unsigned long failed;
+	struct ib_qp_cap cap;
+	bool sig_all;
+	int access;
+	u32 dest_qpn;
+
+	struct skua_ib_sq sq;
+	struct skua_ib_rq rq;
+	struct skua_buf buf;
+	struct skua_qp_dbr *dbr;
+
+	struct skua_ib_umem mem;
+	struct skua_ib_db db;
+};
+
+static inline struct skua_ib_qp *to_skua_qp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct skua_ib_qp, ibqp);
+}
+
+static inline struct skua_ib_dev *skua_ib_qp_dev(const struct skua_ib_qp *qp)
+{
+	return to_skua_dev(qp->ibqp.device);
+}
+
+/* A kernel QP has its rings in @buf. */
+static inline bool skua_ib_qp_is_kernel(const struct skua_ib_qp *qp)
+{
+	return qp->buf.va;
+}
+
+extern const struct ib_device_ops skua_ib_qp_ops;
+u32 skua_ib_max_send_sge(const struct skua_limits *lim);
+u32 skua_ib_max_qp_wr(const struct skua_limits *lim);
+u32 skua_ib_wqe_blocks(const struct skua_limits *lim, const struct ib_qp_cap *cap);
+
+int skua_ib_attr_mask(int ib_mask, u32 *mask);
+int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *attr, int mask,
+		       enum ib_mtu active);
+int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
+		       struct skua_qp_attr *out);
+int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *ah, u32 qpn,
+		     u32 dest_qpn, struct skua_av *av);
+void skua_ib_attr_parse(struct skua_ib_qp *qp, const struct skua_cmd_query_qp_out *out,
+			struct ib_qp_attr *attr);
+
+int skua_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr);
+int skua_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr);
+void skua_ib_qp_kick(struct skua_ib_qp *qp);
+
+/* --- counters.c, restrack.c --- */
+extern const struct ib_device_ops skua_ib_counter_ops;
+extern const struct ib_device_ops skua_ib_restrack_ops;
+
+#endif /* SKUA_IB_H */

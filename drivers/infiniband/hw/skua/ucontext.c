@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * User contexts: a UAR page to ring doorbells through, and a page that tells
+ * whether the device is alive.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "skua_ib.h"
+
+static struct skua_ib_mmap *to_skua_mmap(struct rdma_user_mmap_entry *entry)
+{
+	return container_of(entry, struct skua_ib_mmap, entry);
+}
+
+/* The last mapping and the context are gone. */
+static void skua_ib_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	struct skua_ib_mmap *map = to_skua_mmap(entry);
+
+	switch (map->kind) {
+	case SKUA_IB_MMAP_UAR:
+		skua_uar_free(to_skua_dev(entry->ucontext->device)->core, &map->uar);
+		break;
+	case SKUA_IB_MMAP_STATUS:
+		put_page(map->page);
+		break;
+	}
+	kfree(map);
+}
+
+static int skua_ib_map_uar(struct skua_ib_ucontext *uc)
+{
+	struct skua_ib_dev *dev = to_skua_dev(uc->ibuc.device);
+	int err;
+
+	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map);
+
+	if (!map)
+		return -ENOMEM;
+	map->kind = SKUA_IB_MMAP_UAR;
+	err = skua_uar_alloc(dev->core, &map->uar, false);
+	if (err)
+		return err;
+	err = rdma_user_mmap_entry_insert(&uc->ibuc, &map->entry, PAGE_SIZE);
+	if (err) {
+		skua_uar_free(dev->core, &map->uar);
+		return err;
+	}
+	uc->uar = map->uar.index;
+	uc->uar_map = no_free_ptr(map);
+	return 0;
+}
+
+static int skua_ib_map_status(struct skua_ib_ucontext *uc)
+{
+	struct page *page;
+	int err;
+
+	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map);
+
+	if (!map)
+		return -ENOMEM;
+	page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!page)
+		return -ENOMEM;
+	map->kind = SKUA_IB_MMAP_STATUS;
+	map->page = page;
+	err = rdma_user_mmap_entry_insert(&uc->ibuc, &map->entry, PAGE_SIZE);
+	if (err) {
+		put_page(page);
+		return err;
+	}
+	uc->status = page_address(page);
+	uc->status_map = no_free_ptr(map);
+	return 0;
+}
+
+/**
+ * skua_ib_status_dead() - tell all processes that the device is lost
+ * @dev: the device; dev->dead is set, so that no context comes up alive after
+ */
+void skua_ib_status_dead(struct skua_ib_dev *dev)
+{
+	struct skua_ib_ucontext *uc;
+
+	guard(mutex)(&dev->uc_lock);
+	list_for_each_entry(uc, &dev->ucontexts, link)
+		WRITE_ONCE(uc->status->alive, 0);
+}
+
+static void skua_ib_ucontext_publish(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc)
+{
+	guard(mutex)(&dev->uc_lock);
+	WRITE_ONCE(uc->status->alive, !skua_ib_dead(dev));
+	list_add(&uc->link, &dev->ucontexts);
+}
+
+static void skua_ib_ucontext_withdraw(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc)
+{
+	guard(mutex)(&dev->uc_lock);
+	list_del(&uc->link);
+	/* Mappings of a program that outlives the driver keep the page. */
+	WRITE_ONCE(uc->status->alive, 0);
+}
+
+static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct skua_ib_ucontext *uc = to_skua_ucontext(ibuc);
+	struct skua_ib_dev *dev = to_skua_dev(ibuc->device);
+	const struct skua_limits *lim = dev->lim;
+	struct skua_alloc_ucontext_resp resp = {};
+	struct skua_alloc_ucontext_req req;
+	int err;
+
+	err = ib_copy_validate_udata_in_cm(udata, req, reserved, 0);
+	if (err)
+		return err;
+	if (req.reserved)
+		return -EOPNOTSUPP;
+	if (skua_ib_dead(dev))
+		return -EIO;
+
+	mutex_init(&uc->db_lock);
+	INIT_LIST_HEAD(&uc->db_pages);
+	err = skua_ib_map_uar(uc);
+	if (err)
+		return err;
+	err = skua_ib_map_status(uc);
+	if (err)
+		goto err_uar;
+	skua_ib_ucontext_publish(dev, uc);
+
+	resp.uar_size = PAGE_SIZE;
+	resp.uar_offset = rdma_user_mmap_get_offset(&uc->uar_map->entry);
+	resp.status_offset = rdma_user_mmap_get_offset(&uc->status_map->entry);
+	resp.caps = lim->caps;
+	resp.max_sq_blocks = min_t(u32, lim->max_sq_blocks, SKUA_IB_MAX_RING);
+	resp.max_rq_wqes = min_t(u32, lim->max_rq_wqes, SKUA_IB_MAX_RING);
+	resp.max_wqe_blocks = lim->max_wqe_blocks;
+	resp.max_rq_sge = lim->max_rq_sge;
+	resp.max_inline = lim->max_inline;
+	resp.max_cqe = lim->max_cqe;
+	resp.clock_khz = lim->clock_khz;
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		goto err_status;
+	return 0;
+
+err_status:
+	skua_ib_ucontext_withdraw(dev, uc);
+	rdma_user_mmap_entry_remove(&uc->status_map->entry);
+err_uar:
+	rdma_user_mmap_entry_remove(&uc->uar_map->entry);
+	return err;
+}
+
+static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+	struct skua_ib_ucontext *uc = to_skua_ucontext(ibuc);
+
+	skua_ib_ucontext_withdraw(to_skua_dev(ibuc->device), uc);
+	rdma_user_mmap_entry_remove(&uc->status_map->entry);
+	rdma_user_mmap_entry_remove(&uc->uar_map->entry);
+}
+
+/**
+ * skua_ib_mmap_check() - may this be mapped that way?
+ * @kind: what is to be mapped
+ * @flags: of the vma
+ *
+ * The UAR page is for writing (reading it means nothing), the status page for
+ * reading, and neither for running.
+ *
+ * Return: 0, -EINVAL or -EPERM.
+ */
+int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags)
+{
+	if (!(flags & VM_SHARED))
+		return -EINVAL;
+	if (flags & VM_EXEC)
+		return -EPERM;
+	switch (kind) {
+	case SKUA_IB_MMAP_UAR:
+		return (flags & VM_WRITE) ? 0 : -EINVAL;
+	case SKUA_IB_MMAP_STATUS:
+		return (flags & VM_WRITE) ? -EPERM : 0;
+	}
+	return -EINVAL;
+}
+
+static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry;
+	struct skua_ib_mmap *map;
+	int err;
+
+	/* Refuses what is not shared, and any size but the whole. */
+	entry = rdma_user_mmap_entry_get(ibuc, vma);
+	if (!entry)
+		return -EINVAL;
+	map = to_skua_mmap(entry);
+	err = skua_ib_mmap_check(map->kind, vma->vm_flags);
+	if (err)
+		goto out;
+
+	switch (map->kind) {
+	case SKUA_IB_MMAP_UAR:
+		vm_flags_clear(vma, VM_MAYEXEC);
+		/*
+		 * Not write combining: each store to a doorbell register must
+		 * arrive, at once and alone.
+		 */
+		err = rdma_user_mmap_io(ibuc, vma, map->uar.pfn, PAGE_SIZE,
+					pgprot_noncached(vma->vm_page_prot), entry);
+		break;
+	case SKUA_IB_MMAP_STATUS:
+		vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
+		/*
+		 * A page of memory, which its mappings keep: no need to take
+		 * it away when the device goes. It reads zero then.
+		 */
+		err = vm_insert_page(vma, vma->vm_start, map->page);
+		break;
+	}
+out:
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}
+
+/* The RDMA core takes the UAR mappings away; nothing of ours is left to do. */
+static void skua_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+const struct ib_device_ops skua_ib_ucontext_ops = {
+	.alloc_ucontext = skua_ib_alloc_ucontext,
+	.dealloc_ucontext = skua_ib_dealloc_ucontext,
+	.disassociate_ucontext = skua_ib_disassociate_ucontext,
+	.mmap = skua_ib_mmap,
+	.mmap_free = skua_ib_mmap_free,
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, skua_ib_ucontext, ibuc),
+};

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pinned user memory, and how the device is told where it lies: regions and
+ * the rings of user queues.
+ */
+#include <linux/slab.h>
+#include <rdma/ib_umem.h>
+#include <rdma/iter.h>
+
+#include "skua_ib.h"
+
+/**
+ * skua_ib_umem_mode() - choose the cheapest translation
+ * @npages: pages of the best page size
+ * @contig: the memory is one run of bus addresses
+ * @may_inline: there is an MPT entry to hold a short page list
+ *
+ * A run needs no page list at all, and a list in the MPT entry no second read.
+ *
+ * Return: SKUA_XLAT_*.
+ */
+u8 skua_ib_umem_mode(size_t npages, bool contig, bool may_inline)
+{
+	if (contig || npages == 1)
+		return SKUA_XLAT_CONTIG;
+	if (may_inline && npages <= SKUA_MPT_INLINE_PAGES)
+		return SKUA_XLAT_INLINE;
+	return SKUA_XLAT_MTT;
+}
+
+static void skua_ib_umem_inline(struct skua_ib_umem *m, bool write)
+{
+	u64 bits = SKUA_MTT_PRESENT | (write ? SKUA_MTT_WRITE : 0);
+	struct ib_block_iter biter;
+	unsigned int i = 0;
+
+	rdma_umem_for_each_dma_block(m->umem, &biter, BIT_ULL(m->log_page))
+		m->page[i++] = cpu_to_le64(rdma_block_iter_dma_address(&biter) | bits);
+}
+
+static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, bool write)
+{
+	struct ib_block_iter biter;
+	size_t i = 0;
+
+	dma_addr_t *pages __free(kvfree) = kvmalloc_array(m->npages, sizeof(*pages), GFP_KERNEL);
+
+	if (!pages)
+		return -ENOMEM;
+	rdma_umem_for_each_dma_block(m->umem, &biter, BIT_ULL(m->log_page))
+		pages[i++] = rdma_block_iter_dma_address(&biter);
+	return skua_mtt_alloc(dev->core, &m->mtt, pages, m->npages, m->log_page, write);
+}
+
+/**
+ * skua_ib_umem_map() - work out the translation of a pinned buffer
+ * @dev: the device
+ * @m: filled in; owns @umem on success
+ * @umem: the buffer
+ * @may_inline: a short page list may go into the MPT entry
+ * @write: the device may write there
+ *
+ * The device adds an offset to whatever address space the buffer has, so that
+ * the page size depends on the bus addresses alone.
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
+		     bool may_inline, bool write)
+{
+	dma_addr_t start = ib_umem_start_dma_addr(umem);
+	bool contig = ib_umem_is_contiguous(umem);
+	unsigned long pgsz;
+	size_t npages;
+
+	pgsz = ib_umem_find_best_pgsz(umem, dev->lim->page_sizes, start);
+	if (!pgsz)
+		return -EINVAL;
+	npages = ib_umem_num_dma_blocks(umem, pgsz);
+	if (npages > U32_MAX)
+		return -EINVAL;
+
+	m->umem = umem;
+	m->mode = skua_ib_umem_mode(npages, contig, may_inline);
+	if (m->mode == SKUA_XLAT_CONTIG) {
+		m->base = start & SKUA_MTT_ADDR;
+		m->offset = start & ~SKUA_MTT_ADDR;
+		return 0;
+	}
+	m->log_page = __ffs(pgsz);
+	m->npages = npages;
+	m->offset = start & (pgsz - 1);
+	if (m->mode == SKUA_XLAT_MTT)
+		return skua_ib_umem_mtt(dev, m, write);
+	skua_ib_umem_inline(m, write);
+	return 0;
+}
+
+/**
+ * skua_ib_umem_xlat() - describe the buffer from some byte on
+ * @m: the buffer
+ * @pos: the byte; not 0 only for buffers mapped without @may_inline
+ *
+ * Return: what to put into a context.
+ */
+struct skua_xlat skua_ib_umem_xlat(const struct skua_ib_umem *m, u64 pos)
+{
+	struct skua_xlat x = {};
+
+	pos += m->offset;
+	switch (m->mode) {
+	case SKUA_XLAT_CONTIG:
+		x.base = cpu_to_le64(m->base + (pos & SKUA_MTT_ADDR));
+		x.offset = cpu_to_le32(pos & ~SKUA_MTT_ADDR);
+		x.mode = le32_encode_bits(SKUA_XLAT_CONTIG, SKUA_XLAT_MODE);
+		return x;
+	case SKUA_XLAT_MTT:
+		x.base = cpu_to_le64(m->mtt.first + (pos >> m->log_page));
+		break;
+	case SKUA_XLAT_INLINE:
+		break;
+	}
+	x.offset = cpu_to_le32(pos & (BIT_ULL(m->log_page) - 1));
+	x.mode = le32_encode_bits(m->mode, SKUA_XLAT_MODE) |
+		 le32_encode_bits(m->log_page, SKUA_XLAT_LOG_PAGE);
+	return x;
+}
+
+/**
+ * skua_ib_umem_unmap() - undo skua_ib_umem_map() and unpin the buffer
+ * @dev: the device
+ * @m: the buffer; nothing in the device refers to it any more
+ */
+void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m)
+{
+	if (!m->umem)
+		return;
+	if (m->mode == SKUA_XLAT_MTT)
+		skua_mtt_free(dev->core, &m->mtt);
+	ib_umem_release(m->umem);
+	m->umem = NULL;
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Kernel consumers' work requests, over the ring code shared with user space.
+ */
+#include "skua_ib.h"
+
+/**
+ * struct skua_ib_op - how a work request becomes a WQE
+ * @op: device's opcode
+ * @wc: what its completion is called
+ * @flags: SKUA_IB_OP_*
+ * @cap: capability it needs
+ */
+struct skua_ib_op {
+	u8 op;
+	u8 wc;
+	u8 flags;
+	u64 cap;
+};
+
+#define SKUA_IB_OP_VALID	BIT(0)
+#define SKUA_IB_OP_RDMA		BIT(1)	/* remote address of struct ib_rdma_wr */
+#define SKUA_IB_OP_ATOMIC	BIT(2)	/* remote address and operands of struct ib_atomic_wr */
+#define SKUA_IB_OP_IMM		BIT(3)
+#define SKUA_IB_OP_INLINE	BIT(4)	/* payload may be inline */
+
+static const struct skua_ib_op skua_ib_ops[] = {
+	[IB_WR_SEND] = {
+		SKUA_WQE_SEND, IB_WC_SEND, SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE,
+	},
+	[IB_WR_SEND_WITH_IMM] = {
+		SKUA_WQE_SEND_IMM, IB_WC_SEND,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_IMM,
+	},
+	[IB_WR_RDMA_WRITE] = {
+		SKUA_WQE_WRITE, IB_WC_RDMA_WRITE,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_RDMA,
+	},
+	[IB_WR_RDMA_WRITE_WITH_IMM] = {
+		SKUA_WQE_WRITE_IMM, IB_WC_RDMA_WRITE,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_RDMA | SKUA_IB_OP_IMM,
+	},
+	[IB_WR_RDMA_READ] = {
+		SKUA_WQE_READ, IB_WC_RDMA_READ, SKUA_IB_OP_VALID | SKUA_IB_OP_RDMA,
+	},
+	[IB_WR_ATOMIC_CMP_AND_SWP] = {
+		SKUA_WQE_CAS, IB_WC_COMP_SWAP, SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC,
+		SKUA_CAP_ATOMIC,
+	},
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = {
+		SKUA_WQE_FAA, IB_WC_FETCH_ADD, SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC,
+		SKUA_CAP_ATOMIC,
+	},
+};
+
+static const struct skua_ib_op *skua_ib_op(struct skua_ib_qp *qp, const struct ib_send_wr *wr)
+{
+	const struct skua_ib_op *op;
+
+	if ((unsigned int)wr->opcode >= ARRAY_SIZE(skua_ib_ops))
+		return NULL;
+	op = &skua_ib_ops[wr->opcode];
+	if (!(op->flags & SKUA_IB_OP_VALID) || op->cap & ~skua_ib_qp_dev(qp)->lim->caps)
+		return NULL;
+	if (wr->send_flags & IB_SEND_INLINE && !(op->flags & SKUA_IB_OP_INLINE))
+		return NULL;
+	return op;
+}
+
+static u64 skua_ib_wr_len(const struct ib_send_wr *wr)
+{
+	u64 len = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	return len;
+}
+
+static u32 skua_ib_wqe_flags(const struct skua_ib_qp *qp, const struct ib_send_wr *wr)
+{
+	u32 flags = 0;
+
+	if (qp->sig_all || wr->send_flags & IB_SEND_SIGNALED)
+		flags |= SKUA_WQE_F_SIGNALED;
+	if (wr->send_flags & IB_SEND_SOLICITED)
+		flags |= SKUA_WQE_F_SOLICITED;
+	if (wr->send_flags & IB_SEND_FENCE)
+		flags |= SKUA_WQE_F_FENCE;
+	return flags;
+}
+
+/* Segments before the payload: returns the number of the next. */
+static unsigned int skua_ib_put_remote(struct skua_ib_sq *sq, u32 index, unsigned int seg,
+				       const struct skua_ib_op *op, const struct ib_send_wr *wr)
+{
+	if (op->flags & SKUA_IB_OP_RDMA) {
+		const struct ib_rdma_wr *rdma = rdma_wr(wr);
+
+		skua_wqe_raddr_set(skua_sq_seg(&sq->ring, index, seg++), rdma->remote_addr,
+				   rdma->rkey, 0);
+	} else if (op->flags & SKUA_IB_OP_ATOMIC) {
+		const struct ib_atomic_wr *atomic = atomic_wr(wr);
+		bool cas = op->op == SKUA_WQE_CAS;
+
+		skua_wqe_raddr_set(skua_sq_seg(&sq->ring, index, seg++), atomic->remote_addr,
+				   atomic->rkey, 0);
+		skua_wqe_atomic_set(skua_sq_seg(&sq->ring, index, seg++),
+				    cas ? atomic->swap : atomic->compare_add,
+				    cas ? atomic->compare_add : 0);
+	}
+	return seg;
+}
+
+static unsigned int skua_ib_put_inline(struct skua_ib_sq *sq, u32 index, unsigned int seg,
+				       const struct ib_send_wr *wr)
+{
+	struct skua_inline_cursor cur;
+	int i;
+
+	skua_inline_begin(&cur, &sq->ring, index, seg);
+	for (i = 0; i < wr->num_sge; i++)
+		skua_inline_put(&cur, (void *)(uintptr_t)wr->sg_list[i].addr,
+				wr->sg_list[i].length);
+	return seg + skua_inline_end(&cur);
+}
+
+static unsigned int skua_ib_put_sges(struct skua_ib_sq *sq, u32 index, unsigned int seg,
+				     const struct ib_send_wr *wr)
+{
+	const struct ib_sge *sge = wr->sg_list;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++, sge++) {
+		/* An empty element may name any key. */
+		if (sge->length)
+			skua_wqe_data_set(skua_sq_seg(&sq->ring, index, seg++), sge->addr,
+					  sge->lkey, sge->length);
+	}
+	return seg;
+}
+
+/*
+ * Write one WQE at block @pi: returns the blocks it takes up, -ENOMEM if there
+ * is no room, -EINVAL if it cannot be.
+ */
+static int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi)
+{
+	const struct skua_ib_op *op = skua_ib_op(qp, wr);
+	u32 flags = skua_ib_wqe_flags(qp, wr);
+	struct skua_ib_sq *sq = &qp->sq;
+	unsigned int seg, blocks, i;
+	struct skua_wqe_ctrl *ctrl;
+	u64 len;
+
+	if (!op || wr->num_sge < 0 || wr->num_sge > qp->cap.max_send_sge)
+		return -EINVAL;
+	len = skua_ib_wr_len(wr);
+	seg = 1 + !!(op->flags & SKUA_IB_OP_RDMA) + 2 * !!(op->flags & SKUA_IB_OP_ATOMIC);
+	if (wr->send_flags & IB_SEND_INLINE && len) {
+		if (len > qp->cap.max_inline_data)
+			return -EINVAL;
+		flags |= SKUA_WQE_F_INLINE;
+		seg += skua_wqe_inline_segs(len);
+	} else {
+		seg += wr->num_sge;
+	}
+	blocks = skua_wqe_blocks(seg);
+	/* Pairs with the release in skua_ib_take_send(): the blocks are free. */
+	if (pi - smp_load_acquire(&sq->ci) + blocks > sq->size)
+		return -ENOMEM;
+
+	seg = skua_ib_put_remote(sq, pi, 1, op, wr);
+	if (flags & SKUA_WQE_F_INLINE)
+		seg = skua_ib_put_inline(sq, pi, seg, wr);
+	else
+		seg = skua_ib_put_sges(sq, pi, seg, wr);
+	/* Empty elements may have left room. */
+	blocks = skua_wqe_blocks(seg);
+	ctrl = skua_sq_seg(&sq->ring, pi, 0);
+	skua_wqe_ctrl_set(ctrl, op->op, seg, pi, flags);
+	if (op->flags & SKUA_IB_OP_IMM)
+		skua_wqe_imm_set(ctrl, wr->ex.imm_data);
+
+	for (i = 1; i < blocks; i++)
+		sq->wqe[(pi + i) & (sq->size - 1)].blocks = 0;
+	sq->wqe[pi & (sq->size - 1)] = (struct skua_ib_swqe) {
+		.wr_id = wr->wr_id,
+		.opcode = op->wc,
+		.blocks = blocks,
+	};
+	return blocks;
+}
+
+/* The device is dead and will not tell: have the poller look. */
+static void skua_ib_wake_if_dead(struct skua_ib_qp *qp, struct ib_cq *ibcq)
+{
+	if (unlikely(skua_ib_dead(skua_ib_qp_dev(qp))))
+		schedule_work(&to_skua_cq(ibcq)->wake);
+}
+
+static void skua_ib_ring_sq(struct skua_ib_qp *qp)
+{
+	const struct skua_uar *uar = skua_kernel_uar(skua_ib_qp_dev(qp)->core);
+
+	lockdep_assert_held(&qp->sq.lock);
+	skua_ring_db(uar, SKUA_UAR_SQ, qp->sq.pi, qp->core.obj.num);
+}
+
+/**
+ * skua_ib_qp_kick() - have the device look at a QP in ERR again
+ * @qp: a kernel QP
+ *
+ * The receive queue has no doorbell: the send queue's, repeated, is what makes
+ * the device flush receives posted since.
+ */
+void skua_ib_qp_kick(struct skua_ib_qp *qp)
+{
+	guard(spinlock_irqsave)(&qp->sq.lock);
+	skua_ib_ring_sq(qp);
+}
+
+/**
+ * skua_ib_post_send() - post send work requests
+ * @ibqp: a kernel QP
+ * @wr: the list
+ * @bad_wr: the first that was not posted
+ *
+ * Return: 0; -EINVAL for a request or state that cannot be, -ENOMEM when full.
+ */
+int skua_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr)
+{
+	struct skua_ib_qp *qp = to_skua_qp(ibqp);
+	struct skua_ib_sq *sq = &qp->sq;
+	int ret = 0;
+	u32 pi;
+
+	guard(spinlock_irqsave)(&sq->lock);
+	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+	for (pi = sq->pi; wr; wr = wr->next) {
+		ret = skua_ib_put_wqe(qp, wr, pi);
+		if (ret < 0) {
+			*bad_wr = wr;
+			break;
+		}
+		pi += ret;
+	}
+	if (pi != sq->pi) {
+		/* Pairs with the acquire in skua_ib_take_send(). */
+		smp_store_release(&sq->pi, pi);
+		/* The WQEs must be there when the record says so. */
+		dma_wmb();
+		WRITE_ONCE(qp->dbr->sq_pi, cpu_to_le32(pi));
+		skua_ib_ring_sq(qp);
+		skua_ib_wake_if_dead(qp, ibqp->send_cq);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+static int skua_ib_put_rwqe(struct skua_ib_qp *qp, const struct ib_recv_wr *wr, u32 pi)
+{
+	struct skua_ib_rq *rq = &qp->rq;
+	struct skua_wqe_data *data;
+	unsigned int n = 0;
+	int i;
+
+	if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_recv_sge)
+		return -EINVAL;
+	/* Pairs with the release in skua_ib_take_recv(): the entry is free. */
+	if (pi - smp_load_acquire(&rq->ci) >= rq->size)
+		return -ENOMEM;
+
+	data = skua_rq_wqe(&rq->ring, pi);
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ib_sge *sge = &wr->sg_list[i];
+
+		if (sge->length)
+			skua_wqe_data_set(&data[n++], sge->addr, sge->lkey, sge->length);
+	}
+	skua_rq_wqe_end(data, n, BIT(rq->ring.log_stride) / SKUA_WQE_SEG);
+	rq->wr_id[pi & (rq->size - 1)] = wr->wr_id;
+	return 0;
+}
+
+/**
+ * skua_ib_post_recv() - post receive work requests
+ * @ibqp: a kernel QP
+ * @wr: the list
+ * @bad_wr: the first that was not posted
+ *
+ * Return: 0; -EINVAL for a request or state that cannot be, -ENOMEM when full.
+ */
+int skua_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr)
+{
+	struct skua_ib_qp *qp = to_skua_qp(ibqp);
+	struct skua_ib_rq *rq = &qp->rq;
+	int ret = 0;
+	u32 pi;
+
+	guard(spinlock_irqsave)(&rq->lock);
+	if (READ_ONCE(qp->state) == IB_QPS_RESET || !rq->size) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+	for (pi = rq->pi; wr; wr = wr->next, pi++) {
+		ret = skua_ib_put_rwqe(qp, wr, pi);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (pi != rq->pi) {
+		/* Pairs with the acquire in skua_ib_take_recv(). */
+		smp_store_release(&rq->pi, pi);
+		/* The WQEs must be there when the record says so. */
+		dma_wmb();
+		WRITE_ONCE(qp->dbr->rq_pi, cpu_to_le32(pi));
+		/*
+		 * Record, then flags; who sets a flag then has the device
+		 * read the record: one of the two sees the other's.
+		 */
+		smp_mb();
+		if (READ_ONCE(qp->state) == IB_QPS_ERR || test_bit(0, &qp->failed))
+			skua_ib_qp_kick(qp);
+		skua_ib_wake_if_dead(qp, ibqp->recv_cq);
+	}
+	return ret;
+}
