@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Single frames and datagrams, sent and awaited by the netdev tests.
+
+  frames.py send NETDEV DMAC [--type T] [--count N]   raw frames
+  frames.py count NETDEV [--type T] --for SECONDS     how many of them arrive
+  frames.py badsum NETDEV DMAC SRC DST [--count N]    UDP of a wrong checksum
+  frames.py mrecv NETDEV GROUP ADDR                   join, print one datagram
+  frames.py msend GROUP ADDR [--count N]              datagrams to a group
+"""
+import argparse
+import socket
+import struct
+import sys
+import time
+
+ETYPE = 0x88b5          # for local experiments
+PORT = 7777
+
+
+def mac(text):
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def raw(netdev, etype):
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(etype))
+    s.bind((netdev, etype))
+    return s
+
+
+def own_mac(netdev):
+    return mac(open(f"/sys/class/net/{netdev}/address").read().strip())
+
+
+def send(o):
+    s = raw(o.netdev, o.type)
+    frame = mac(o.dmac) + own_mac(o.netdev) + struct.pack("!H", o.type) + bytes(46)
+    for _ in range(o.count):
+        s.send(frame)
+
+
+def count(o):
+    s = raw(o.netdev, o.type)
+    print("listening", flush=True)
+    end = time.monotonic() + o.seconds
+    n = 0
+    while (left := end - time.monotonic()) > 0:
+        s.settimeout(left)
+        try:
+            # What this host sends itself is seen here too
+            if s.recvfrom(2048)[1][2] != socket.PACKET_OUTGOING:
+                n += 1
+        except TimeoutError:
+            break
+    print(n)
+
+
+def ip_sum(data):
+    s = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    s = (s >> 16) + (s & 0xffff)
+    return ~(s + (s >> 16)) & 0xffff
+
+
+def badsum(o):
+    s = raw(o.netdev, 0x0800)
+    data = bytes(32)
+    udp = struct.pack("!HHHH", PORT, PORT, 8 + len(data), 0x1234)
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp) + len(data), 1, 0, 64, 17, 0,
+                       socket.inet_aton(o.src), socket.inet_aton(o.dst))
+    head = head[:10] + struct.pack("!H", ip_sum(head)) + head[12:]
+    frame = mac(o.dmac) + own_mac(o.netdev) + b"\x08\x00" + head + udp + data
+    for _ in range(o.count):
+        s.send(frame)
+
+
+def mrecv(o):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((o.group, PORT))
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
+                 socket.inet_aton(o.group) + socket.inet_aton(o.addr))
+    s.settimeout(20)
+    print("listening", flush=True)
+    print(s.recv(100).decode())
+
+
+def msend(o):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(o.addr))
+    for _ in range(o.count):
+        s.sendto(b"hello", (o.group, PORT))
+
+
+def options():
+    p = argparse.ArgumentParser()
+    sub = p.add_subparsers(required=True)
+    for fn, args in ((send, "netdev dmac"), (count, "netdev"),
+                     (badsum, "netdev dmac src dst"),
+                     (mrecv, "netdev group addr"), (msend, "group addr")):
+        q = sub.add_parser(fn.__name__)
+        q.set_defaults(fn=fn)
+        for arg in args.split():
+            q.add_argument(arg)
+        q.add_argument("--type", type=lambda t: int(t, 0), default=ETYPE)
+        q.add_argument("--count", type=int, default=10)
+        q.add_argument("--for", dest="seconds", type=float, default=3)
+    return p.parse_args()
+
+
+opt = options()
+sys.exit(opt.fn(opt))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+# Shared by the test scripts here, which run in the guest; sourced by bash.
+# shellcheck shell=bash
+. /skua/tools/vm/guest/lib.sh
+
+HERE=/skua/tests/vm
+
+# need TEXT CMD...: a step of a case, or the case ends there
+need()
+{
+	local text=$1
+	shift
+
+	"$@" || { echo "failed: $text"; return 1; }
+}
+
+# in1 CMD, in2 CMD: on the one or the other host
+in1() { ip netns exec $NS1 "$@"; }
+in2() { ip netns exec $NS2 "$@"; }
+
+# ---- counters ------------------------------------------------------------------
+
+# rdma_counter IBDEV NAME: as "rdma statistic" tells it
+rdma_counter()
+{
+	rdma statistic show link "$1/1" | awk -v n="$2" '
+		{ for (i = 1; i < NF; i++) if ($i == n) { print $(i + 1); found = 1 } }
+		END { exit !found }'
+}
+
+# eth_counter NS NETDEV NAME: as "ethtool -S" tells it
+eth_counter()
+{
+	ip netns exec "$1" ethtool -S "$2" | awk -v n="$3:" '
+		$1 == n { print $2; found = 1 } END { exit !found }'
+}
+
+# link_counter NS NETDEV NAME: 64-bit statistics of the netdev
+link_counter()
+{
+	ip netns exec "$1" cat "/sys/class/net/$2/statistics/$3"
+}
+
+# objects: the RDMA objects of all devices, user space's and the kernel's
+objects()
+{
+	rdma resource show
+}
+
+# icm_in_use: pages that the core has given to the devices, one line each
+icm_in_use()
+{
+	local f
+
+	for f in /sys/kernel/debug/skua/*/icm; do
+		[ -e "$f" ] && echo "${f%/icm}" && cat "$f"
+	done
+}
+
+# ---- RDMA programs on the pair ---------------------------------------------------
+
+# on_pair SERVER-ARGS...: the words of "$@" on both hosts, server in $NS1, with the
+# devices' names and GIDs put in for %d and %g and the client's target for %t
+# on_pair PROGRAM [ARG]...
+on_pair()
+{
+	local s c
+
+	s="$1 -d $IB1 ${GIDOPT:--g} $GID1 ${*:2}"
+	c="$1 -d $IB2 ${GIDOPT:--g} $GID2 ${*:2} ${TARGET:-$IP4_1}"
+	pair $port_in_use $NS1 "$s" $NS2 "$c" "${LIMIT:-60}"
+}
+
+pingpong()
+{
+	on_pair ibv_rc_pingpong "$@"
+}
+
+# perf PROGRAM [ARG]...: a perftest program, the average in PERF (MiB/s or us)
+perf()
+{
+	local out=$TMP/perf.out rc=0
+
+	GIDOPT=-x on_pair "$1" -F "${@:2}" >"$out" 2>&1 || rc=$?
+	cat "$out"
+	[ $rc = 0 ] || return 1
+	PERF=$(awk '/^ *#bytes/ { head = 1; next } head && $1 ~ /^[0-9]+$/ { v = $4 }
+		END { print v + 0 }' "$out")
+	[ "$PERF" != 0 ]
+}
+
+# ---- splats and leftovers -----------------------------------------------------------
+
+# Give back what the cases of a script set up
+undo_pair()
+{
+	ip netns del $NS1
+	ip netns del $NS2
+}
