@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
+/*
+ * Skua provider: completion queues.
+ *
+ * A CQ knows the QPs that complete on it. So a poll finds the QP of a CQE
+ * without a table shared with other CQs, and can complete what is outstanding
+ * itself once the device is lost.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "skua.h"
+#include "db.h"
+
+#define CQ_MIN_BUCKETS	16
+
+/* Values of the device interface and of libibverbs are the same: no table. */
+#define X(name, value, verbs) \
+	_Static_assert((int)SKUA_CQE_##name == (int)IBV_WC_##verbs, #name);
+SKUA_CQE_STATUS_TABLE(X)
+#undef X
+
+static enum ibv_wc_status wc_status(unsigned int status)
+{
+	switch (status) {
+	SKUA_CQE_STATUS_TABLE(SKUA_CQE_CASE_IBV)
+	default:
+		return IBV_WC_GENERAL_ERR;
+	}
+}
+
+/* --- the table of QPs -------------------------------------------------- */
+
+static enum skua_side cq_link(const struct skua_cq *cq, const struct skua_qp *qp)
+{
+	/* A QP with both queues on one CQ is in the table once. */
+	return qp->vqp.qp.send_cq == &cq->ibv_cq ? SKUA_SEND : SKUA_RECV;
+}
+
+static void cq_hash(struct skua_cq *cq, struct skua_qp **bucket, uint32_t mask,
+		    struct skua_qp *qp)
+{
+	struct skua_qp **head = &bucket[qp->vqp.qp.qp_num & mask];
+
+	qp->next[cq_link(cq, qp)] = *head;
+	*head = qp;
+}
+
+static struct skua_qp *cq_find(struct skua_cq *cq, uint32_t qpn)
+{
+	struct skua_qp *qp = cq->last;
+
+	if (likely(qp && qp->vqp.qp.qp_num == qpn))
+		return qp;
+	for (qp = cq->bucket[qpn & cq->mask]; qp; qp = qp->next[cq_link(cq, qp)]) {
+		if (qp->vqp.qp.qp_num == qpn) {
+			cq->last = qp;
+			return qp;
+		}
+	}
+	return NULL;
+}
+
+/* Make room for one QP more. The new table is allocated outside the spinlock. */
+static int cq_grow(struct skua_cq *cq)
+{
+	struct skua_qp **new, **old, *qp, *next;
+	uint32_t size, i;
+
+	pthread_spin_lock(&cq->lock);
+	size = cq->nqps > cq->mask ? 2 * (cq->mask + 1) : 0;
+	pthread_spin_unlock(&cq->lock);
+	if (!size)
+		return 0;
+
+	new = calloc(size, sizeof(*new));
+	if (!new)
+		return ENOMEM;
+
+	pthread_spin_lock(&cq->lock);
+	old = cq->bucket;
+	if (size <= cq->mask + 1) {
+		/* another thread was first */
+		old = new;
+	} else {
+		for (i = 0; i <= cq->mask; i++) {
+			for (qp = old[i]; qp; qp = next) {
+				next = qp->next[cq_link(cq, qp)];
+				cq_hash(cq, new, size - 1, qp);
+			}
+		}
+		cq->bucket = new;
+		cq->mask = size - 1;
+	}
+	pthread_spin_unlock(&cq->lock);
+	free(old);
+	return 0;
+}
+
+/* Enter a QP that has one or both of its queues here. */
+int skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
+{
+	int ret;
+
+	ret = cq_grow(cq);
+	if (ret)
+		return ret;
+
+	pthread_spin_lock(&cq->lock);
+	cq_hash(cq, cq->bucket, cq->mask, qp);
+	cq->nqps++;
+	if (qp->vqp.qp.send_cq == &cq->ibv_cq)
+		list_add_tail(&cq->sides[SKUA_SEND], &qp->side[SKUA_SEND]);
+	if (qp->vqp.qp.recv_cq == &cq->ibv_cq)
+		list_add_tail(&cq->sides[SKUA_RECV], &qp->side[SKUA_RECV]);
+	pthread_spin_unlock(&cq->lock);
+	return 0;
+}
+
+static struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
+{
+	return &cq->ring[index & ((1U << cq->log_size) - 1)];
+}
+
+/*
+ * Take the CQEs of a QP out of the ring. The others move towards the newest, so
+ * that the room goes back to the device; each slot keeps its phase.
+ */
+static void cq_clean_locked(struct skua_cq *cq, uint32_t qpn)
+{
+	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	uint32_t end = ci, gone = 0, i;
+
+	while (end - ci < 1U << cq->log_size && skua_cqe_is_new(cqe_at(cq, end), end, cq->log_size))
+		end++;
+	udma_from_device_barrier();
+
+	for (i = end; i != ci; i--) {
+		struct skua_cqe *cqe = cqe_at(cq, i - 1), *to;
+		__le32 phase;
+
+		if (le32_to_cpu(cqe->qpn) == qpn) {
+			gone++;
+		} else if (gone) {
+			to = cqe_at(cq, i - 1 + gone);
+			phase = to->own & cpu_to_le32(SKUA_CQE_PHASE);
+			*to = *cqe;
+			to->own = (to->own & ~cpu_to_le32(SKUA_CQE_PHASE)) | phase;
+		}
+	}
+	if (gone) {
+		atomic_store_explicit(&cq->ci, ci + gone, memory_order_relaxed);
+		skua_db_cq_ci(cq->dbr, ci + gone);
+	}
+}
+
+/* After the QP was reset: what it still had in the ring concerns nobody. */
+void skua_cq_clean(struct skua_cq *cq, uint32_t qpn)
+{
+	pthread_spin_lock(&cq->lock);
+	cq_clean_locked(cq, qpn);
+	pthread_spin_unlock(&cq->lock);
+}
+
+/* After the QP was destroyed: forget it and its CQEs. */
+void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
+{
+	struct skua_qp **p;
+
+	pthread_spin_lock(&cq->lock);
+	cq_clean_locked(cq, qp->vqp.qp.qp_num);
+	p = &cq->bucket[qp->vqp.qp.qp_num & cq->mask];
+	while (*p != qp)
+		p = &(*p)->next[cq_link(cq, *p)];
+	*p = qp->next[cq_link(cq, qp)];
+	cq->nqps--;
+	if (qp->vqp.qp.send_cq == &cq->ibv_cq)
+		list_del(&qp->side[SKUA_SEND]);
+	if (qp->vqp.qp.recv_cq == &cq->ibv_cq)
+		list_del(&qp->side[SKUA_RECV]);
+	if (cq->last == qp)
+		cq->last = NULL;
+	pthread_spin_unlock(&cq->lock);
+}
+
+/* --- polling ----------------------------------------------------------- */
+
+/*
+ * The WQE that a CQE names by 16 bits, as a free-running index. False if the
+ * queue has no such WQE outstanding: the device is not believed.
+ */
+static inline bool outstanding(unsigned int index, uint32_t ci, uint32_t pi, uint32_t *out)
+{
+	uint32_t ahead = (uint16_t)(index - ci);
+
+	*out = ci + ahead;
+	return likely(ahead < pi - ci);
+}
+
+static inline bool sent_to_wc(struct skua_sq *sq, const struct skua_cqe *cqe, struct ibv_wc *wc)
+{
+	const struct skua_sent *sent;
+	uint32_t at;
+
+	if (!outstanding(skua_cqe_wqe_index(cqe),
+			 atomic_load_explicit(&sq->ci, memory_order_relaxed),
+			 atomic_load_explicit(&sq->pi, memory_order_acquire), &at))
+		return false;
+
+	sent = &sq->sent[at & (sq->blocks - 1)];
+	wc->wr_id = sent->wr_id;
+	wc->opcode = sent->opcode;
+	wc->wc_flags = 0;
+	/* Only now may a poster have the slot. */
+	atomic_store_explicit(&sq->ci, at + sent->blocks, memory_order_release);
+	return true;
+}
+
+static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, unsigned int opcode,
+			      struct ibv_wc *wc)
+{
+	uint32_t flags = skua_cqe_flags(cqe);
+	uint32_t at;
+
+	if (!outstanding(skua_cqe_wqe_index(cqe),
+			 atomic_load_explicit(&rq->ci, memory_order_relaxed),
+			 atomic_load_explicit(&rq->pi, memory_order_acquire), &at))
+		return false;
+
+	wc->wr_id = rq->wr_id[at & rq->ring.mask];
+	wc->opcode = opcode == SKUA_CQE_RECV ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+	wc->wc_flags = 0;
+	if (flags & SKUA_CQE_F_IMM) {
+		wc->wc_flags = IBV_WC_WITH_IMM;
+		wc->imm_data = cqe->imm;
+	} else if (flags & SKUA_CQE_F_INV) {
+		wc->wc_flags = IBV_WC_WITH_INV;
+		wc->invalidated_rkey = le32_to_cpu(cqe->inv_key);
+	}
+	atomic_store_explicit(&rq->ci, at + 1, memory_order_release);
+	return true;
+}
+
+/* False if the CQE is of no QP or no WQE that we know. */
+static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, struct ibv_wc *wc)
+{
+	unsigned int opcode = skua_cqe_opcode(cqe);
+	unsigned int status = skua_cqe_status(cqe);
+	struct skua_qp *qp;
+
+	qp = cq_find(cq, le32_to_cpu(cqe->qpn));
+	if (unlikely(!qp))
+		return false;
+
+	if (opcode == SKUA_CQE_REQ) {
+		if (unlikely(!sent_to_wc(&qp->sq, cqe, wc)))
+			return false;
+	} else if (opcode <= SKUA_CQE_RECV_WRITE_IMM) {
+		if (unlikely(!rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
+			return false;
+	} else {
+		return false;
+	}
+
+	wc->qp_num = qp->vqp.qp.qp_num;
+	wc->byte_len = le32_to_cpu(cqe->byte_len);
+	wc->status = wc_status(status);
+	wc->vendor_err = skua_cqe_vendor(cqe);
+	if (unlikely(status != SKUA_CQE_OK))
+		skua_qp_in_error(qp);
+	return true;
+}
+
+static void wc_flushed(struct skua_qp *qp, uint64_t wr_id, enum ibv_wc_opcode opcode,
+		       struct ibv_wc *wc)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = wr_id,
+		.status = IBV_WC_WR_FLUSH_ERR,
+		.opcode = opcode,
+		.qp_num = qp->vqp.qp.qp_num,
+	};
+}
+
+/*
+ * The device is lost and no CQE is left: complete what is outstanding on this
+ * CQ, each queue in its order.
+ */
+static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
+{
+	struct skua_qp *qp;
+	uint32_t ci, pi;
+	int n = 0;
+
+	list_for_each(&cq->sides[SKUA_SEND], qp, side[SKUA_SEND]) {
+		ci = atomic_load_explicit(&qp->sq.ci, memory_order_relaxed);
+		pi = atomic_load_explicit(&qp->sq.pi, memory_order_acquire);
+		while (n < num && ci != pi) {
+			const struct skua_sent *sent = &qp->sq.sent[ci & (qp->sq.blocks - 1)];
+
+			wc_flushed(qp, sent->wr_id, sent->opcode, &wc[n++]);
+			ci += sent->blocks;
+		}
+		atomic_store_explicit(&qp->sq.ci, ci, memory_order_release);
+	}
+	list_for_each(&cq->sides[SKUA_RECV], qp, side[SKUA_RECV]) {
+		ci = atomic_load_explicit(&qp->rq.ci, memory_order_relaxed);
+		pi = atomic_load_explicit(&qp->rq.pi, memory_order_acquire);
+		while (n < num && ci != pi)
+			wc_flushed(qp, qp->rq.wr_id[ci++ & qp->rq.ring.mask], IBV_WC_RECV,
+				   &wc[n++]);
+		atomic_store_explicit(&qp->rq.ci, ci, memory_order_release);
+	}
+	return n;
+}
+
+int skua_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
+{
+	struct skua_cq *cq = to_scq(ibcq);
+	uint32_t ci, start;
+	int n = 0;
+
+	pthread_spin_lock(&cq->lock);
+	start = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	for (ci = start; n < num; ci++) {
+		const struct skua_cqe *cqe = cqe_at(cq, ci);
+
+		if (!skua_cqe_is_new(cqe, ci, cq->log_size))
+			break;
+		/* The phase before the rest of the CQE and what it reports. */
+		udma_from_device_barrier();
+		if (likely(cqe_to_wc(cq, cqe, &wc[n])))
+			n++;
+	}
+
+	if (ci != start) {
+		atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
+		skua_db_cq_ci(cq->dbr, ci);
+	} else if (unlikely(!READ_ONCE(cq->status->alive))) {
+		n = cq_flush_lost(cq, num, wc);
+	}
+	pthread_spin_unlock(&cq->lock);
+	return n;
+}
+
+/* --- events ------------------------------------------------------------ */
+
+int skua_arm_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct skua_cq *cq = to_scq(ibcq);
+
+	skua_db_arm(cq->uar, cq->cqn, atomic_load_explicit(&cq->ci, memory_order_relaxed),
+		    atomic_load_explicit(&cq->arm_serial, memory_order_relaxed), solicited_only);
+	return 0;
+}
+
+/* An event answers one arm: the next one is another. */
+void skua_cq_event(struct ibv_cq *ibcq)
+{
+	atomic_fetch_add_explicit(&to_scq(ibcq)->arm_serial, 1, memory_order_relaxed);
+}
+
+/* --- life -------------------------------------------------------------- */
+
+static int cq_create_kernel(struct ibv_context *ibctx, struct skua_cq *cq,
+			    struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct skua_create_cq_cmd_resp resp = {};
+	struct skua_create_cq_cmd cmd = {};
+	int ret;
+
+	cmd.buf_addr = (uintptr_t)cq->buf.addr;
+	cmd.buf_len = sizeof(struct skua_cqe) << cq->log_size;
+	cmd.dbr_addr = (uintptr_t)cq->dbr;
+	cmd.cqe_size = sizeof(struct skua_cqe);
+	ret = ibv_cmd_create_cq(ibctx, 1 << cq->log_size, channel, comp_vector, &cq->ibv_cq,
+				&cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	cq->cqn = resp.drv_payload.cqn;
+	return 0;
+}
+
+struct ibv_cq *skua_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
+			      int comp_vector)
+{
+	struct skua_context *ctx = to_sctx(ibctx);
+	struct skua_cq *cq;
+	int ret;
+
+	if (cqe < 1 || (uint32_t)cqe > ctx->lim.max_cqe) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	cq->log_size = ilog32_nz(roundup_pow_of_two(cqe)) - 1;
+	cq->uar = ctx->uar;
+	cq->status = ctx->status;
+	cq->mask = CQ_MIN_BUCKETS - 1;
+	list_head_init(&cq->sides[SKUA_SEND]);
+	list_head_init(&cq->sides[SKUA_RECV]);
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+
+	ret = ENOMEM;
+	cq->bucket = calloc(CQ_MIN_BUCKETS, sizeof(struct skua_qp *));
+	if (!cq->bucket)
+		goto err_free;
+	ret = skua_buf_alloc(ctx, &cq->buf, sizeof(struct skua_cqe) << cq->log_size);
+	if (ret)
+		goto err_bucket;
+	cq->ring = cq->buf.addr;
+	cq->dbr = skua_dbr_alloc(ctx);
+	if (!cq->dbr) {
+		ret = ENOMEM;
+		goto err_buf;
+	}
+	ret = cq_create_kernel(ibctx, cq, channel, comp_vector);
+	if (ret)
+		goto err_dbr;
+	return &cq->ibv_cq;
+
+err_dbr:
+	skua_dbr_free(ctx, cq->dbr);
+err_buf:
+	skua_buf_free(&cq->buf);
+err_bucket:
+	free(cq->bucket);
+err_free:
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	errno = ret;
+	return NULL;
+}
+
+int skua_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct skua_context *ctx = to_sctx(ibcq->context);
+	struct skua_cq *cq = to_scq(ibcq);
+	int ret;
+
+	ret = ibv_cmd_destroy_cq(ibcq);
+	if (ret)
+		return ret;
+	skua_dbr_free(ctx, cq->dbr);
+	skua_buf_free(&cq->buf);
+	free(cq->bucket);
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Doorbells and doorbell records: every access of the provider to them, each
+ * with the barrier it needs.
+ *
+ * mmio_write64_le() is one 8-byte store. Where the machine has none, it is two
+ * halves in ascending order under a process-wide lock, which is what the device
+ * interface asks of 32-bit software.
+ */
+#ifndef SKUA_PROVIDER_DB_H
+#define SKUA_PROVIDER_DB_H
+
+#include <stdatomic.h>
+
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+
+#include <skua/wqe_build.h>
+#include <skua/cqe_parse.h>
+
+static inline void skua_ring(void *uar, unsigned int reg, uint32_t lo, uint32_t hi)
+{
+	mmio_write64_le((uint8_t *)uar + reg, cpu_to_le64(skua_db_word(lo, hi)));
+}
+
+/* Stores to a record must not be split or repeated by the compiler. */
+static inline void skua_record(__le32 *rec, uint32_t v)
+{
+	*(volatile __le32 *)rec = cpu_to_le32(v);
+}
+
+/**
+ * skua_db_sq() - tell the device of new send WQEs
+ * @uar: UAR page
+ * @dbr: the QP's record
+ * @qpn: the QP
+ * @pi: new producer index
+ * @old: producer index of the last call
+ * @suppress: look at the device's event index first
+ */
+static inline void skua_db_sq(void *uar, struct skua_qp_dbr *dbr, uint32_t qpn, uint32_t pi,
+			      uint32_t old, bool suppress)
+{
+	/* The WQEs before the index that makes them the device's. */
+	udma_to_device_barrier();
+	skua_record(&dbr->sq_pi, pi);
+	if (suppress) {
+		/*
+		 * The record before the look at the event index: the device
+		 * publishes the index, then looks at the record once more
+		 * before it sleeps. So at least one side sees the other.
+		 */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!skua_need_event(le32_to_cpu(READ_ONCE(dbr->sq_event)), pi, old))
+			return;
+	}
+	/* The record and the WQEs before the doorbell. */
+	udma_to_device_barrier();
+	skua_ring(uar, SKUA_UAR_SQ, pi, qpn);
+}
+
+/**
+ * skua_db_kick() - make the device look at a QP again
+ * @uar: UAR page
+ * @qpn: the QP
+ * @pi: send producer index as last told
+ *
+ * A QP in error flushes receives only when it is looked at.
+ */
+static inline void skua_db_kick(void *uar, uint32_t qpn, uint32_t pi)
+{
+	/* The receive record before the doorbell. */
+	udma_to_device_barrier();
+	skua_ring(uar, SKUA_UAR_SQ, pi, qpn);
+}
+
+/**
+ * skua_db_rq() - tell the device of new receive WQEs
+ * @dbr: the QP's record
+ * @pi: new producer index
+ */
+static inline void skua_db_rq(struct skua_qp_dbr *dbr, uint32_t pi)
+{
+	/* The WQEs before the index that makes them the device's. */
+	udma_to_device_barrier();
+	skua_record(&dbr->rq_pi, pi);
+}
+
+/**
+ * skua_db_cq_ci() - give consumed CQEs back to the device
+ * @dbr: the CQ's record
+ * @ci: new consumer index
+ */
+static inline void skua_db_cq_ci(struct skua_cq_dbr *dbr, uint32_t ci)
+{
+	/* Our loads of the CQEs before the store that lets them be overwritten. */
+	atomic_thread_fence(memory_order_release);
+	skua_record(&dbr->ci, ci);
+}
+
+/**
+ * skua_db_arm() - ask for an event
+ * @uar: UAR page
+ * @cqn: the CQ
+ * @ci: consumer index
+ * @serial: of this arm
+ * @solicited: solicited and error completions only
+ */
+static inline void skua_db_arm(void *uar, uint32_t cqn, uint32_t ci, uint32_t serial,
+			       bool solicited)
+{
+	/* The consumer index record before the arm. */
+	udma_to_device_barrier();
+	skua_ring(uar, SKUA_UAR_CQ_ARM, ci, skua_db_cq_arm(cqn, serial, solicited));
+}
+
+#endif /* SKUA_PROVIDER_DB_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * The driver's uverbs structures in the frame that libibverbs wants.
+ */
+#ifndef SKUA_PROVIDER_ABI_H
+#define SKUA_PROVIDER_ABI_H
+
+#include <infiniband/kern-abi.h>
+#include <rdma/skua-abi.h>
+#include <kernel-abi/skua-abi.h>
+
+DECLARE_DRV_CMD(skua_alloc_ucontext_cmd, IB_USER_VERBS_CMD_GET_CONTEXT,
+		skua_alloc_ucontext_req, skua_alloc_ucontext_resp);
+DECLARE_DRV_CMD(skua_alloc_pd_cmd, IB_USER_VERBS_CMD_ALLOC_PD,
+		empty, skua_alloc_pd_resp);
+DECLARE_DRV_CMD(skua_create_cq_cmd, IB_USER_VERBS_CMD_CREATE_CQ,
+		skua_create_cq_req, skua_create_cq_resp);
+DECLARE_DRV_CMD(skua_create_qp_cmd, IB_USER_VERBS_CMD_CREATE_QP,
+		skua_create_qp_req, skua_create_qp_resp);
+
+#endif /* SKUA_PROVIDER_ABI_H */

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
+/*
+ * Skua provider: device match and contexts.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "skua.h"
+
+static void skua_free_context(struct ibv_context *ibctx);
+
+static const struct verbs_context_ops skua_ops = {
+	.alloc_pd = skua_alloc_pd,
+	.async_event = skua_async_event,
+	.cq_event = skua_cq_event,
+	.create_cq = skua_create_cq,
+	.create_qp = skua_create_qp,
+	.dealloc_pd = skua_dealloc_pd,
+	.dereg_mr = skua_dereg_mr,
+	.destroy_cq = skua_destroy_cq,
+	.destroy_qp = skua_destroy_qp,
+	.free_context = skua_free_context,
+	.modify_qp = skua_modify_qp,
+	.poll_cq = skua_poll_cq,
+	.post_recv = skua_post_recv,
+	.post_send = skua_post_send,
+	.query_device_ex = skua_query_device_ex,
+	.query_port = skua_query_port,
+	.query_qp = skua_query_qp,
+	.reg_mr = skua_reg_mr,
+	.req_notify_cq = skua_arm_cq,
+};
+
+/* Nothing that the kernel says is used as a size before it was looked at. */
+static bool skua_limits_sane(const struct skua_context *ctx)
+{
+	const struct skua_alloc_ucontext_resp *lim = &ctx->lim;
+
+	return lim->uar_size >= SKUA_UAR_USED && !(lim->uar_size & (ctx->page_size - 1)) &&
+	       lim->max_sq_blocks && lim->max_wqe_blocks &&
+	       lim->max_wqe_blocks <= SKUA_WQE_MAX_BLOCKS && lim->max_rq_wqes &&
+	       lim->max_rq_sge && lim->max_cqe;
+}
+
+static int skua_map(struct skua_context *ctx, int cmd_fd)
+{
+	void *p;
+
+	p = mmap(NULL, ctx->lim.uar_size, PROT_WRITE, MAP_SHARED, cmd_fd, ctx->lim.uar_offset);
+	if (p == MAP_FAILED)
+		return errno;
+	ctx->uar = p;
+	ctx->uar_size = ctx->lim.uar_size;
+
+	p = mmap(NULL, ctx->page_size, PROT_READ, MAP_SHARED, cmd_fd, ctx->lim.status_offset);
+	if (p == MAP_FAILED) {
+		int err = errno;
+
+		munmap(ctx->uar, ctx->uar_size);
+		return err;
+	}
+	ctx->status = p;
+	return 0;
+}
+
+static struct verbs_context *skua_alloc_context(struct ibv_device *ibdev, int cmd_fd,
+						void *private_data)
+{
+	struct skua_alloc_ucontext_cmd_resp resp = {};
+	struct skua_alloc_ucontext_cmd cmd = {};
+	struct skua_context *ctx;
+	int ret;
+
+	(void)private_data;
+	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, ibv_ctx, RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	ctx->page_size = sysconf(_SC_PAGESIZE);
+
+	ret = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				  sizeof(resp));
+	if (ret)
+		goto err_uninit;
+	ctx->lim = resp.drv_payload;
+	if (!skua_limits_sane(ctx)) {
+		ret = EPROTO;
+		goto err_uninit;
+	}
+	ctx->lim.max_sq_blocks = min_t(uint32_t, ctx->lim.max_sq_blocks, SKUA_RING_MAX);
+	ctx->lim.max_rq_wqes = min_t(uint32_t, ctx->lim.max_rq_wqes, SKUA_RING_MAX);
+
+	ret = skua_map(ctx, cmd_fd);
+	if (ret)
+		goto err_uninit;
+	pthread_mutex_init(&ctx->dbr_lock, NULL);
+	list_head_init(&ctx->dbr_pages);
+	verbs_set_ops(&ctx->ibv_ctx, &skua_ops);
+	return &ctx->ibv_ctx;
+
+err_uninit:
+	verbs_uninit_context(&ctx->ibv_ctx);
+	free(ctx);
+	errno = ret;
+	return NULL;
+}
+
+static void skua_free_context(struct ibv_context *ibctx)
+{
+	struct skua_context *ctx = to_sctx(ibctx);
+
+	skua_dbr_cleanup(ctx);
+	pthread_mutex_destroy(&ctx->dbr_lock);
+	munmap((void *)ctx->status, ctx->page_size);
+	munmap(ctx->uar, ctx->uar_size);
+	verbs_uninit_context(&ctx->ibv_ctx);
+	free(ctx);
+}
+
+static struct verbs_device *skua_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	(void)sysfs_dev;
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void skua_uninit_device(struct verbs_device *vdev)
+{
+	free(vdev);
+}
+
+static const struct verbs_match_ent skua_match[] = {
+	VERBS_PCI_MATCH(SKUA_PCI_VENDOR_ID, SKUA_PCI_DEVICE_ID, NULL),
+	{},
+};
+
+static const struct verbs_device_ops skua_dev_ops = {
+	.name = "skua",
+	.match_min_abi_version = SKUA_UVERBS_ABI_VERSION,
+	.match_max_abi_version = SKUA_UVERBS_ABI_VERSION,
+	.match_table = skua_match,
+	.alloc_device = skua_alloc_device,
+	.uninit_device = skua_uninit_device,
+	.alloc_context = skua_alloc_context,
+};
+PROVIDER_DRIVER(skua, skua_dev_ops);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Objects of the Skua provider.
+ */
+#ifndef SKUA_PROVIDER_H
+#define SKUA_PROVIDER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ccan/container_of.h>
+#include <ccan/list.h>
+#include <ccan/minmax.h>
+#include <infiniband/driver.h>
+#include <util/udma_barrier.h>
+#include <util/util.h>
+
+#include <skua/wqe_build.h>
+#include <skua/cqe_parse.h>
+#include <skua/hw/cmd.h>
+#include <skua/hw/pci.h>
+
+#include "skua-abi.h"
+
+/* CQEs carry 16 bits of a WQE's index: no ring may be longer. */
+#define SKUA_RING_MAX		65536U
+
+/**
+ * struct skua_buf - memory that the device reads or writes
+ * @addr: first byte, page aligned, zeroed, not inherited over fork()
+ * @len: bytes, whole pages
+ */
+struct skua_buf {
+	void *addr;
+	size_t len;
+};
+
+struct skua_dbr_page;
+
+/**
+ * struct skua_context - one opened device
+ * @ibv_ctx: libibverbs' part
+ * @uar: the process's UAR page, write only
+ * @uar_size: its bytes
+ * @status: the driver's status page, read only
+ * @page_size: the system's
+ * @dbr_lock: protects @dbr_pages and the pages' bitmaps
+ * @dbr_pages: pages of doorbell records with a free slot first
+ * @lim: limits and capabilities that the driver told
+ */
+struct skua_context {
+	struct verbs_context ibv_ctx;
+	void *uar;
+	size_t uar_size;
+	const struct skua_status_page *status;
+	size_t page_size;
+	pthread_mutex_t dbr_lock;
+	struct list_head dbr_pages;
+	struct skua_alloc_ucontext_resp lim;
+};
+
+struct skua_pd {
+	struct ibv_pd ibv_pd;
+	uint32_t pdn;
+};
+
+/* Which of its two queues connects a QP to a CQ. */
+enum skua_side {
+	SKUA_SEND,
+	SKUA_RECV,
+	SKUA_SIDES
+};
+
+/**
+ * struct skua_cq - completion queue
+ * @ibv_cq: libibverbs' part
+ * @lock: serialises the pollers; protects all below but @arm_serial
+ * @ring: the CQEs
+ * @log_size: log2 of their number
+ * @cqn: the device's number
+ * @ci: free-running consumer index; read without @lock to arm
+ * @arm_serial: serial of the next arm; events and arms change it atomically
+ * @last: QP of the last CQE, or NULL
+ * @status: the context's status page
+ * @dbr: doorbell record
+ * @uar: UAR page
+ * @bucket: QPs that complete here, by the low bits of their number
+ * @mask: buckets less one
+ * @nqps: QPs in the table
+ * @sides: queues that complete here, in order of creation, by side
+ * @buf: the ring's memory
+ */
+struct skua_cq {
+	struct ibv_cq ibv_cq;
+	pthread_spinlock_t lock;
+	struct skua_cqe *ring;
+	uint32_t log_size;
+	uint32_t cqn;
+	_Atomic(uint32_t) ci;
+	_Atomic(uint32_t) arm_serial;
+	struct skua_qp *last;
+	const struct skua_status_page *status;
+	struct skua_cq_dbr *dbr;
+	void *uar;
+	struct skua_qp **bucket;
+	uint32_t mask;
+	uint32_t nqps;
+	struct list_head sides[SKUA_SIDES];
+	struct skua_buf buf;
+};
+
+/**
+ * struct skua_sent - what software remembers of a posted send WQE
+ * @wr_id: the consumer's
+ * @opcode: enum ibv_wc_opcode of its completion
+ * @blocks: blocks it takes up
+ */
+struct skua_sent {
+	uint64_t wr_id;
+	uint8_t opcode;
+	uint8_t blocks;
+};
+
+/**
+ * struct skua_sq - send queue
+ * @lock: serialises the posters
+ * @ring: the WQEs
+ * @pi: free-running producer index in blocks; changed under @lock
+ * @ci: block after the newest completed WQE; changed under the CQ's lock
+ * @sent: by block: the WQE that starts there
+ * @blocks: size of the ring
+ * @max_sge: most gather elements of a WQE
+ * @max_inline: most bytes of an inline payload
+ * @ops: BIT(enum ibv_wr_opcode) of what may be posted
+ * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
+ * @suppress: the device's event index says whether a doorbell is wanted
+ */
+struct skua_sq {
+	pthread_spinlock_t lock;
+	struct skua_sq_ring ring;
+	_Atomic(uint32_t) pi;
+	_Atomic(uint32_t) ci;
+	struct skua_sent *sent;
+	uint32_t blocks;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint32_t ops;
+	uint32_t sig;
+	bool suppress;
+};
+
+/**
+ * struct skua_rq - receive queue
+ * @lock: serialises the posters
+ * @ring: the WQEs
+ * @pi: free-running producer index; changed under @lock
+ * @ci: WQE after the newest completed one; changed under the CQ's lock
+ * @wr_id: by WQE: the consumer's
+ * @size: size of the ring; 0: no receive queue
+ * @max_sge: most scatter elements of a WQE
+ * @segs: data segments of a WQE
+ * @in_err: the QP is in error: the device must be told of what is posted, so
+ *	that it flushes it; under @lock
+ */
+struct skua_rq {
+	pthread_spinlock_t lock;
+	struct skua_rq_ring ring;
+	_Atomic(uint32_t) pi;
+	_Atomic(uint32_t) ci;
+	uint64_t *wr_id;
+	uint32_t size;
+	uint32_t max_sge;
+	uint32_t segs;
+	bool in_err;
+};
+
+/**
+ * struct skua_qp - queue pair
+ * @vqp: libibverbs' part
+ * @sq: send queue
+ * @rq: receive queue
+ * @dbr: doorbell record
+ * @uar: UAR page
+ * @next: in its bucket of the CQ of each side; that CQ's lock
+ * @side: in the list of each side's CQ; that CQ's lock
+ * @buf: both rings' memory
+ */
+struct skua_qp {
+	struct verbs_qp vqp;
+	struct skua_sq sq;
+	struct skua_rq rq;
+	struct skua_qp_dbr *dbr;
+	void *uar;
+	struct skua_qp *next[SKUA_SIDES];
+	struct list_node side[SKUA_SIDES];
+	struct skua_buf buf;
+};
+
+static inline struct skua_context *to_sctx(struct ibv_context *ctx)
+{
+	return container_of(ctx, struct skua_context, ibv_ctx.context);
+}
+
+static inline struct skua_pd *to_spd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct skua_pd, ibv_pd);
+}
+
+static inline struct skua_cq *to_scq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct skua_cq, ibv_cq);
+}
+
+static inline struct skua_qp *to_sqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct skua_qp, vqp.qp);
+}
+
+static inline bool skua_has(const struct skua_context *ctx, uint64_t cap)
+{
+	return ctx->lim.caps & cap;
+}
+
+/* buf.c */
+int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len);
+void skua_buf_free(struct skua_buf *buf);
+void *skua_dbr_alloc(struct skua_context *ctx);
+void skua_dbr_free(struct skua_context *ctx, void *dbr);
+void skua_dbr_cleanup(struct skua_context *ctx);
+
+/* verbs.c */
+int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int skua_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+struct ibv_pd *skua_alloc_pd(struct ibv_context *ctx);
+int skua_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *skua_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t hca_va,
+			   int access);
+int skua_dereg_mr(struct verbs_mr *vmr);
+
+/* cq.c */
+struct ibv_cq *skua_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
+			      int comp_vector);
+int skua_destroy_cq(struct ibv_cq *cq);
+int skua_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+int skua_arm_cq(struct ibv_cq *cq, int solicited_only);
+void skua_cq_event(struct ibv_cq *cq);
+int skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp);
+void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp);
+void skua_cq_clean(struct skua_cq *cq, uint32_t qpn);
+
+/* qp.c */
+struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int skua_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int skua_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr);
+int skua_destroy_qp(struct ibv_qp *qp);
+int skua_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int skua_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+void skua_qp_in_error(struct skua_qp *qp);
+void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
+
+#endif /* SKUA_PROVIDER_H */
