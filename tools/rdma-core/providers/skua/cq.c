@@ -62,8 +62,11 @@ static struct skua_qp *cq_find(struct skua_cq *cq, uint32_t qpn)
 	return NULL;
 }
 
-/* Make room for one QP more. The new table is allocated outside the spinlock. */
-static int cq_grow(struct skua_cq *cq)
+/*
+ * Keep the chains short as QPs are added. The new table is allocated outside the
+ * spinlock; without memory the chains grow, which is slower but right.
+ */
+static void cq_grow(struct skua_cq *cq)
 {
 	struct skua_qp **new, **old, *qp, *next;
 	uint32_t size, i;
@@ -72,11 +75,11 @@ static int cq_grow(struct skua_cq *cq)
 	size = cq->nqps > cq->mask ? 2 * (cq->mask + 1) : 0;
 	pthread_spin_unlock(&cq->lock);
 	if (!size)
-		return 0;
+		return;
 
 	new = calloc(size, sizeof(*new));
 	if (!new)
-		return ENOMEM;
+		return;
 
 	pthread_spin_lock(&cq->lock);
 	old = cq->bucket;
@@ -95,18 +98,12 @@ static int cq_grow(struct skua_cq *cq)
 	}
 	pthread_spin_unlock(&cq->lock);
 	free(old);
-	return 0;
 }
 
 /* Enter a QP that has one or both of its queues here. */
-int skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
+void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
 {
-	int ret;
-
-	ret = cq_grow(cq);
-	if (ret)
-		return ret;
-
+	cq_grow(cq);
 	pthread_spin_lock(&cq->lock);
 	cq_hash(cq, cq->bucket, cq->mask, qp);
 	cq->nqps++;
@@ -115,7 +112,6 @@ int skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
 	if (qp->vqp.qp.recv_cq == &cq->ibv_cq)
 		list_add_tail(&cq->sides[SKUA_RECV], &qp->side[SKUA_RECV]);
 	pthread_spin_unlock(&cq->lock);
-	return 0;
 }
 
 static struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
@@ -163,7 +159,7 @@ void skua_cq_clean(struct skua_cq *cq, uint32_t qpn)
 	pthread_spin_unlock(&cq->lock);
 }
 
-/* After the QP was destroyed: forget it and its CQEs. */
+/* After the QP was reset, before its number is free: forget it and its CQEs. */
 void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 {
 	struct skua_qp **p;

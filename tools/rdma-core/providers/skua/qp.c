@@ -459,18 +459,13 @@ static void qp_free(struct skua_context *ctx, struct skua_qp *qp)
 	free(qp);
 }
 
-static int qp_attach(struct skua_qp *qp)
+static void qp_attach(struct skua_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
-	int ret;
 
-	ret = skua_cq_attach(to_scq(ibqp->send_cq), qp);
-	if (ret || ibqp->send_cq == ibqp->recv_cq)
-		return ret;
-	ret = skua_cq_attach(to_scq(ibqp->recv_cq), qp);
-	if (ret)
-		skua_cq_detach(to_scq(ibqp->send_cq), qp);
-	return ret;
+	skua_cq_attach(to_scq(ibqp->send_cq), qp);
+	if (ibqp->send_cq != ibqp->recv_cq)
+		skua_cq_attach(to_scq(ibqp->recv_cq), qp);
 }
 
 static void qp_detach(struct skua_qp *qp)
@@ -502,10 +497,8 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp, struct
 				&resp.ibv_resp, sizeof(resp));
 	if (ret)
 		return ret;
-	ret = qp_attach(qp);
-	if (ret)
-		ibv_cmd_destroy_qp(&qp->vqp.qp);
-	return ret;
+	qp_attach(qp);
+	return 0;
 }
 
 struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -615,16 +608,28 @@ int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	return 0;
 }
 
+/*
+ * The number is another QP's as soon as the kernel has destroyed this one. So
+ * the QP is reset first, and its completions go while the number still is ours.
+ */
 int skua_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct skua_context *ctx = to_sctx(ibqp->context);
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 	struct skua_qp *qp = to_sqp(ibqp);
+	struct ibv_modify_qp cmd = {};
 	int ret;
 
-	ret = ibv_cmd_destroy_qp(ibqp);
-	if (ret)
-		return ret;
+	/* Only a lost device refuses, and that one completes nothing more. */
+	ibv_cmd_modify_qp(ibqp, &reset, IBV_QP_STATE, &cmd, sizeof(cmd));
+	ibqp->state = IBV_QPS_RESET;
 	qp_detach(qp);
+	ret = ibv_cmd_destroy_qp(ibqp);
+	if (ret) {
+		qp_reset(qp);
+		qp_attach(qp);
+		return ret;
+	}
 	qp_free(ctx, qp);
 	return 0;
 }

@@ -248,7 +248,7 @@ int skua_destroy_cq(struct ibv_cq *cq);
 int skua_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int skua_arm_cq(struct ibv_cq *cq, int solicited_only);
 void skua_cq_event(struct ibv_cq *cq);
-int skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp);
+void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_clean(struct skua_cq *cq, uint32_t qpn);
 
