@@ -9,45 +9,51 @@
 vm := tools/vm
 enter := $(vm)/enter --
 
-help: ## this list
-	@sed -n 's/^\([a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 28
+# The lines with two hashes are the help text
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
-setup: ## the Debian tree with compilers, kernels and QEMU
+## make setup           the Debian tree with compilers, kernels and QEMU
+setup:
 	@$(vm)/mktree
 
-modules: setup ## the driver for kernel 7.2
-modules-6.12: setup ## the driver for kernel 6.12
-modules-debug: setup ## the driver for the debug kernel, and that kernel
-model: setup ## the device model
-
-ifdef KDIR
-# For a kernel of this machine: make KDIR=/lib/modules/$(uname -r)/build modules
-modules modules_install:
-	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
-else
+## make modules         the driver for kernel 7.2
+ifndef KDIR
 modules:
 	@$(vm)/mkmodules stock
+else
+## make KDIR=/lib/modules/$(uname -r)/build modules modules_install
+##                      the driver for a kernel of this machine, in place
+modules modules_install:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 endif
 
+## make modules-6.12    the driver for kernel 6.12
 modules-6.12:
 	@$(vm)/mkmodules 6.12
 
+## make modules-debug   the debug kernel, and the driver for it
 modules-debug:
 	@$(vm)/mkmodules debug
 
+## make model           the device model
 model:
 	@$(enter) make -s -C tools/model O=/build/model -j2
 
-shell: modules model ## boot a VM with two Skua NICs and give a shell in it
+## make shell           boot a VM with two Skua NICs and give a shell in it
+shell: modules model
 	@$(vm)/vm shell
 
-check: modules model ## all tests that must pass before a change goes in
+## make check           all tests that must pass before a change goes in
+check: modules model
 	@tests/run
 
-check-deep: modules model ## the long tests too
+## make check-deep      the long tests too
+check-deep: modules model
 	@tests/run -t deep
 
-clean: ## what was built from this checkout (not the Debian tree)
+## make clean           what was built from this checkout (not the Debian tree)
+clean:
 	rm -rf "$$($(vm)/enter --where)"
 
 .PHONY: help setup modules modules_install modules-6.12 modules-debug model shell \
