@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Coherent memory for rings, records and ICM.
+ */
+#include <kunit/visibility.h>
+#include <linux/dma-mapping.h>
+
+#include "skua.h"
+
+/**
+ * skua_buf_try() - allocate zeroed coherent memory
+ * @dev: the function
+ * @buf: filled in; empty on failure
+ * @size: bytes
+ * @quiet: failure is no news: there is another way
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, bool quiet)
+{
+	gfp_t gfp = GFP_KERNEL | (quiet ? __GFP_NOWARN | __GFP_NORETRY : 0);
+
+	buf->size = 0;
+	buf->va = dma_alloc_coherent(dev->dev, size, &buf->dma, gfp);
+	if (!buf->va)
+		return -ENOMEM;
+	buf->size = size;
+	return 0;
+}
+
+/**
+ * skua_buf_alloc() - allocate zeroed coherent memory
+ * @dev: the function
+ * @buf: filled in; empty on failure
+ * @size: bytes
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int skua_buf_alloc(struct skua_dev *dev, struct skua_buf *buf, size_t size)
+{
+	return skua_buf_try(dev, buf, size, false);
+}
+EXPORT_SYMBOL_NS_GPL(skua_buf_alloc, "SKUA");
+
+/**
+ * skua_buf_free() - free what skua_buf_alloc() allocated
+ * @dev: the function
+ * @buf: may be empty
+ */
+void skua_buf_free(struct skua_dev *dev, struct skua_buf *buf)
+{
+	if (buf->va)
+		dma_free_coherent(dev->dev, buf->size, buf->va, buf->dma);
+	buf->va = NULL;
+}
+EXPORT_SYMBOL_NS_GPL(skua_buf_free, "SKUA");

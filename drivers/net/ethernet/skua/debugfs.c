@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * debugfs: skua/<PCI address>/{commands,counters,eqs,icm}
+ *
+ * The files are there while the device is up: removing one waits for its readers.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "skua.h"
+
+static struct dentry *skua_debugfs_root;
+
+static int commands_show(struct seq_file *s, void *unused)
+{
+	struct skua_dev *dev = s->private;
+	struct skua_cmdq *q = &dev->cmdq;
+	unsigned int op;
+	u64 late, stale;
+
+	scoped_guard(spinlock_irqsave, &q->lock) {
+		late = q->late;
+		stale = q->stale;
+	}
+	seq_printf(s, "mode %s late_events %llu stale_events %llu\n",
+		   READ_ONCE(q->events) ? "event" : "poll", late, stale);
+	seq_puts(s, "command count errors lost avg_ns max_ns\n");
+	for (op = 0; op < SKUA_CMD_OPS; op++) {
+		struct skua_cmd_stat stat;
+
+		if (!skua_cmd_name(op))
+			continue;
+		scoped_guard(spinlock_irqsave, &q->lock)
+			stat = q->stat[op];
+		seq_printf(s, "%s %llu %llu %llu %llu %llu\n", skua_cmd_name(op), stat.count,
+			   stat.errors, stat.lost,
+			   stat.count ? div64_u64(stat.ns, stat.count) : 0, stat.max_ns);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(commands);
+
+static int counters_show(struct seq_file *s, void *unused)
+{
+	static const struct {
+		const char *group;
+		const char *name;
+	} names[] = {
+#define X(_name, _group, _user, _text) { #_group, #_user },
+		SKUA_COUNTER_TABLE(X)
+#undef X
+	};
+	u64 *value __free(kfree) = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
+	unsigned int i;
+	int err;
+
+	if (!value)
+		return -ENOMEM;
+	err = skua_query_counters(s->private, value);
+	if (err)
+		return err;
+	for (i = 0; i < SKUA_CNT_COUNT; i++)
+		seq_printf(s, "%s %s %llu\n", names[i].group, names[i].name, value[i]);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+static void eqs_show_one(struct seq_file *s, struct skua_dev *dev, const struct skua_eq *eq)
+{
+	struct skua_cmd_query_eq_out out = {};
+	int err = skua_cmd_query(dev, SKUA_CMD_QUERY_EQ, eq->eqn, &out, sizeof(out));
+
+	seq_printf(s, "%u %u %u %u %u %llu %llu ", eq->eqn, eq->vector,
+		   dev->vectors[eq->vector].irq, 1U << eq->log_size, READ_ONCE(eq->ci),
+		   READ_ONCE(eq->count), READ_ONCE(eq->bad));
+	if (err)
+		seq_printf(s, "%pe\n", ERR_PTR(err));
+	else
+		seq_printf(s, "%u %u %#x\n", le32_to_cpu(out.eqc.pi), le32_to_cpu(out.eqc.ci),
+			   le32_to_cpu(out.eqc.pending));
+}
+
+static int eqs_show(struct seq_file *s, void *unused)
+{
+	struct skua_dev *dev = s->private;
+	unsigned int i;
+
+	seq_puts(s, "eqn vector irq size ci events bad dev_pi dev_ci dev_pending\n");
+	eqs_show_one(s, dev, &dev->cmd_eq);
+	eqs_show_one(s, dev, &dev->async_eq);
+	for (i = 0; i < dev->num_comp; i++)
+		eqs_show_one(s, dev, &dev->comp_eq[i]);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(eqs);
+
+static int icm_show(struct seq_file *s, void *unused)
+{
+	struct skua_dev *dev = s->private;
+	unsigned int i;
+
+	seq_puts(s, "table log_entries entry_size pages cache used hits misses writebacks dev_pages\n");
+	for (i = 0; i < SKUA_ICM_TABLES; i++) {
+		struct skua_cmd_query_icm_cache_out out = {};
+		struct skua_icm_tbl *t = &dev->icm[i];
+		u64 pages;
+		int err;
+
+		scoped_guard(mutex, &t->lock)
+			pages = t->pages;
+		seq_printf(s, "%s %u %u %llu ", skua_icm_name(i), t->log_num, t->entry_size,
+			   pages);
+		err = skua_cmd_query(dev, SKUA_CMD_QUERY_ICM_CACHE, i, &out, sizeof(out));
+		if (err)
+			seq_printf(s, "%pe\n", ERR_PTR(err));
+		else
+			seq_printf(s, "%u %u %llu %llu %llu %llu\n", le32_to_cpu(out.entries),
+				   le32_to_cpu(out.used), le64_to_cpu(out.hits),
+				   le64_to_cpu(out.misses), le64_to_cpu(out.writebacks),
+				   le64_to_cpu(out.mapped_pages));
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(icm);
+
+/**
+ * skua_debugfs_up() - show what there is of a device that is up
+ * @dev: the function
+ */
+void skua_debugfs_up(struct skua_dev *dev)
+{
+	static const struct {
+		const char *name;
+		const struct file_operations *fops;
+	} files[] = {
+		{ "commands", &commands_fops },
+		{ "counters", &counters_fops },
+		{ "eqs", &eqs_fops },
+		{ "icm", &icm_fops },
+	};
+	unsigned int i;
+
+	static_assert(ARRAY_SIZE(files) == SKUA_DEBUGFS_FILES);
+	for (i = 0; i < ARRAY_SIZE(files); i++)
+		dev->debugfs_file[i] = debugfs_create_file(files[i].name, 0400, dev->debugfs, dev,
+							   files[i].fops);
+}
+
+/**
+ * skua_debugfs_down() - undo skua_debugfs_up()
+ * @dev: the function
+ */
+void skua_debugfs_down(struct skua_dev *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < SKUA_DEBUGFS_FILES; i++)
+		debugfs_remove(dev->debugfs_file[i]);
+}
+
+/**
+ * skua_debugfs_init() - make the function's directory
+ * @dev: the function
+ */
+void skua_debugfs_init(struct skua_dev *dev)
+{
+	dev->debugfs = debugfs_create_dir(dev_name(dev->dev), skua_debugfs_root);
+}
+
+/**
+ * skua_debugfs_exit() - remove the function's directory
+ * @dev: the function
+ */
+void skua_debugfs_exit(struct skua_dev *dev)
+{
+	debugfs_remove(dev->debugfs);
+}
+
+/**
+ * skua_debugfs() - the function's debugfs directory
+ * @dev: the function
+ *
+ * Return: the directory, for the clients' own files, or an error pointer, which
+ * debugfs functions take.
+ */
+struct dentry *skua_debugfs(const struct skua_dev *dev)
+{
+	return dev->debugfs;
+}
+EXPORT_SYMBOL_NS_GPL(skua_debugfs, "SKUA");
+
+/**
+ * skua_debugfs_root_init() - make the driver's directory
+ */
+void skua_debugfs_root_init(void)
+{
+	skua_debugfs_root = debugfs_create_dir("skua", NULL);
+}
+
+/**
+ * skua_debugfs_root_exit() - remove the driver's directory
+ */
+void skua_debugfs_root_exit(void)
+{
+	debugfs_remove(skua_debugfs_root);
+}

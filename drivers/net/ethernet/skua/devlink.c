@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * devlink: information, enable_roce, reload, health.
+ */
+#include <linux/pci.h>
+#include <net/devlink.h>
+
+#include "skua.h"
+
+/* A device that dies again within this time is left to the administrator. */
+#define SKUA_GRACE_MS		10000
+
+static int skua_devlink_info_get(struct devlink *devlink, struct devlink_info_req *req,
+				 struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+	u64 fw = dev->limits.fw_version;
+	char text[32];
+	u32 version;
+	u64 dsn;
+	int err;
+
+	dsn = pci_get_dsn(dev->pdev);
+	if (dsn) {
+		snprintf(text, sizeof(text), "%016llx", dsn);
+		err = devlink_info_serial_number_put(req, text);
+		if (err)
+			return err;
+	}
+	snprintf(text, sizeof(text), "%02x", dev->pdev->revision);
+	err = devlink_info_version_fixed_put(req, DEVLINK_INFO_VERSION_GENERIC_ASIC_REV, text);
+	if (err || !test_bit(SKUA_DEV_UP, &dev->state))
+		return err;
+	snprintf(text, sizeof(text), "%u.%u.%u", (u32)(fw >> 32), (u16)(fw >> 16), (u16)fw);
+	err = devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW, text);
+	if (err)
+		return err;
+	version = skua_read32(dev, SKUA_REG_VERSION);
+	snprintf(text, sizeof(text), "%u.%u", u32_get_bits(version, SKUA_VERSION_MAJOR),
+		 u32_get_bits(version, SKUA_VERSION_MINOR));
+	return devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW_MGMT_API,
+						text);
+}
+
+static int skua_devlink_reload_down(struct devlink *devlink, bool netns_change,
+				    enum devlink_reload_action action,
+				    enum devlink_reload_limit limit,
+				    struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+
+	if (netns_change) {
+		NL_SET_ERR_MSG_MOD(extack, "the device stays in its namespace");
+		return -EOPNOTSUPP;
+	}
+	skua_take_down(dev);
+	return 0;
+}
+
+static int skua_devlink_reload_up(struct devlink *devlink, enum devlink_reload_action action,
+				  enum devlink_reload_limit limit, u32 *actions_performed,
+				  struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+
+	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
+	return skua_bring_back(dev);
+}
+
+static const struct devlink_ops skua_devlink_ops = {
+	.reload_actions = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT),
+	.reload_down = skua_devlink_reload_down,
+	.reload_up = skua_devlink_reload_up,
+	.info_get = skua_devlink_info_get,
+};
+
+/* --- enable_roce --- */
+
+static int skua_devlink_roce_validate(struct devlink *devlink, u32 id,
+				      union devlink_param_value *val,
+				      struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+
+	if (val->vbool && !(dev->limits.caps & SKUA_CAP_ROCE)) {
+		NL_SET_ERR_MSG_MOD(extack, "the device has no RoCE");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static const struct devlink_param skua_devlink_params[] = {
+	DEVLINK_PARAM_GENERIC(ENABLE_ROCE, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
+			      skua_devlink_roce_validate),
+};
+
+/**
+ * skua_devlink_want_roce() - does the administrator want RoCE?
+ * @dev: the function
+ *
+ * Return: what enable_roce is set to.
+ */
+bool skua_devlink_want_roce(struct skua_dev *dev)
+{
+	union devlink_param_value val;
+
+	if (devl_param_driverinit_value_get(priv_to_devlink(dev),
+					    DEVLINK_PARAM_GENERIC_ID_ENABLE_ROCE, &val))
+		return true;
+	return val.vbool;
+}
+
+/* --- Health --- */
+
+static int skua_devlink_recover(struct devlink_health_reporter *reporter, void *priv_ctx,
+				struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_health_reporter_priv(reporter);
+
+	if (test_bit(SKUA_DEV_RESETTING, &dev->state))
+		return -EBUSY;
+	/* Whoever came first may have done it already. */
+	if (test_bit(SKUA_DEV_UP, &dev->state) && !skua_dead(dev))
+		return 0;
+	skua_take_down(dev);
+	return skua_bring_back(dev);
+}
+
+static int skua_devlink_diagnose(struct devlink_health_reporter *reporter,
+				 struct devlink_fmsg *fmsg, struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_health_reporter_priv(reporter);
+	const char *why = READ_ONCE(dev->why_dead);
+	u32 status = skua_read32(dev, SKUA_REG_STATUS);
+
+	devlink_fmsg_bool_pair_put(fmsg, "up", test_bit(SKUA_DEV_UP, &dev->state));
+	devlink_fmsg_bool_pair_put(fmsg, "dead", skua_dead(dev));
+	devlink_fmsg_string_pair_put(fmsg, "last death", why ?: "none");
+	devlink_fmsg_u32_pair_put(fmsg, "status", status);
+	devlink_fmsg_u32_pair_put(fmsg, "fatal code", u32_get_bits(status, SKUA_STATUS_CODE));
+	devlink_fmsg_u32_pair_put(fmsg, "heartbeat", skua_read32(dev, SKUA_REG_HEARTBEAT));
+	return 0;
+}
+
+static int skua_devlink_test(struct devlink_health_reporter *reporter,
+			     struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_health_reporter_priv(reporter);
+
+	if (!test_bit(SKUA_DEV_UP, &dev->state))
+		return -ENODEV;
+	return skua_cmd_exec(dev, SKUA_CMD_INJECT_FATAL, NULL, 0, NULL, 0);
+}
+
+static const struct devlink_health_reporter_ops skua_devlink_reporter_ops = {
+	.name = "fw_fatal",
+	.recover = skua_devlink_recover,
+	.diagnose = skua_devlink_diagnose,
+	.test = skua_devlink_test,
+	.default_graceful_period = SKUA_GRACE_MS,
+};
+
+/**
+ * skua_devlink_report() - tell devlink that the device is dead
+ * @dev: the function
+ *
+ * devlink then recovers it, unless told otherwise. Not with the instance lock.
+ */
+void skua_devlink_report(struct skua_dev *dev)
+{
+	int err;
+
+	if (IS_ERR_OR_NULL(dev->reporter))
+		return;
+	err = devlink_health_report(dev->reporter, READ_ONCE(dev->why_dead), dev);
+	if (err)
+		dev_err(dev->dev, "not recovered: %pe\n", ERR_PTR(err));
+}
+
+/* --- Coming and going --- */
+
+/**
+ * skua_devlink_alloc() - allocate a function
+ * @pdev: the PCI device
+ *
+ * Return: the function, all zero, or NULL.
+ */
+struct skua_dev *skua_devlink_alloc(struct pci_dev *pdev)
+{
+	struct devlink *devlink = devlink_alloc(&skua_devlink_ops, sizeof(struct skua_dev),
+						&pdev->dev);
+
+	return devlink ? devlink_priv(devlink) : NULL;
+}
+
+/**
+ * skua_devlink_init() - parameters and health reporter
+ * @dev: the function; the instance lock is held
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_devlink_init(struct skua_dev *dev)
+{
+	struct devlink *devlink = priv_to_devlink(dev);
+	union devlink_param_value val = { .vbool = true };
+	int err;
+
+	err = devl_params_register(devlink, skua_devlink_params,
+				   ARRAY_SIZE(skua_devlink_params));
+	if (err)
+		return err;
+	devl_param_driverinit_value_set(devlink, DEVLINK_PARAM_GENERIC_ID_ENABLE_ROCE, &val);
+	dev->reporter = devl_health_reporter_create(devlink, &skua_devlink_reporter_ops, dev);
+	/* One can live without. */
+	if (IS_ERR(dev->reporter))
+		dev_warn(dev->dev, "no health reporter: %pe\n", dev->reporter);
+	return 0;
+}
+
+/**
+ * skua_devlink_exit() - undo skua_devlink_init()
+ * @dev: the function; the instance lock is held
+ */
+void skua_devlink_exit(struct skua_dev *dev)
+{
+	struct devlink *devlink = priv_to_devlink(dev);
+
+	if (!IS_ERR_OR_NULL(dev->reporter))
+		devl_health_reporter_destroy(dev->reporter);
+	dev->reporter = NULL;
+	devl_params_unregister(devlink, skua_devlink_params, ARRAY_SIZE(skua_devlink_params));
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Event queues and interrupts.
+ *
+ * Command and completion EQs are polled by the hard interrupt handler, the
+ * async EQ by a work item, since its events go to callbacks that may sleep. The
+ * device never overflows an EQ: what we have not consumed waits in its contexts,
+ * so nothing is copied or dropped here.
+ */
+#include <kunit/visibility.h>
+#include <linux/cpumask.h>
+#include <linux/interrupt.h>
+#include <linux/rcupdate.h>
+
+#include <skua/cqe_parse.h>
+
+#include "skua.h"
+#include "trace.h"
+
+#define SKUA_EQ_LOG_CMD		7
+#define SKUA_EQ_LOG_ASYNC	10
+#define SKUA_EQ_LOG_COMP	10
+
+/* Every slot has at most one completion event under way. */
+static_assert(SKUA_EQ_LOG_CMD >= SKUA_CMDQ_LOG_SLOTS);
+
+static void skua_eq_comp(struct skua_eq *eq, u32 cqn)
+{
+	struct skua_cq *cq;
+
+	guard(rcu)();
+	/* Only CQs of this very EQ: what keeps them is synchronize_irq(). */
+	cq = xa_load(&eq->cqs, cqn);
+	if (!cq)
+		eq->bad++;
+	else if (cq->comp)
+		cq->comp(cq);
+}
+
+static void skua_eq_qp(struct skua_eq *eq, u32 qpn, u32 event)
+{
+	struct skua_obj *obj = skua_obj_get(&eq->dev->qps, qpn);
+	struct skua_qp *qp;
+
+	if (!obj) {
+		eq->bad++;
+		return;
+	}
+	qp = container_of(obj, struct skua_qp, obj);
+	if (event >= SKUA_QP_EV_COUNT)
+		eq->bad++;
+	else if (qp->event)
+		qp->event(qp, event);
+	skua_obj_put(obj);
+}
+
+static void skua_eq_cq_err(struct skua_eq *eq, u32 cqn, u32 why)
+{
+	struct skua_obj *obj = skua_obj_get(&eq->dev->cqs, cqn);
+	struct skua_cq *cq;
+
+	if (!obj) {
+		eq->bad++;
+		return;
+	}
+	cq = container_of(obj, struct skua_cq, obj);
+	if (cq->event)
+		cq->event(cq, why);
+	skua_obj_put(obj);
+}
+
+static void skua_eq_srq(struct skua_eq *eq, u32 srqn, enum skua_eqe_type type)
+{
+	struct skua_obj *obj = skua_obj_get(&eq->dev->srqs, srqn);
+	struct skua_srq *srq;
+
+	if (!obj) {
+		eq->bad++;
+		return;
+	}
+	srq = container_of(obj, struct skua_srq, obj);
+	if (srq->event)
+		srq->event(srq, type);
+	skua_obj_put(obj);
+}
+
+static void skua_eq_async(struct skua_eq *eq, enum skua_eqe_type type, u32 num, u32 subtype)
+{
+	struct skua_dev *dev = eq->dev;
+
+	switch (type) {
+	case SKUA_EQE_QP:
+		skua_eq_qp(eq, num, subtype);
+		break;
+	case SKUA_EQE_CQ_ERR:
+		skua_eq_cq_err(eq, num, subtype);
+		break;
+	case SKUA_EQE_SRQ_LIMIT:
+	case SKUA_EQE_SRQ_ERR:
+		skua_eq_srq(eq, num, type);
+		break;
+	case SKUA_EQE_PORT:
+		queue_work(dev->wq, &dev->port_work);
+		break;
+	case SKUA_EQE_FATAL:
+		skua_declare_dead(dev, "fatal event");
+		break;
+	default:
+		eq->bad++;
+		break;
+	}
+}
+
+static void skua_eq_dispatch(struct skua_eq *eq, const struct skua_eqe *eqe)
+{
+	u32 type = le32_get_bits(eqe->what, SKUA_EQE_TYPE);
+	u32 subtype = le32_get_bits(eqe->what, SKUA_EQE_SUBTYPE);
+	u32 num = le32_to_cpu(eqe->num);
+
+	trace_skua_eqe(eq->dev, eq->eqn, eq->ci, type, subtype, num);
+	if (type == SKUA_EQE_COMP)
+		skua_eq_comp(eq, num);
+	else if (type == SKUA_EQE_CMD)
+		skua_cmd_complete(eq->dev, num);
+	else if (eq->eqn == SKUA_EQN_ASYNC)
+		skua_eq_async(eq, type, num, subtype);
+	else
+		eq->bad++;
+}
+
+/**
+ * skua_eq_poll() - handle what is in an EQ, then arm it
+ * @eq: the EQ; nobody else polls it at the same time
+ *
+ * Bounded: if there is more, the device interrupts as soon as the EQ is armed.
+ *
+ * Return: the number of events.
+ */
+unsigned int skua_eq_poll(struct skua_eq *eq)
+{
+	u32 budget = min(SKUA_EQ_BUDGET, 1U << eq->log_size);
+	struct skua_eqe *ring = eq->buf.va;
+	unsigned int n;
+
+	for (n = 0; n < budget; n++) {
+		struct skua_eqe *eqe = &ring[eq->ci & ((1U << eq->log_size) - 1)];
+		struct skua_eqe copy;
+
+		if (!skua_eqe_is_new(eqe, eq->ci, eq->log_size))
+			break;
+		/* The rest of the entry is older than its phase bit. */
+		dma_rmb();
+		copy = *eqe;
+		skua_eq_dispatch(eq, &copy);
+		eq->ci++;
+	}
+	eq->count += n;
+	eq->dev->hw->eq_db(eq, true);
+	return n;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_eq_poll);
+
+static void skua_eq_work(struct work_struct *work)
+{
+	struct skua_eq *eq = container_of(work, struct skua_eq, work);
+	u32 i;
+
+	/*
+	 * One turn round the ring at least: skua_eq_flush_async() counts on
+	 * whatever was there; but not for ever, should the device never stop.
+	 */
+	for (i = 0; i <= 1U << eq->log_size; i += SKUA_EQ_BUDGET) {
+		if (skua_eq_poll(eq) < SKUA_EQ_BUDGET)
+			break;
+		cond_resched();
+	}
+}
+
+static irqreturn_t skua_irq(int irq, void *data)
+{
+	struct skua_vector *v = data;
+	unsigned int i;
+
+	for (i = 0; i < v->num_eqs; i++) {
+		struct skua_eq *eq = v->eq[i];
+
+		/* Acquire: pairs with the release in skua_eq_create(). */
+		if (!smp_load_acquire(&eq->created))
+			continue;
+		if (eq->eqn == SKUA_EQN_ASYNC)
+			queue_work(eq->dev->wq, &eq->work);
+		else
+			skua_eq_poll(eq);
+	}
+	/* An arm that meets an event already handled interrupts for nothing. */
+	return IRQ_HANDLED;
+}
+
+/**
+ * skua_eq_kick_async() - look at the async EQ without having been told
+ * @dev: the function
+ */
+void skua_eq_kick_async(struct skua_dev *dev)
+{
+	if (dev->async_eq.created)
+		queue_work(dev->wq, &dev->async_eq.work);
+}
+
+/**
+ * skua_eq_flush_async() - have all async events handled that are in the EQ
+ * @dev: the function
+ *
+ * After an object's destroy command: whatever the device had to say about it is
+ * in the EQ by then, interrupt or not. Not from an event callback.
+ */
+void skua_eq_flush_async(struct skua_dev *dev)
+{
+	skua_eq_kick_async(dev);
+	flush_work(&dev->async_eq.work);
+}
+
+/* --- Making and unmaking --- */
+
+static int skua_eq_create(struct skua_dev *dev, struct skua_eq *eq)
+{
+	struct skua_cmd_create_eq_in in = {
+		.eqc.flags = le32_encode_bits(eq->log_size, SKUA_EQC_LOG_SIZE) |
+			     le32_encode_bits(eq->vector, SKUA_EQC_VECTOR),
+		.eqc.uar = cpu_to_le32(dev->uar.index),
+		.eqc.eqn = cpu_to_le32(eq->eqn),
+	};
+	int err;
+
+	err = skua_buf_alloc(dev, &eq->buf, sizeof(struct skua_eqe) << eq->log_size);
+	if (err)
+		return err;
+	err = skua_icm_get(dev, SKUA_ICM_EQC, eq->eqn);
+	if (err)
+		goto err_buf;
+	in.eqc.base = cpu_to_le64(eq->buf.dma);
+	err = skua_cmd_in(dev, SKUA_CMD_CREATE_EQ, &in);
+	if (err)
+		goto err_icm;
+	/* Release: the interrupt handler sees a complete EQ. */
+	smp_store_release(&eq->created, true);
+	dev->hw->eq_db(eq, true);
+	return 0;
+
+err_icm:
+	skua_icm_put(dev, SKUA_ICM_EQC, eq->eqn);
+err_buf:
+	skua_buf_free(dev, &eq->buf);
+	return err;
+}
+
+static void skua_eq_destroy(struct skua_dev *dev, struct skua_eq *eq)
+{
+	if (!eq->created)
+		return;
+	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_EQ, eq->eqn);
+	WRITE_ONCE(eq->created, false);
+	if (dev->vectors[eq->vector].irq)
+		synchronize_irq(dev->vectors[eq->vector].irq);
+	cancel_work_sync(&eq->work);
+	WARN_ON_ONCE(!xa_empty(&eq->cqs));
+	skua_icm_put(dev, SKUA_ICM_EQC, eq->eqn);
+	skua_buf_free(dev, &eq->buf);
+}
+
+static void skua_eq_setup(struct skua_dev *dev, struct skua_eq *eq, u32 eqn,
+			  unsigned int vector, u8 log_size)
+{
+	struct skua_vector *v = &dev->vectors[vector];
+
+	memset(eq, 0, sizeof(*eq));
+	eq->dev = dev;
+	eq->eqn = eqn;
+	eq->vector = vector;
+	eq->log_size = min_t(u32, log_size, ilog2(dev->limits.max_eqe));
+	xa_init(&eq->cqs);
+	INIT_WORK(&eq->work, skua_eq_work);
+	v->eq[v->num_eqs++] = eq;
+}
+
+static int skua_vector_request(struct skua_dev *dev, unsigned int i)
+{
+	struct skua_vector *v = &dev->vectors[i];
+	int irq = pci_irq_vector(dev->pdev, i);
+	int err;
+
+	snprintf(v->name, sizeof(v->name), "skua%u@pci:%s", i, pci_name(dev->pdev));
+	err = request_irq(irq, skua_irq, 0, v->name, v);
+	if (err)
+		return err;
+	v->irq = irq;
+	/* Vector 0 is for commands and rare events: leave it to irqbalance. */
+	if (i)
+		irq_set_affinity_and_hint(irq, get_cpu_mask(cpumask_local_spread(i - 1,
+								dev_to_node(dev->dev))));
+	return 0;
+}
+
+/**
+ * skua_irqs_init() - get interrupt vectors, and EQs to go with them
+ * @dev: the function, whose limits are known
+ *
+ * One vector for commands and async events and one for each CPU's completions,
+ * or as few as one for all.
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_irqs_init(struct skua_dev *dev)
+{
+	unsigned int i, want = min_t(u32, num_online_cpus() + 1, dev->max_vectors);
+	int num, err;
+
+	num = pci_alloc_irq_vectors(dev->pdev, 1, max(want, 1U), PCI_IRQ_MSIX);
+	if (num < 0)
+		return num;
+	dev->vectors = kcalloc(num, sizeof(*dev->vectors), GFP_KERNEL);
+	dev->num_comp = max(num - 1, 1);
+	dev->comp_eq = kcalloc(dev->num_comp, sizeof(*dev->comp_eq), GFP_KERNEL);
+	if (!dev->vectors || !dev->comp_eq) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	dev->num_vectors = num;
+
+	/* Before the first interrupt: the handler walks these without a lock. */
+	skua_eq_setup(dev, &dev->cmd_eq, SKUA_EQN_CMD, 0, SKUA_EQ_LOG_CMD);
+	skua_eq_setup(dev, &dev->async_eq, SKUA_EQN_ASYNC, 0, SKUA_EQ_LOG_ASYNC);
+	for (i = 0; i < dev->num_comp; i++)
+		skua_eq_setup(dev, &dev->comp_eq[i], SKUA_EQN_COMP + i, num > 1 ? i + 1 : 0,
+			      SKUA_EQ_LOG_COMP);
+	for (i = 0; i < num; i++) {
+		err = skua_vector_request(dev, i);
+		if (err) {
+			skua_irqs_exit(dev);
+			return err;
+		}
+	}
+	return 0;
+
+err_free:
+	kfree(dev->comp_eq);
+	kfree(dev->vectors);
+	dev->comp_eq = NULL;
+	dev->vectors = NULL;
+	pci_free_irq_vectors(dev->pdev);
+	return err;
+}
+
+/**
+ * skua_irqs_exit() - undo skua_irqs_init()
+ * @dev: the function, whose EQs are destroyed
+ */
+void skua_irqs_exit(struct skua_dev *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->num_vectors; i++) {
+		struct skua_vector *v = &dev->vectors[i];
+
+		if (!v->irq)
+			continue;
+		irq_update_affinity_hint(v->irq, NULL);
+		free_irq(v->irq, v);
+	}
+	dev->num_vectors = 0;
+	kfree(dev->comp_eq);
+	kfree(dev->vectors);
+	dev->comp_eq = NULL;
+	dev->vectors = NULL;
+	pci_free_irq_vectors(dev->pdev);
+}
+
+/* Tell the device which EQs commands and async events go to. */
+static int skua_eqs_attach(struct skua_dev *dev, u32 cmd_eqn, u32 async_eqn)
+{
+	struct skua_cmd_modify_device_in in = {
+		.mask = cpu_to_le32(SKUA_DEV_M_CMD_EQ | SKUA_DEV_M_ASYNC_EQ),
+		.cmd_eqn = cpu_to_le32(cmd_eqn),
+		.async_eqn = cpu_to_le32(async_eqn),
+	};
+
+	return skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in);
+}
+
+/**
+ * skua_eqs_init() - create the EQs and take commands' completions from theirs
+ * @dev: the function, with interrupts
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_eqs_init(struct skua_dev *dev)
+{
+	unsigned int i;
+	int err;
+
+	err = skua_eq_create(dev, &dev->cmd_eq);
+	if (err)
+		return err;
+	err = skua_eq_create(dev, &dev->async_eq);
+	for (i = 0; !err && i < dev->num_comp; i++)
+		err = skua_eq_create(dev, &dev->comp_eq[i]);
+	if (!err)
+		err = skua_eqs_attach(dev, SKUA_EQN_CMD, SKUA_EQN_ASYNC);
+	if (err) {
+		skua_eqs_exit(dev);
+		return err;
+	}
+	skua_cmdq_use_events(dev, true);
+	return 0;
+}
+
+/**
+ * skua_eqs_exit() - back to polled commands, and destroy the EQs
+ * @dev: the function; nobody but the caller issues commands any more
+ */
+void skua_eqs_exit(struct skua_dev *dev)
+{
+	unsigned int i;
+	int err;
+
+	skua_cmdq_use_events(dev, false);
+	err = skua_eqs_attach(dev, SKUA_NO_EQ, SKUA_NO_EQ);
+	/* Else DESTROY_EQ fails next, and that has consequences. */
+	if (err && !skua_dead(dev))
+		dev_err(dev->dev, "EQs stay attached: %pe\n", ERR_PTR(err));
+	for (i = dev->num_comp; i--;)
+		skua_eq_destroy(dev, &dev->comp_eq[i]);
+	skua_eq_destroy(dev, &dev->async_eq);
+	skua_eq_destroy(dev, &dev->cmd_eq);
+}
+
+/**
+ * skua_num_comp_vectors() - number of completion vectors
+ * @dev: the function
+ *
+ * Return: at least 1.
+ */
+unsigned int skua_num_comp_vectors(const struct skua_dev *dev)
+{
+	return dev->num_comp;
+}
+EXPORT_SYMBOL_NS_GPL(skua_num_comp_vectors, "SKUA");
+
+/**
+ * skua_comp_vector_irq() - Linux interrupt of a completion vector
+ * @dev: the function
+ * @vector: less than skua_num_comp_vectors()
+ *
+ * Return: the interrupt number or -EINVAL.
+ */
+int skua_comp_vector_irq(const struct skua_dev *dev, unsigned int vector)
+{
+	if (vector >= dev->num_comp)
+		return -EINVAL;
+	return dev->vectors[dev->comp_eq[vector].vector].irq;
+}
+EXPORT_SYMBOL_NS_GPL(skua_comp_vector_irq, "SKUA");

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Event queues and interrupts, for the core's own files.
+ */
+#ifndef SKUA_CORE_EQ_H
+#define SKUA_CORE_EQ_H
+
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include <linux/skua/core.h>
+
+/* EQ numbers. Completion EQs follow. */
+#define SKUA_EQN_CMD		0
+#define SKUA_EQN_ASYNC		1
+#define SKUA_EQN_COMP		2
+
+/* Most EQs that share one vector: command, async and, if there is but one
+ * vector, the completion EQ.
+ */
+#define SKUA_VECTOR_EQS		3
+
+/* Entries that one visit handles before it re-arms: bounds the time with
+ * interrupts off. The device interrupts again at once if there are more.
+ */
+#define SKUA_EQ_BUDGET		128
+
+/**
+ * struct skua_eq - event queue
+ * @dev: the function
+ * @buf: the ring
+ * @eqn: its number
+ * @vector: interrupt vector
+ * @log_size: log2 of its entries
+ * @created: the device knows it
+ * @ci: consumer index; only whoever polls the EQ changes it: the interrupt
+ *	handler, or the work for the async EQ
+ * @cqs: completion EQ: struct skua_cq by number. Read under RCU by the interrupt
+ *	handler; a CQ taken out is safe after synchronize_irq().
+ * @work: async EQ: polls it in process context
+ * @count: events handled
+ * @bad: events that made no sense
+ */
+struct skua_eq {
+	struct skua_dev *dev;
+	struct skua_buf buf;
+	u32 eqn;
+	unsigned int vector;
+	u8 log_size;
+	bool created;
+	u32 ci;
+	struct xarray cqs;
+	struct work_struct work;
+	u64 count;
+	u64 bad;
+};
+
+/**
+ * struct skua_vector - interrupt vector
+ * @irq: Linux interrupt, 0: not requested
+ * @num_eqs: elements of @eq
+ * @eq: event queues that interrupt through it
+ * @name: as /proc/interrupts shows it
+ */
+struct skua_vector {
+	int irq;
+	unsigned int num_eqs;
+	struct skua_eq *eq[SKUA_VECTOR_EQS];
+	char name[48];
+};
+
+int skua_eqs_init(struct skua_dev *dev);
+void skua_eqs_exit(struct skua_dev *dev);
+void skua_eq_flush_async(struct skua_dev *dev);
+void skua_eq_kick_async(struct skua_dev *dev);
+unsigned int skua_eq_poll(struct skua_eq *eq);
+int skua_irqs_init(struct skua_dev *dev);
+void skua_irqs_exit(struct skua_dev *dev);
+
+#endif /* SKUA_CORE_EQ_H */

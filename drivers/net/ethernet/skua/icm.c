@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ICM: the device's contexts and translations in host memory.
+ *
+ * Memory is given to the device a chunk at a time, when the first entry in it is
+ * wanted, and taken back when the last one is gone. What is mapped is the
+ * device's: only MTT entries are ever touched from here.
+ */
+#include <kunit/visibility.h>
+#include <linux/slab.h>
+
+#include "skua.h"
+
+static const char * const skua_icm_names[] = {
+#define X(_name, _number, _size, _text) [SKUA_ICM_##_name] = #_name,
+	SKUA_ICM_TABLE(X)
+#undef X
+};
+
+/**
+ * skua_icm_name() - name of a table
+ * @id: its number
+ *
+ * Return: the name, or NULL for a table that is not known here.
+ */
+const char *skua_icm_name(unsigned int id)
+{
+	return id < ARRAY_SIZE(skua_icm_names) ? skua_icm_names[id] : NULL;
+}
+
+static void skua_icm_chunk_free(struct skua_dev *dev, struct skua_icm_chunk *chunk)
+{
+	u32 i;
+
+	for (i = 0; i < chunk->num_runs; i++)
+		skua_buf_free(dev, &chunk->run[i]);
+	kfree(chunk);
+}
+
+/* One contiguous piece if there is one, else smaller ones. */
+static struct skua_icm_chunk *skua_icm_chunk_alloc(struct skua_dev *dev, u32 size)
+{
+	struct skua_icm_chunk *chunk;
+	u32 run = size, left = size;
+
+	chunk = kzalloc(struct_size(chunk, run, SKUA_ICM_CHUNK_RUNS), GFP_KERNEL);
+	if (!chunk)
+		return NULL;
+	while (left) {
+		struct skua_buf buf;
+
+		if (!skua_buf_try(dev, &buf, run, run > SKUA_ICM_PAGE_SIZE)) {
+			chunk->num_runs++;
+			chunk->run[chunk->num_runs - 1] = buf;
+			left -= run;
+		} else if (run > SKUA_ICM_PAGE_SIZE) {
+			run /= 2;
+		} else {
+			skua_icm_chunk_free(dev, chunk);
+			return NULL;
+		}
+	}
+	return chunk;
+}
+
+static int skua_icm_chunk_map(struct skua_dev *dev, const struct skua_icm_tbl *t,
+			      const struct skua_icm_chunk *chunk, u64 index)
+{
+	struct {
+		struct skua_cmd_map_icm_in in;
+		__le64 page[SKUA_ICM_CHUNK_RUNS];
+	} cmd = {
+		.in.addr = cpu_to_le64(t->base + index * t->chunk_size),
+		.in.count = cpu_to_le32(chunk->num_runs),
+	};
+	u32 i;
+
+	for (i = 0; i < chunk->num_runs; i++)
+		cmd.page[i] = cpu_to_le64(chunk->run[i].dma) |
+			      le64_encode_bits(ilog2(chunk->run[i].size) - SKUA_ICM_PAGE_SHIFT,
+					       SKUA_MAP_ICM_LOG_PAGES);
+	return skua_cmd_exec(dev, SKUA_CMD_MAP_ICM, &cmd,
+			     sizeof(cmd.in) + chunk->num_runs * sizeof(cmd.page[0]), NULL, 0);
+}
+
+static int skua_icm_chunk_unmap(struct skua_dev *dev, const struct skua_icm_tbl *t, u64 index)
+{
+	struct skua_cmd_unmap_icm_in in = {
+		.addr = cpu_to_le64(t->base + index * t->chunk_size),
+		.npages = cpu_to_le32(t->chunk_size >> SKUA_ICM_PAGE_SHIFT),
+	};
+
+	return skua_cmd_in(dev, SKUA_CMD_UNMAP_ICM, &in);
+}
+
+static int skua_icm_chunk_get(struct skua_dev *dev, struct skua_icm_tbl *t, u64 index)
+{
+	struct skua_icm_chunk *chunk;
+	int err;
+
+	guard(mutex)(&t->lock);
+	chunk = xa_load(&t->chunks, index);
+	if (chunk) {
+		chunk->refs++;
+		return 0;
+	}
+
+	chunk = skua_icm_chunk_alloc(dev, t->chunk_size);
+	if (!chunk)
+		return -ENOMEM;
+	chunk->refs = 1;
+	err = xa_insert(&t->chunks, index, chunk, GFP_KERNEL);
+	if (err)
+		goto err_free;
+	err = skua_icm_chunk_map(dev, t, chunk, index);
+	if (err)
+		goto err_erase;
+	t->pages += t->chunk_size >> SKUA_ICM_PAGE_SHIFT;
+	return 0;
+
+err_erase:
+	/*
+	 * Either the device refused, and did nothing, or it was declared dead,
+	 * and does no DMA: in both cases the memory is ours.
+	 */
+	xa_erase(&t->chunks, index);
+err_free:
+	skua_icm_chunk_free(dev, chunk);
+	return err;
+}
+
+static void skua_icm_chunk_put(struct skua_dev *dev, struct skua_icm_tbl *t, u64 index)
+{
+	struct skua_icm_chunk *chunk;
+	int err;
+
+	guard(mutex)(&t->lock);
+	chunk = xa_load(&t->chunks, index);
+	if (WARN_ON_ONCE(!chunk || !chunk->refs) || --chunk->refs)
+		return;
+
+	err = skua_icm_chunk_unmap(dev, t, index);
+	if (err && !skua_dead(dev)) {
+		/* Still the device's. It serves again, or ends with the table. */
+		dev_err_ratelimited(dev->dev, "ICM at %#llx stays mapped: %pe\n",
+				    t->base + index * t->chunk_size, ERR_PTR(err));
+		return;
+	}
+	xa_erase(&t->chunks, index);
+	t->pages -= t->chunk_size >> SKUA_ICM_PAGE_SHIFT;
+	skua_icm_chunk_free(dev, chunk);
+}
+
+static u64 skua_icm_chunk_of(const struct skua_icm_tbl *t, u64 index)
+{
+	return index * t->entry_size >> ilog2(t->chunk_size);
+}
+
+/**
+ * skua_icm_get_range() - have entries backed by memory
+ * @dev: the function
+ * @id: table
+ * @first: first entry
+ * @count: entries, at least one
+ *
+ * Return: 0, -EINVAL if the entries are not in the table, -ENOMEM, or as
+ * skua_cmd_exec().
+ */
+int skua_icm_get_range(struct skua_dev *dev, enum skua_icm_table id, u64 first, u64 count)
+{
+	struct skua_icm_tbl *t = &dev->icm[id];
+	u64 i, begin, end, num = 1ULL << t->log_num;
+	int err;
+
+	if (!t->entry_size || !count || first >= num || count > num - first)
+		return -EINVAL;
+	begin = skua_icm_chunk_of(t, first);
+	end = skua_icm_chunk_of(t, first + count - 1);
+	for (i = begin; i <= end; i++) {
+		err = skua_icm_chunk_get(dev, t, i);
+		if (err) {
+			while (i-- > begin)
+				skua_icm_chunk_put(dev, t, i);
+			return err;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_icm_get_range);
+
+/**
+ * skua_icm_put_range() - entries are no longer wanted
+ * @dev: the function
+ * @id: table
+ * @first: first entry
+ * @count: entries, as they were got
+ */
+void skua_icm_put_range(struct skua_dev *dev, enum skua_icm_table id, u64 first, u64 count)
+{
+	struct skua_icm_tbl *t = &dev->icm[id];
+	u64 i, end = skua_icm_chunk_of(t, first + count - 1);
+
+	for (i = skua_icm_chunk_of(t, first); i <= end; i++)
+		skua_icm_chunk_put(dev, t, i);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_icm_put_range);
+
+/**
+ * skua_icm_get() - have an entry backed by memory
+ * @dev: the function
+ * @id: table
+ * @index: entry
+ *
+ * Return: as skua_icm_get_range().
+ */
+int skua_icm_get(struct skua_dev *dev, enum skua_icm_table id, u64 index)
+{
+	return skua_icm_get_range(dev, id, index, 1);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_icm_get);
+
+/**
+ * skua_icm_put() - an entry is no longer wanted
+ * @dev: the function
+ * @id: table
+ * @index: entry
+ */
+void skua_icm_put(struct skua_dev *dev, enum skua_icm_table id, u64 index)
+{
+	skua_icm_put_range(dev, id, index, 1);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_icm_put);
+
+/**
+ * skua_icm_entry() - CPU address of an MTT entry
+ * @dev: the function
+ * @id: table
+ * @index: entry, on which the caller holds a reference, so that the chunk stays
+ * @run: entries from there on that follow each other in memory
+ *
+ * Return: the address.
+ */
+void *skua_icm_entry(struct skua_dev *dev, enum skua_icm_table id, u64 index, u32 *run)
+{
+	struct skua_icm_tbl *t = &dev->icm[id];
+	struct skua_icm_chunk *chunk = xa_load(&t->chunks, skua_icm_chunk_of(t, index));
+	u32 i, offset = index * t->entry_size & (t->chunk_size - 1);
+
+	if (WARN_ON_ONCE(!chunk))
+		return NULL;
+	for (i = 0; i < chunk->num_runs; i++) {
+		if (offset < chunk->run[i].size) {
+			*run = (chunk->run[i].size - offset) / t->entry_size;
+			return chunk->run[i].va + offset;
+		}
+		offset -= chunk->run[i].size;
+	}
+	return NULL;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_icm_entry);
+
+/**
+ * skua_icm_table_init() - make an empty table
+ * @t: the table
+ * @base: its first ICM address
+ * @entry_size: bytes of an entry, a power of two
+ * @log_num: log2 of its entries
+ */
+void skua_icm_table_init(struct skua_icm_tbl *t, u64 base, u32 entry_size, u8 log_num)
+{
+	t->base = base;
+	t->entry_size = entry_size;
+	t->log_num = log_num;
+	t->chunk_size = clamp((u64)entry_size << log_num, (u64)SKUA_ICM_PAGE_SIZE,
+			      (u64)SKUA_ICM_CHUNK_SIZE);
+	t->pages = 0;
+	mutex_init(&t->lock);
+	xa_init(&t->chunks);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_icm_table_init);
+
+/**
+ * skua_icm_table_exit() - free what is left of a table
+ * @dev: the function, which has been reset or does no DMA any more
+ * @t: the table
+ */
+void skua_icm_table_exit(struct skua_dev *dev, struct skua_icm_tbl *t)
+{
+	struct skua_icm_chunk *chunk;
+	unsigned long index;
+
+	if (!t->entry_size)
+		return;
+	xa_for_each(&t->chunks, index, chunk) {
+		/* What refused to be unmapped has none; a leak has some. */
+		WARN_ON_ONCE(chunk->refs);
+		skua_icm_chunk_free(dev, chunk);
+	}
+	xa_destroy(&t->chunks);
+	mutex_destroy(&t->lock);
+	t->entry_size = 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_icm_table_exit);

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PCI function: coming, going, up and down.
+ *
+ * "Up" is the time from a reset to the next one: the device knows our command
+ * ring, ICM and EQs, and clients can be plugged in. It comes and goes many times
+ * between probe and remove (reload, recovery, resets of the function).
+ */
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <net/devlink.h>
+
+#include "skua.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+/* --- Access to the device --- */
+
+static void skua_hw_cmd_db(struct skua_dev *dev, u32 token)
+{
+	skua_write32(dev, SKUA_REG_CMDQ_DB, token);
+}
+
+static void skua_hw_eq_db(struct skua_eq *eq, bool arm)
+{
+	skua_ring_db(&eq->dev->uar, SKUA_UAR_EQ, eq->ci,
+		     u32_encode_bits(eq->eqn, SKUA_UAR_EQ_EQN) | (arm ? SKUA_UAR_EQ_ARM : 0));
+}
+
+static void skua_hw_quiesce(struct skua_dev *dev)
+{
+	u16 cmd;
+
+	pci_clear_master(dev->pdev);
+	/* A read's completion pushes the device's earlier writes before it. */
+	pci_read_config_word(dev->pdev, PCI_COMMAND, &cmd);
+}
+
+static const struct skua_hw_ops skua_pci_hw_ops = {
+	.cmd_db = skua_hw_cmd_db,
+	.eq_db = skua_hw_eq_db,
+	.quiesce = skua_hw_quiesce,
+};
+
+/**
+ * skua_pdev() - the PCI device of a function
+ * @dev: the function
+ *
+ * Return: the PCI device.
+ */
+struct pci_dev *skua_pdev(const struct skua_dev *dev)
+{
+	return dev->pdev;
+}
+EXPORT_SYMBOL_NS_GPL(skua_pdev, "SKUA");
+
+/**
+ * skua_limits() - what a function can do
+ * @dev: the function
+ *
+ * Return: the limits, constant while clients are plugged in.
+ */
+const struct skua_limits *skua_limits(const struct skua_dev *dev)
+{
+	return &dev->limits;
+}
+EXPORT_SYMBOL_NS_GPL(skua_limits, "SKUA");
+
+/* --- Up and down --- */
+
+static int skua_check_version(struct skua_dev *dev)
+{
+	u32 version = skua_read32(dev, SKUA_REG_VERSION);
+
+	if (u32_get_bits(version, SKUA_VERSION_MAJOR) == SKUA_HW_MAJOR)
+		return 0;
+	dev_err(dev->dev, "interface version %u.%u, not %u\n",
+		u32_get_bits(version, SKUA_VERSION_MAJOR),
+		u32_get_bits(version, SKUA_VERSION_MINOR), SKUA_HW_MAJOR);
+	return -EPROTONOSUPPORT;
+}
+
+/* Hand the command ring to a device that has just been reset. */
+static int skua_ring_on(struct skua_dev *dev)
+{
+	int err;
+
+	err = skua_cmdq_init(dev);
+	if (err)
+		return err;
+	clear_bit(SKUA_DEV_DEAD, &dev->state);
+	pci_set_master(dev->pdev);
+	skua_write32(dev, SKUA_REG_UAR_PAGE_SHIFT, PAGE_SHIFT);
+	skua_write32(dev, SKUA_REG_CMDQ_BASE, lower_32_bits(dev->cmdq.ring.dma));
+	skua_write32(dev, SKUA_REG_CMDQ_BASE + 4, upper_32_bits(dev->cmdq.ring.dma));
+	skua_write32(dev, SKUA_REG_CMDQ_LOG_SIZE, SKUA_CMDQ_LOG_SLOTS);
+	skua_write32(dev, SKUA_REG_CMDQ_CTRL, SKUA_CMDQ_CTRL_ENABLE);
+	return 0;
+}
+
+/* Have the device forget us, or make sure that it can do no harm. */
+static void skua_ring_off(struct skua_dev *dev)
+{
+	int err;
+
+	if (skua_dead(dev))
+		err = -EIO;
+	else
+		err = skua_hw_reset(dev);
+	/* A dead device may be alive enough to be reset, but it need not be. */
+	dev->hw->quiesce(dev);
+	if (err && !skua_dead(dev))
+		dev_err(dev->dev, "reset failed: %pe\n", ERR_PTR(err));
+}
+
+static int skua_set_roce(struct skua_dev *dev)
+{
+	struct skua_cmd_modify_device_in in = {
+		.mask = cpu_to_le32(SKUA_DEV_M_ROCE),
+	};
+
+	dev->roce = (dev->limits.caps & SKUA_CAP_ROCE) && skua_devlink_want_roce(dev);
+	in.roce = cpu_to_le32(dev->roce);
+	return skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in);
+}
+
+/* The GID table is small, and its entries come and go with addresses. */
+static int skua_pin_gids(struct skua_dev *dev)
+{
+	if (!dev->limits.max_gids)
+		return 0;
+	return skua_icm_get_range(dev, SKUA_ICM_GID, 0, dev->limits.max_gids);
+}
+
+static void skua_unpin_gids(struct skua_dev *dev)
+{
+	if (dev->limits.max_gids)
+		skua_icm_put_range(dev, SKUA_ICM_GID, 0, dev->limits.max_gids);
+}
+
+/* Prove that command interrupts arrive, while there is still a way back. */
+static int skua_test_irq(struct skua_dev *dev)
+{
+	int err = skua_cmd_exec(dev, SKUA_CMD_NOP, NULL, 0, NULL, 0);
+
+	if (!err && dev->cmdq.late) {
+		dev_warn(dev->dev, "interrupts are lost: commands will be polled\n");
+		skua_cmdq_use_events(dev, false);
+	}
+	return err;
+}
+
+/**
+ * skua_up() - bring the device up
+ * @dev: the function; the devlink instance lock is held
+ *
+ * Return: 0 or a negative errno; then it is down.
+ */
+int skua_up(struct skua_dev *dev)
+{
+	int err;
+
+	err = skua_hw_reset(dev);
+	if (err) {
+		dev_err(dev->dev, "device does not get ready: %pe\n", ERR_PTR(err));
+		return err;
+	}
+	err = skua_check_version(dev);
+	if (err)
+		return err;
+	err = skua_ring_on(dev);
+	if (err)
+		return err;
+	err = skua_profile_init(dev);
+	if (err)
+		goto err_ring;
+	err = skua_uars_init(dev);
+	if (err)
+		goto err_profile;
+	err = skua_irqs_init(dev);
+	if (err)
+		goto err_uars;
+	err = skua_eqs_init(dev);
+	if (err)
+		goto err_irqs;
+	err = skua_test_irq(dev);
+	if (err)
+		goto err_eqs;
+	err = skua_set_roce(dev);
+	if (err)
+		goto err_eqs;
+	err = skua_pin_gids(dev);
+	if (err)
+		goto err_eqs;
+	skua_debugfs_up(dev);
+	skua_health_start(dev);
+	set_bit(SKUA_DEV_UP, &dev->state);
+	return 0;
+
+err_eqs:
+	skua_eqs_exit(dev);
+err_irqs:
+	skua_irqs_exit(dev);
+err_uars:
+	skua_uars_exit(dev);
+err_profile:
+	skua_ring_off(dev);
+	skua_profile_exit(dev);
+	skua_cmdq_exit(dev);
+	goto err;
+err_ring:
+	skua_ring_off(dev);
+	skua_cmdq_exit(dev);
+err:
+	flush_work(&dev->dead_work);
+	dev_err(dev->dev, "device does not come up: %pe\n", ERR_PTR(err));
+	return err;
+}
+
+/**
+ * skua_down() - bring the device down
+ * @dev: the function, up and without clients; the devlink instance lock is held
+ */
+void skua_down(struct skua_dev *dev)
+{
+	clear_bit(SKUA_DEV_UP, &dev->state);
+	skua_health_stop(dev);
+	skua_debugfs_down(dev);
+	skua_unpin_gids(dev);
+	skua_eqs_exit(dev);
+	skua_irqs_exit(dev);
+	flush_work(&dev->port_work);
+	skua_uars_exit(dev);
+	if (!skua_dead(dev))
+		skua_cmd_exec(dev, SKUA_CMD_TEARDOWN_DEVICE, NULL, 0, NULL, 0);
+	/* Before anything that the device might still own is freed. */
+	skua_ring_off(dev);
+	skua_profile_exit(dev);
+	skua_cmdq_exit(dev);
+	flush_work(&dev->dead_work);
+}
+
+/* --- PCI --- */
+
+static int skua_pci_enable(struct skua_dev *dev)
+{
+	struct pci_dev *pdev = dev->pdev;
+	int err;
+
+	err = pci_enable_device_mem(pdev);
+	if (err)
+		return err;
+	if (pci_resource_len(pdev, SKUA_BAR_REGS) < SKUA_REG_END ||
+	    pci_resource_len(pdev, SKUA_BAR_UAR) < PAGE_SIZE) {
+		err = -ENXIO;
+		goto err_disable;
+	}
+	err = pci_request_mem_regions(pdev, "skua_core");
+	if (err)
+		goto err_disable;
+	/* Whatever ran before us may have left it on. */
+	pci_clear_master(pdev);
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (err)
+		goto err_regions;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	dev->regs = pci_iomap(pdev, SKUA_BAR_REGS, SKUA_REG_END);
+	if (!dev->regs) {
+		err = -ENOMEM;
+		goto err_regions;
+	}
+	pci_save_state(pdev);
+	return 0;
+
+err_regions:
+	pci_release_mem_regions(pdev);
+err_disable:
+	pci_disable_device(pdev);
+	return err;
+}
+
+static void skua_pci_disable(struct skua_dev *dev)
+{
+	pci_iounmap(dev->pdev, dev->regs);
+	pci_release_mem_regions(dev->pdev);
+	pci_disable_device(dev->pdev);
+}
+
+static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct skua_dev *dev = skua_devlink_alloc(pdev);
+	struct devlink *devlink;
+	int err;
+
+	if (!dev)
+		return -ENOMEM;
+	devlink = priv_to_devlink(dev);
+	dev->dev = &pdev->dev;
+	dev->pdev = pdev;
+	dev->hw = &skua_pci_hw_ops;
+	/* No recovery before there is anything to recover. */
+	set_bit(SKUA_DEV_REMOVING, &dev->state);
+	skua_reset_init(dev);
+	pci_set_drvdata(pdev, dev);
+
+	dev->wq = alloc_workqueue("skua-%s", WQ_UNBOUND, 0, pci_name(pdev));
+	if (!dev->wq) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	err = skua_aux_init(dev);
+	if (err)
+		goto err_wq;
+	err = skua_pci_enable(dev);
+	if (err)
+		goto err_aux;
+	skua_debugfs_init(dev);
+	devl_lock(devlink);
+	err = skua_devlink_init(dev);
+	if (err)
+		goto err_debugfs;
+	err = skua_bring_back(dev);
+	if (err)
+		goto err_devlink;
+	devl_register(devlink);
+	clear_bit(SKUA_DEV_REMOVING, &dev->state);
+	devl_unlock(devlink);
+	return 0;
+
+err_devlink:
+	skua_devlink_exit(dev);
+err_debugfs:
+	devl_unlock(devlink);
+	skua_debugfs_exit(dev);
+	skua_pci_disable(dev);
+err_aux:
+	skua_aux_exit(dev);
+err_wq:
+	/* Runs what is queued. */
+	destroy_workqueue(dev->wq);
+err_free:
+	devlink_free(devlink);
+	return dev_err_probe(&pdev->dev, err, "probe failed\n");
+}
+
+static void skua_remove(struct pci_dev *pdev)
+{
+	struct skua_dev *dev = pci_get_drvdata(pdev);
+	struct devlink *devlink = priv_to_devlink(dev);
+
+	/* Reports wait for the instance lock: none may be under way below. */
+	set_bit(SKUA_DEV_REMOVING, &dev->state);
+	cancel_work_sync(&dev->report_work);
+
+	devl_lock(devlink);
+	devl_unregister(devlink);
+	/* Pulled out: no use to wait for the health check to find out. */
+	if (test_bit(SKUA_DEV_UP, &dev->state) && skua_gone(dev))
+		skua_declare_dead(dev, "it left the bus");
+	skua_take_down(dev);
+	skua_devlink_exit(dev);
+	devl_unlock(devlink);
+
+	skua_debugfs_exit(dev);
+	skua_pci_disable(dev);
+	skua_aux_exit(dev);
+	destroy_workqueue(dev->wq);
+	devlink_free(devlink);
+}
+
+/* Reboot or kexec: all that matters is that the device writes no more. */
+static void skua_shutdown(struct pci_dev *pdev)
+{
+	struct skua_dev *dev = pci_get_drvdata(pdev);
+	struct devlink *devlink = priv_to_devlink(dev);
+
+	set_bit(SKUA_DEV_REMOVING, &dev->state);
+	devl_lock(devlink);
+	if (test_bit(SKUA_DEV_UP, &dev->state)) {
+		skua_health_stop(dev);
+		skua_declare_dead(dev, "shutdown");
+		skua_hw_reset(dev);
+	}
+	devl_unlock(devlink);
+}
+
+static const struct pci_device_id skua_pci_ids[] = {
+	{ PCI_DEVICE(SKUA_PCI_VENDOR_ID, SKUA_PCI_DEVICE_ID) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, skua_pci_ids);
+
+static struct pci_driver skua_pci_driver = {
+	.name = "skua_core",
+	.id_table = skua_pci_ids,
+	.probe = skua_probe,
+	.remove = skua_remove,
+	.shutdown = skua_shutdown,
+	.err_handler = &skua_err_handlers,
+};
+
+static int __init skua_init(void)
+{
+	int err;
+
+	skua_debugfs_root_init();
+	err = pci_register_driver(&skua_pci_driver);
+	if (err)
+		skua_debugfs_root_exit();
+	return err;
+}
+module_init(skua_init);
+
+static void __exit skua_exit(void)
+{
+	pci_unregister_driver(&skua_pci_driver);
+	skua_debugfs_root_exit();
+}
+module_exit(skua_exit);
+
+MODULE_DESCRIPTION("Skua PCI function core");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Keys and MPT entries of memory regions and windows.
+ */
+#include <linux/random.h>
+
+#include "skua.h"
+
+/* A key is index and variant. */
+#define SKUA_KEY_INDEX		GENMASK(31, 8)
+#define SKUA_KEY_VARIANT	GENMASK(7, 0)
+
+int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt)
+{
+	struct skua_cmd_create_mpt_in in;
+	u32 index;
+	int err;
+
+	/*
+	 * Indices go round from a random start and the variant is random, so
+	 * that a key is hard to guess and the one just freed is not reused soon.
+	 */
+	err = xa_alloc_cyclic(&dev->keys, &index, NULL, XA_LIMIT(1, dev->limits.max_mr),
+			      &dev->next_key, GFP_KERNEL);
+	if (err < 0)
+		return err == -EBUSY ? -ENOSPC : err;
+	err = skua_icm_get(dev, SKUA_ICM_MPT, index);
+	if (err)
+		goto err_index;
+	mr->key = u32_encode_bits(index, SKUA_KEY_INDEX) |
+		  u32_encode_bits(get_random_u8(), SKUA_KEY_VARIANT);
+	mpt->key = cpu_to_le32(mr->key);
+	in.mpt = *mpt;
+	err = skua_cmd_in(dev, SKUA_CMD_CREATE_MPT, &in);
+	if (err)
+		goto err_icm;
+	return 0;
+
+err_icm:
+	skua_icm_put(dev, SKUA_ICM_MPT, index);
+err_index:
+	xa_erase(&dev->keys, index);
+	return err;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mr_create, "SKUA");
+
+/**
+ * skua_mr_destroy() - destroy the MPT entry and free the key
+ * @dev: the function
+ * @mr: the region or window
+ *
+ * On success no access through it is under way, and none will be.
+ *
+ * Return: 0, or -EBUSY while windows are bound to it, and nothing happened. A
+ * region of a dead device is always freed.
+ */
+int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr)
+{
+	u32 index = u32_get_bits(mr->key, SKUA_KEY_INDEX);
+	int err = 0;
+
+	if (!skua_dead(dev))
+		err = skua_cmd_index(dev, SKUA_CMD_DESTROY_MPT, mr->key);
+	if (err == -EBUSY && !skua_dead(dev))
+		return err;
+	if (err && !skua_dead(dev)) {
+		dev_err(dev->dev, "DESTROY_MPT %#x failed: %pe\n", mr->key, ERR_PTR(err));
+		skua_declare_dead(dev, "region could not be destroyed");
+	}
+	skua_icm_put(dev, SKUA_ICM_MPT, index);
+	xa_erase(&dev->keys, index);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mr_destroy, "SKUA");
+
+/**
+ * skua_mr_query() - read the MPT entry
+ * @dev: the function
+ * @mr: the region or window
+ * @mpt: filled in
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_mr_query(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt)
+{
+	return skua_cmd_query(dev, SKUA_CMD_QUERY_MPT, mr->key, mpt, sizeof(*mpt));
+}
+EXPORT_SYMBOL_NS_GPL(skua_mr_query, "SKUA");

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Protection domains: numbers that contexts name, and nothing more.
+ */
+#include "skua.h"
+
+#define SKUA_PDN_MAX		0xffffff
+
+/**
+ * skua_pd_alloc() - allocate a protection domain
+ * @dev: the function
+ * @pdn: its number
+ *
+ * Return: 0, -ENOSPC or -ENOMEM.
+ */
+int skua_pd_alloc(struct skua_dev *dev, u32 *pdn)
+{
+	/* Not 0, which is what a context forgotten to fill in would name. */
+	int id = ida_alloc_range(&dev->pds, 1, SKUA_PDN_MAX, GFP_KERNEL);
+
+	if (id < 0)
+		return id;
+	*pdn = id;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(skua_pd_alloc, "SKUA");
+
+/**
+ * skua_pd_free() - free a protection domain
+ * @dev: the function
+ * @pdn: its number; no object names it any more
+ */
+void skua_pd_free(struct skua_dev *dev, u32 pdn)
+{
+	ida_free(&dev->pds, pdn);
+}
+EXPORT_SYMBOL_NS_GPL(skua_pd_free, "SKUA");

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * skua_core: the PCI function, as the core's own files see it.
+ */
+#ifndef SKUA_SKUA_H
+#define SKUA_SKUA_H
+
+#include <linux/bitops.h>
+#include <linux/cleanup.h>
+#include <linux/idr.h>
+#include <linux/maple_tree.h>
+#include <linux/slab.h>
+
+#include <linux/skua/core.h>
+#include <skua/hw/pci.h>
+#include <skua/hw/regs.h>
+
+#include "cmd.h"
+#include "eq.h"
+#include "icm.h"
+#include "obj.h"
+
+struct devlink;
+struct devlink_health_reporter;
+
+/**
+ * struct skua_hw_ops - what the core does to the device other than by memory
+ * @cmd_db: write the token of a filled slot
+ * @eq_db: write an EQ's consumer index, and arm it
+ * @quiesce: on return the device does no DMA any more. Any context.
+ *
+ * A seam for KUnit, where there is no device.
+ */
+struct skua_hw_ops {
+	void (*cmd_db)(struct skua_dev *dev, u32 token);
+	void (*eq_db)(struct skua_eq *eq, bool arm);
+	void (*quiesce)(struct skua_dev *dev);
+};
+
+#define SKUA_DEBUGFS_FILES	4
+
+/* Bits of skua_dev.state. */
+enum {
+	SKUA_DEV_UP,	/* brought up; changed under the devlink instance lock */
+	SKUA_DEV_DEAD,	/* see skua_dead() */
+	SKUA_DEV_RESETTING, /* the PCI core resets it and will say when it is done */
+	SKUA_DEV_REMOVING, /* no recovery any more */
+};
+
+/**
+ * struct skua_dev - a PCI function
+ * @dev: the device, for DMA and messages
+ * @pdev: the same
+ * @hw: access to the device
+ * @regs: BAR 0
+ * @limits: what the device can do
+ * @max_vectors: size of its MSI-X table
+ * @num_uars: UAR pages
+ * @qpn_bits: width of a QPN's index
+ * @state: SKUA_DEV_*
+ * @wq: works below; not ordered, so that a slow client delays no event
+ * @cmdq: command ring
+ * @icm: ICM tables
+ * @cmd_eq: command completions
+ * @async_eq: async events
+ * @comp_eq: completion events, by completion vector
+ * @num_comp: completion vectors
+ * @vectors: interrupt vectors
+ * @num_vectors: elements of it
+ * @uar: UAR page of the kernel
+ * @uars: UAR pages in use
+ * @cqs: CQs
+ * @srqs: SRQs
+ * @qps: QPs
+ * @keys: key indices in use
+ * @next_key: where the search for the next one begins
+ * @pds: protection domains in use
+ * @rsss: RSS contexts in use
+ * @flows: steering rules in use
+ * @mtt: MTT entries in use: ranges. Its own lock protects it.
+ * @notifier: clients' notifier chain
+ * @port_work: tells it of a port event
+ * @dead_work: tells it of the device's death
+ * @report_work: then tells devlink, which may recover the device
+ * @health_work: looks at the device once a second
+ * @heartbeat: last value of the register
+ * @still: how many times it has been the same
+ * @why_dead: reason
+ * @reporter: devlink health reporter
+ * @adev_eth: auxiliary device of the netdev, or NULL
+ * @adev_rdma: auxiliary device of the ib_device, or NULL
+ * @adev_id: their instance number
+ * @netdev_lock: protects @netdev
+ * @netdev: set by skua_en
+ * @roce: RoCE is claimed by the device
+ * @debugfs: directory
+ * @debugfs_file: the core's files in it, while the device is up
+ *
+ * The devlink instance lock serializes whatever brings the device up or down:
+ * probe, remove, reload, recovery, resets of the PCI function.
+ */
+struct skua_dev {
+	struct device *dev;
+	struct pci_dev *pdev;
+	const struct skua_hw_ops *hw;
+	void __iomem *regs;
+	struct skua_limits limits;
+	u32 max_vectors;
+	u32 num_uars;
+	u8 qpn_bits;
+	unsigned long state;
+	struct workqueue_struct *wq;
+
+	struct skua_cmdq cmdq;
+	struct skua_icm_tbl icm[SKUA_ICM_TABLES_MAX];
+
+	struct skua_eq cmd_eq;
+	struct skua_eq async_eq;
+	struct skua_eq *comp_eq;
+	unsigned int num_comp;
+	struct skua_vector *vectors;
+	unsigned int num_vectors;
+
+	struct skua_uar uar;
+	struct ida uars;
+	struct skua_obj_table cqs;
+	struct skua_obj_table srqs;
+	struct skua_obj_table qps;
+	struct xarray keys;
+	u32 next_key;
+	struct ida pds;
+	struct ida rsss;
+	struct ida flows;
+	struct maple_tree mtt;
+
+	struct blocking_notifier_head notifier;
+	struct work_struct port_work;
+	struct work_struct dead_work;
+	struct work_struct report_work;
+	struct delayed_work health_work;
+	u32 heartbeat;
+	unsigned int still;
+	const char *why_dead;
+	struct devlink_health_reporter *reporter;
+
+	struct skua_adev *adev_eth;
+	struct skua_adev *adev_rdma;
+	int adev_id;
+	spinlock_t netdev_lock;
+	struct net_device *netdev;
+	bool roce;
+	struct dentry *debugfs;
+	struct dentry *debugfs_file[SKUA_DEBUGFS_FILES];
+};
+
+static inline u32 skua_read32(const struct skua_dev *dev, unsigned int reg)
+{
+	return readl(dev->regs + reg);
+}
+
+static inline void skua_write32(struct skua_dev *dev, unsigned int reg, u32 val)
+{
+	writel(val, dev->regs + reg);
+}
+
+/* A register that can never hold all-ones tells whether there is a device. */
+static inline bool skua_gone(const struct skua_dev *dev)
+{
+	return skua_read32(dev, SKUA_REG_ID) != SKUA_ID_MAGIC;
+}
+
+/* main.c */
+int skua_up(struct skua_dev *dev);
+void skua_down(struct skua_dev *dev);
+
+/* reset.c */
+int skua_hw_reset(struct skua_dev *dev);
+void skua_reset_init(struct skua_dev *dev);
+void skua_health_start(struct skua_dev *dev);
+void skua_health_stop(struct skua_dev *dev);
+void skua_declare_dead(struct skua_dev *dev, const char *why);
+int skua_bring_back(struct skua_dev *dev);
+void skua_take_down(struct skua_dev *dev);
+extern const struct pci_error_handlers skua_err_handlers;
+
+/* profile.c */
+int skua_profile_init(struct skua_dev *dev);
+void skua_profile_exit(struct skua_dev *dev);
+
+/* aux.c */
+int skua_aux_init(struct skua_dev *dev);
+void skua_aux_exit(struct skua_dev *dev);
+int skua_aux_plug(struct skua_dev *dev);
+void skua_aux_unplug(struct skua_dev *dev);
+
+/* buf.c */
+int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, bool quiet);
+
+/* uar.c */
+int skua_uars_init(struct skua_dev *dev);
+void skua_uars_exit(struct skua_dev *dev);
+
+/* devlink.c */
+struct skua_dev *skua_devlink_alloc(struct pci_dev *pdev);
+int skua_devlink_init(struct skua_dev *dev);
+void skua_devlink_exit(struct skua_dev *dev);
+bool skua_devlink_want_roce(struct skua_dev *dev);
+void skua_devlink_report(struct skua_dev *dev);
+
+/* debugfs.c */
+void skua_debugfs_init(struct skua_dev *dev);
+void skua_debugfs_exit(struct skua_dev *dev);
+void skua_debugfs_up(struct skua_dev *dev);
+void skua_debugfs_down(struct skua_dev *dev);
+void skua_debugfs_root_init(void);
+void skua_debugfs_root_exit(void);
+
+#endif /* SKUA_SKUA_H */

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# kconftest.sh KERNEL: print a -D flag for each thing that the kernel's headers
+# lack and include/linux/skua/compat.h makes up for. Version numbers are not
+# looked at: distributions take changes back.
+k=$1/include
+
+# lacks FLAG FILE REGEX: -DFLAG unless FILE has a line with REGEX
+lacks()
+{
+	grep -qE -e "$3" "$k/$2" 2>/dev/null || printf ' -D%s' "$1"
+}
+
+lacks SKUA_COMPAT_NS_STRING linux/module.h 'MODULE_IMPORT_NS\(ns\).*MODULE_INFO\(import_ns, ns\)'
+lacks SKUA_COMPAT_HEALTH_GRACE net/devlink.h 'default_graceful_period'
+echo
