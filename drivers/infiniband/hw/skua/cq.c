@@ -31,12 +31,22 @@ static void skua_ib_cq_event(struct skua_cq *core, enum skua_cq_err err)
 		ibcq->event_handler(&event, ibcq->cq_context);
 }
 
+/*
+ * Call the completion handler of a CQ of a dead device, unless it is one that is
+ * only ever polled: its handler does not expect to be called.
+ */
+static void skua_ib_cq_call(struct skua_ib_cq *cq)
+{
+	struct ib_cq *ibcq = &cq->ibcq;
+	bool polled = cq->ring && !READ_ONCE(cq->arm_serial);
+
+	if (ibcq->comp_handler && !polled)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
 static void skua_ib_cq_wake(struct work_struct *work)
 {
-	struct ib_cq *ibcq = &container_of(work, struct skua_ib_cq, wake)->ibcq;
-
-	if (ibcq->comp_handler)
-		ibcq->comp_handler(ibcq, ibcq->cq_context);
+	skua_ib_cq_call(container_of(work, struct skua_ib_cq, wake));
 }
 
 /**
@@ -51,10 +61,8 @@ void skua_ib_wake_all(struct skua_ib_dev *dev)
 	struct skua_ib_cq *cq;
 
 	guard(spinlock_irqsave)(&dev->cq_lock);
-	list_for_each_entry(cq, &dev->cqs, link) {
-		if (cq->ibcq.comp_handler)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	}
+	list_for_each_entry(cq, &dev->cqs, link)
+		skua_ib_cq_call(cq);
 }
 
 /* Fill in what user and kernel CQs have in common, and check it. */

@@ -101,7 +101,8 @@ static void skua_ib_die(struct skua_ib_dev *dev)
 		.event = IB_EVENT_DEVICE_FATAL,
 	};
 
-	WRITE_ONCE(dev->dead, true);
+	if (xchg(&dev->dead, true))
+		return;
 	skua_ib_status_dead(dev);
 	skua_ib_wake_all(dev);
 	ib_dispatch_event(&event);
@@ -168,23 +169,26 @@ static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 		return -ENOMEM;
 	skua_ib_init(dev, core);
 	dma_set_max_seg_size(dma_dev, UINT_MAX);
-	err = skua_register_notifier(core, &dev->core_nb);
-	if (err)
-		goto err_dealloc;
 	/* Tells of the netdev that is there already, too. */
 	err = register_netdevice_notifier(&dev->netdev_nb);
 	if (err)
-		goto err_core_nb;
+		goto err_dealloc;
 	err = ib_register_device(&dev->ibdev, "skua%d", dma_dev);
 	if (err)
 		goto err_netdev_nb;
+	err = skua_register_notifier(core, &dev->core_nb);
+	if (err)
+		goto err_ibdev;
+	/* It may have died before there was anybody to tell. */
+	if (skua_dead(core))
+		skua_ib_die(dev);
 	auxiliary_set_drvdata(adev, dev);
 	return 0;
 
+err_ibdev:
+	ib_unregister_device(&dev->ibdev);
 err_netdev_nb:
 	unregister_netdevice_notifier(&dev->netdev_nb);
-err_core_nb:
-	skua_unregister_notifier(core, &dev->core_nb);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
 	return dev_err_probe(&adev->dev, err, "no ib_device\n");
@@ -194,10 +198,15 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 {
 	struct skua_ib_dev *dev = auxiliary_get_drvdata(adev);
 
-	/* User contexts go with it, whatever programs still run. */
+	/*
+	 * User contexts go with it, whatever programs still run. Kernel users
+	 * drain their queues, and must hear of the device's death meanwhile.
+	 */
 	ib_unregister_device(&dev->ibdev);
-	unregister_netdevice_notifier(&dev->netdev_nb);
 	skua_unregister_notifier(dev->core, &dev->core_nb);
+	unregister_netdevice_notifier(&dev->netdev_nb);
+	/* An event of such a late death may still be on its way. */
+	flush_workqueue(ib_wq);
 	ib_dealloc_device(&dev->ibdev);
 }
 

@@ -2,6 +2,7 @@
 /*
  * Memory regions.
  */
+#include <kunit/visibility.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
@@ -54,6 +55,7 @@ int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access)
 	}
 	return left ? -EOPNOTSUPP : 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_access);
 
 static int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt)
 {

@@ -5,6 +5,8 @@
  * Nothing that the device writes is trusted: a CQE is copied once, and it can
  * only name queues that complete on this CQ and WQEs that are outstanding there.
  */
+#include <kunit/visibility.h>
+
 #include "skua_ib.h"
 
 /* Stands in a CQE for a QP that is gone: no QPN has more than 24 bits. */
@@ -172,6 +174,7 @@ int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 		n += skua_ib_flush(cq, num - n, &wc[n]);
 	return n;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_poll_cq);
 
 /* Has a dead device left anything to complete here? */
 static bool skua_ib_flush_pending(struct skua_ib_cq *cq)
@@ -258,3 +261,4 @@ void skua_ib_cq_forget(struct skua_ib_qp *qp, bool remove)
 	if (recv && recv != send)
 		skua_ib_cq_forget_one(to_skua_cq(recv), qp, remove);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_cq_forget);

@@ -3,6 +3,7 @@
  * Queue pairs: making, changing and unmaking them. qp_attr.c translates
  * attributes, wr.c posts to kernel QPs.
  */
+#include <kunit/visibility.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -32,6 +33,7 @@ u32 skua_ib_max_send_sge(const struct skua_limits *lim)
 	return lim->max_wqe_blocks * SKUA_WQE_SEGS_PER_BLOCK - 1 -
 	       sizeof(struct skua_wqe_av) / SKUA_WQE_SEG;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_max_send_sge);
 
 /**
  * skua_ib_max_qp_wr() - work requests of a queue
@@ -61,6 +63,7 @@ u32 skua_ib_wqe_blocks(const struct skua_limits *lim, const struct ib_qp_cap *ca
 		segs = max(segs, 3 + cap->max_send_sge);
 	return skua_wqe_blocks(segs);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_wqe_blocks);
 
 static int skua_ib_qp_type(const struct skua_limits *lim, enum ib_qp_type type)
 {
@@ -77,6 +80,8 @@ static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_
 	const struct ib_qp_cap *cap = &init->cap;
 	u32 max_wr = skua_ib_max_qp_wr(lim);
 
+	if (!init->send_cq || !init->recv_cq)
+		return -EINVAL;
 	if (init->create_flags || init->srq || init->xrcd || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||

@@ -2,6 +2,7 @@
 /*
  * QP attributes, between verbs and the device.
  */
+#include <kunit/visibility.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
@@ -72,6 +73,7 @@ int skua_ib_attr_mask(int ib_mask, u32 *mask)
 	}
 	return left ? -EOPNOTSUPP : 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_mask);
 
 /**
  * skua_ib_attr_check() - are the values within what there can be?
@@ -117,6 +119,7 @@ int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *a
 		return -EOPNOTSUPP;
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_check);
 
 static u32 skua_ib_qp_access(int flags)
 {
@@ -168,6 +171,7 @@ int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *a
 		le32p_replace_bits(&av->flow, rdma_ah_get_static_rate(ah), SKUA_AV_STATIC_RATE);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_av_build);
 
 static u32 skua_ib_retry_bits(const struct ib_qp_attr *attr, int mask)
 {
@@ -245,6 +249,7 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 					qp->core.obj.num, dest, &out->av);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_build);
 
 static void skua_ib_av_parse(const struct skua_av *av, struct rdma_ah_attr *ah)
 {
@@ -307,3 +312,4 @@ void skua_ib_attr_parse(struct skua_ib_qp *qp, const struct skua_cmd_query_qp_ou
 		skua_ib_av_parse(&a->av, &attr->ah_attr);
 	attr->cap = qp->cap;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_parse);

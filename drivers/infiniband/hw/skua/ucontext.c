@@ -3,6 +3,7 @@
  * User contexts: a UAR page to ring doorbells through, and a page that tells
  * whether the device is alive.
  */
+#include <kunit/visibility.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -182,12 +183,15 @@ int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags)
 		return -EPERM;
 	switch (kind) {
 	case SKUA_IB_MMAP_UAR:
+		if (flags & VM_READ)
+			return -EPERM;
 		return (flags & VM_WRITE) ? 0 : -EINVAL;
 	case SKUA_IB_MMAP_STATUS:
 		return (flags & VM_WRITE) ? -EPERM : 0;
 	}
 	return -EINVAL;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_mmap_check);
 
 static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
@@ -206,7 +210,7 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 
 	switch (map->kind) {
 	case SKUA_IB_MMAP_UAR:
-		vm_flags_clear(vma, VM_MAYEXEC);
+		vm_flags_clear(vma, VM_MAYREAD | VM_MAYEXEC);
 		/*
 		 * Not write combining: each store to a doorbell register must
 		 * arrive, at once and alone.

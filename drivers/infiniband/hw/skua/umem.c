@@ -3,6 +3,7 @@
  * Pinned user memory, and how the device is told where it lies: regions and
  * the rings of user queues.
  */
+#include <kunit/visibility.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 #include <rdma/iter.h>
@@ -27,6 +28,7 @@ u8 skua_ib_umem_mode(size_t npages, bool contig, bool may_inline)
 		return SKUA_XLAT_INLINE;
 	return SKUA_XLAT_MTT;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_umem_mode);
 
 static void skua_ib_umem_inline(struct skua_ib_umem *m, bool write)
 {
@@ -125,6 +127,7 @@ struct skua_xlat skua_ib_umem_xlat(const struct skua_ib_umem *m, u64 pos)
 		 le32_encode_bits(m->log_page, SKUA_XLAT_LOG_PAGE);
 	return x;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_umem_xlat);
 
 /**
  * skua_ib_umem_unmap() - undo skua_ib_umem_map() and unpin the buffer

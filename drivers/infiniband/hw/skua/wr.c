@@ -2,6 +2,8 @@
 /*
  * Kernel consumers' work requests, over the ring code shared with user space.
  */
+#include <kunit/visibility.h>
+
 #include "skua_ib.h"
 
 /**
@@ -144,7 +146,7 @@ static unsigned int skua_ib_put_sges(struct skua_ib_sq *sq, u32 index, unsigned 
  * Write one WQE at block @pi: returns the blocks it takes up, -ENOMEM if there
  * is no room, -EINVAL if it cannot be.
  */
-static int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi)
+VISIBLE_IF_KUNIT int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi)
 {
 	const struct skua_ib_op *op = skua_ib_op(qp, wr);
 	u32 flags = skua_ib_wqe_flags(qp, wr);
@@ -191,6 +193,7 @@ static int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u
 	};
 	return blocks;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_put_wqe);
 
 /* The device is dead and will not tell: have the poller look. */
 static void skua_ib_wake_if_dead(struct skua_ib_qp *qp, struct ib_cq *ibcq)
