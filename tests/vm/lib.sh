@@ -47,21 +47,21 @@ objects()
 	rdma resource show
 }
 
-# icm_in_use: pages that the core has given to the devices, one line each
+# icm_in_use: pages of each table that the core has given to the devices, and that
+# the devices know of
 icm_in_use()
 {
 	local f
 
 	for f in /sys/kernel/debug/skua/*/icm; do
-		[ -e "$f" ] && echo "${f%/icm}" && cat "$f"
+		[ -e "$f" ] && echo "$f" && awk 'NR > 1 { print $1, $4, $10 }' "$f"
 	done
 }
 
 # ---- RDMA programs on the pair ---------------------------------------------------
 
-# on_pair SERVER-ARGS...: the words of "$@" on both hosts, server in $NS1, with the
-# devices' names and GIDs put in for %d and %g and the client's target for %t
-# on_pair PROGRAM [ARG]...
+# on_pair PROGRAM [ARG]...: the server in $NS1, its client in $NS2, each told its device
+# and GID (by the option GIDOPT)
 on_pair()
 {
 	local s c
@@ -84,14 +84,22 @@ perf()
 	GIDOPT=-x on_pair "$1" -F "${@:2}" >"$out" 2>&1 || rc=$?
 	cat "$out"
 	[ $rc = 0 ] || return 1
-	PERF=$(awk '/^ *#bytes/ { head = 1; next } head && $1 ~ /^[0-9]+$/ { v = $4 }
+	PERF=$(awk '/^ *#bytes/ { head = 1; col = /t_typical/ ? 5 : 4; next }
+		head && $1 ~ /^[0-9]+$/ { v = $col }
 		END { print v + 0 }' "$out")
 	[ "$PERF" != 0 ]
 }
 
-# ---- splats and leftovers -----------------------------------------------------------
+# on_ip6 CMD: with the GIDs of the IPv6 addresses
+on_ip6()
+{
+	local g1 g2
 
-# Give back what the cases of a script set up
+	g1=$(wait_gid "$IB1" $IP6_1) && g2=$(wait_gid "$IB2" $IP6_2) || return
+	GID1=$g1 GID2=$g2 "$@"
+}
+
+# Give back what skua_pair made
 undo_pair()
 {
 	ip netns del $NS1
