@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common.h"
+
+void die(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* --- devices and QPs ------------------------------------------------------ */
+
+const struct link_attr link_default = {
+	.mtu = IBV_MTU_1024,
+	.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	.rnr_retry = 7,
+	.retry_cnt = 7,
+	.timeout = 14,
+	.rd_atomic = 4,
+};
+
+void dev_open(struct dev *dev, const char *name, int gid_index)
+{
+	struct ibv_device **list;
+	int n, i;
+
+	memset(dev, 0, sizeof(*dev));
+	list = ibv_get_device_list(&n);
+	if (!list)
+		die("no list of devices: %m");
+	for (i = 0; i < n; i++)
+		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
+			break;
+	if (i == n)
+		die("no device %s", name ? name : "at all");
+	dev->ctx = ibv_open_device(list[i]);
+	if (!dev->ctx)
+		die("%s: cannot open: %m", ibv_get_device_name(list[i]));
+	ibv_free_device_list(list);
+
+	if (ibv_query_device(dev->ctx, &dev->attr) || ibv_query_port(dev->ctx, 1, &dev->port))
+		die("cannot query the device: %m");
+	dev->gid_index = gid_index;
+	if (ibv_query_gid(dev->ctx, 1, gid_index, &dev->gid))
+		die("no GID %d: %m", gid_index);
+	dev->pd = ibv_alloc_pd(dev->ctx);
+	if (!dev->pd)
+		die("alloc_pd: %m");
+}
+
+void dev_close(struct dev *dev)
+{
+	if (ibv_dealloc_pd(dev->pd))
+		die("dealloc_pd: objects left");
+	if (ibv_close_device(dev->ctx))
+		die("close_device: %m");
+}
+
+struct addr qp_addr(const struct dev *dev, const struct ibv_qp *qp, uint32_t psn)
+{
+	struct addr a = { .qpn = qp->qp_num, .psn = psn };
+
+	memcpy(a.gid, dev->gid.raw, sizeof(a.gid));
+	return a;
+}
+
+int qp_to_init(struct ibv_qp *qp, const struct link_attr *l)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = l->access,
+	};
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					IBV_QP_ACCESS_FLAGS);
+}
+
+int qp_to_rtr(const struct dev *dev, struct ibv_qp *qp, const struct addr *peer,
+	      const struct link_attr *l)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = l->mtu,
+		.dest_qp_num = peer->qpn,
+		.rq_psn = peer->psn,
+		.max_dest_rd_atomic = l->rd_atomic,
+		.min_rnr_timer = 1,
+		.ah_attr = {
+			.is_global = 1,
+			.grh = { .sgid_index = dev->gid_index, .hop_limit = 64 },
+			.port_num = 1,
+		},
+	};
+
+	memcpy(attr.ah_attr.grh.dgid.raw, peer->gid, sizeof(peer->gid));
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+int qp_to_rts(struct ibv_qp *qp, uint32_t psn, const struct link_attr *l)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = psn,
+		.timeout = l->timeout,
+		.retry_cnt = l->retry_cnt,
+		.rnr_retry = l->rnr_retry,
+		.max_rd_atomic = l->rd_atomic,
+	};
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+void qp_connect(const struct dev *dev, struct ibv_qp *qp, uint32_t psn, const struct addr *peer,
+		const struct link_attr *l)
+{
+	int err;
+
+	err = qp_to_init(qp, l);
+	if (err)
+		die("QP to INIT: %s", strerror(err));
+	err = qp_to_rtr(dev, qp, peer, l);
+	if (err)
+		die("QP to RTR (mtu %u): %s", mtu_bytes(l->mtu), strerror(err));
+	err = qp_to_rts(qp, psn, l);
+	if (err)
+		die("QP to RTS: %s", strerror(err));
+}
+
+unsigned int mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128U << mtu;
+}
+
+/* --- waiting ---------------------------------------------------------------- */
+
+bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
+{
+	double end = 0;
+	unsigned int spins = 0;
+	int n;
+
+	while (!(n = ibv_poll_cq(cq, 1, wc))) {
+		/* Processors are few and emulated: let others run. */
+		if (++spins % 64 == 0)
+			usleep(spins < 6400 ? 1 : 100);
+		if (spins % 1024)
+			continue;
+		if (!end)
+			end = now() + seconds;
+		else if (now() > end)
+			return false;
+	}
+	if (n < 0)
+		die("poll_cq: error %d", n);
+	return true;
+}
+
+bool wait_one(struct ibv_comp_channel *ch, struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
+{
+	struct pollfd pfd = { .fd = ch->fd, .events = POLLIN };
+	struct ibv_cq *ev_cq;
+	void *ev_ctx;
+	int n;
+
+	for (;;) {
+		n = ibv_poll_cq(cq, 1, wc);
+		if (n)
+			break;
+		if (ibv_req_notify_cq(cq, 0))
+			die("req_notify_cq: %m");
+		/* What came before the arm has no event of its own. */
+		n = ibv_poll_cq(cq, 1, wc);
+		if (n)
+			break;
+		if (poll(&pfd, 1, seconds * 1000) <= 0)
+			return false;
+		if (ibv_get_cq_event(ch, &ev_cq, &ev_ctx))
+			die("get_cq_event: %m");
+		if (ev_cq != cq)
+			die("event of another CQ");
+		ibv_ack_cq_events(cq, 1);
+	}
+	if (n < 0)
+		die("poll_cq: error %d", n);
+	return true;
+}
+
+/* --- beside: TCP ------------------------------------------------------------ */
+
+int tcp_listen(int port)
+{
+	struct sockaddr_in6 sa = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int fd, on = 1, off = 0;
+
+	fd = socket(AF_INET6, SOCK_STREAM, 0);
+	if (fd < 0)
+		die("socket: %m");
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) || listen(fd, 8))
+		die("listen on port %d: %m", port);
+	return fd;
+}
+
+int tcp_accept(int fd)
+{
+	int c = accept(fd, NULL, NULL), on = 1;
+
+	if (c < 0)
+		die("accept: %m");
+	setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return c;
+}
+
+int tcp_connect(const char *host, int port)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *res, *ai;
+	char service[16];
+	int fd = -1, on = 1, tries, err;
+
+	snprintf(service, sizeof(service), "%d", port);
+	err = getaddrinfo(host, service, &hints, &res);
+	if (err)
+		die("%s: %s", host, gai_strerror(err));
+	/* The server may still be starting. */
+	for (tries = 0; tries < 100 && fd < 0; tries++) {
+		for (ai = res; ai; ai = ai->ai_next) {
+			fd = socket(ai->ai_family, ai->ai_socktype, ai->ai_protocol);
+			if (fd >= 0 && !connect(fd, ai->ai_addr, ai->ai_addrlen))
+				break;
+			if (fd >= 0)
+				close(fd);
+			fd = -1;
+		}
+		if (fd < 0)
+			usleep(100000);
+	}
+	freeaddrinfo(res);
+	if (fd < 0)
+		die("cannot connect to %s port %d: %m", host, port);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+void tcp_send(int fd, const void *buf, size_t len)
+{
+	while (len) {
+		ssize_t n = send(fd, buf, len, MSG_NOSIGNAL);
+
+		if (n <= 0)
+			die("the other side is gone (sending): %m");
+		buf = (const char *)buf + n;
+		len -= n;
+	}
+}
+
+void tcp_recv(int fd, void *buf, size_t len)
+{
+	while (len) {
+		ssize_t n = recv(fd, buf, len, 0);
+
+		if (n < 0)
+			die("the other side is gone: %m");
+		if (!n)
+			die("the other side ended");
+		buf = (char *)buf + n;
+		len -= n;
+	}
+}
+
+void tcp_sync(int fd)
+{
+	char c = 's';
+
+	tcp_send(fd, &c, 1);
+	tcp_recv(fd, &c, 1);
+	if (c != 's')
+		die("out of step with the other side");
+}

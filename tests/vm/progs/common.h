@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the verbs test programs share: devices, connected QPs, waiting for
+ * completions, a TCP connection beside, a random generator.
+ */
+#ifndef PROGS_COMMON_H
+#define PROGS_COMMON_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Print a message with the program's name and exit with 1. */
+void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* --- time ----------------------------------------------------------------- */
+
+double now(void);
+
+/* --- random numbers: a hash of a counter, so that any place can be reached ------ */
+
+static inline uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+struct rng {
+	uint64_t key, n;
+};
+
+static inline struct rng rng_make(uint64_t seed, uint64_t stream)
+{
+	return (struct rng){ .key = mix(mix(seed) ^ stream) };
+}
+
+static inline uint64_t rng_next(struct rng *r)
+{
+	return mix(r->key + r->n++);
+}
+
+/* 0..n-1 */
+static inline uint32_t rng_below(struct rng *r, uint32_t n)
+{
+	return n ? rng_next(r) % n : 0;
+}
+
+/* --- devices and QPs ------------------------------------------------------ */
+
+struct dev {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	int gid_index;
+};
+
+/* Where the other end of a QP is; the same bytes on both sides of a socket. */
+struct addr {
+	uint32_t qpn;
+	uint32_t psn;
+	uint8_t gid[16];
+};
+
+struct link_attr {
+	enum ibv_mtu mtu;
+	unsigned int access;	/* remote rights of the QP */
+	int rnr_retry;
+	int retry_cnt;
+	int timeout;
+	int rd_atomic;
+};
+
+extern const struct link_attr link_default;
+
+void dev_open(struct dev *dev, const char *name, int gid_index);
+void dev_close(struct dev *dev);
+
+struct addr qp_addr(const struct dev *dev, const struct ibv_qp *qp, uint32_t psn);
+int qp_to_init(struct ibv_qp *qp, const struct link_attr *l);
+int qp_to_rtr(const struct dev *dev, struct ibv_qp *qp, const struct addr *peer,
+	      const struct link_attr *l);
+int qp_to_rts(struct ibv_qp *qp, uint32_t psn, const struct link_attr *l);
+/* All three; dies on error. */
+void qp_connect(const struct dev *dev, struct ibv_qp *qp, uint32_t psn, const struct addr *peer,
+		const struct link_attr *l);
+
+unsigned int mtu_bytes(enum ibv_mtu mtu);
+
+/* --- waiting ---------------------------------------------------------------- */
+
+/* One completion; false if none came in so many seconds. */
+bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds);
+/* The same by the CQ's channel. */
+bool wait_one(struct ibv_comp_channel *ch, struct ibv_cq *cq, struct ibv_wc *wc, double seconds);
+
+/* --- beside: TCP ------------------------------------------------------------ */
+
+int tcp_listen(int port);
+int tcp_accept(int fd);
+int tcp_connect(const char *host, int port);
+void tcp_send(int fd, const void *buf, size_t len);
+void tcp_recv(int fd, void *buf, size_t len);
+/* Both sides have come here. */
+void tcp_sync(int fd);
+
+#endif /* PROGS_COMMON_H */

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * skua-pattern: move data with every opcode, size, MTU, alignment and number of
+ * elements, and look at every byte.
+ *
+ * The payload of a message is a hash of (seed, message, offset); all around it
+ * are guard bytes that must stay. Each area is checked whole after each batch.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pattern.h"
+
+#define GUARD	0xa7
+
+struct side {
+	struct dev dev;
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *scq, *rcq;
+	struct ibv_qp *qp[MAX_MTUS];
+	struct ibv_mr *mr;
+	uint8_t *give, *get;
+	uint64_t peer_give, peer_get;
+	uint32_t peer_rkey;
+	struct opts o;
+	struct caps c;
+	struct plan *plan;
+	bool client;
+	int fd;
+};
+
+/* What the sides tell each other before and after they know their QPs. */
+struct hello {
+	uint32_t magic;
+	uint32_t pad;
+	struct opts o;
+	struct caps c;
+	uint32_t pad2;
+};
+
+struct meet {
+	struct addr qp[MAX_MTUS];
+	uint32_t rkey;
+	uint64_t give, get;
+};
+
+#define MAGIC	0x534b5031
+
+/* --- data ------------------------------------------------------------------------- */
+
+static uint8_t pattern_byte(uint64_t key, uint32_t at)
+{
+	return mix(key + at / 8) >> (at % 8 * 8);
+}
+
+static uint64_t msg_key(const struct side *s, const struct batch *b, unsigned int i)
+{
+	return mix(s->o.seed) ^ mix((uint64_t)b->index << 32 | i);
+}
+
+/* Walk a list: fill it with the message from its start. */
+static void fill(uint8_t *area, const struct piece *p, unsigned int n, uint64_t key)
+{
+	uint32_t at = 0, i;
+	unsigned int k;
+
+	for (k = 0; k < n; k++) {
+		uint8_t *d = area + p[k].off;
+
+		for (i = 0; i < p[k].len; ) {
+			uint64_t w = mix(key + at / 8) >> (at % 8 * 8);
+			uint32_t run = 8 - at % 8;
+
+			if (run > p[k].len - i)
+				run = p[k].len - i;
+			memcpy(d + i, &w, run);
+			i += run;
+			at += run;
+		}
+	}
+}
+
+static void describe(const struct side *s, const struct batch *b, unsigned int i)
+{
+	const struct msg *m = &b->msg[i];
+
+	fprintf(stderr, "  seed %llu batch %u message %u/%u: %s of %u bytes, path MTU %u, %u:%u elements%s%s%s, %s requests, %s\n",
+		(unsigned long long)s->o.seed, b->index, i, b->n, op_name[m->op], m->size,
+		mtu_bytes(b->mtu), m->n_mine, m->n_theirs, m->use_inline ? ", inline" : "",
+		m->signaled ? ", signaled" : "", m->fence ? ", fence" : "",
+		b->from_client ? "client" : "server", b->events ? "events" : "polling");
+	fprintf(stderr, "  again with: --seed %llu --only %u and the same other options\n",
+		(unsigned long long)s->o.seed, b->index);
+}
+
+static void bad_byte(const struct side *s, const struct batch *b, unsigned int i,
+		     const uint8_t *area, uint32_t off, uint8_t want, const char *what)
+{
+	fprintf(stderr, "%s: %s wrong at area offset %u: is %02x, should be %02x\n",
+		s->client ? "client" : "server", what, off, area[off], want);
+	describe(s, b, i);
+	exit(1);
+}
+
+static void check_guard(const struct side *s, const struct batch *b, unsigned int i,
+			const uint8_t *area, uint32_t from, uint32_t to)
+{
+	for (; from < to; from++)
+		if (area[from] != GUARD)
+			bad_byte(s, b, i, area, from, GUARD, "guard byte");
+}
+
+static uint32_t min32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Everything in the area up to its used end: payloads and what is between. */
+static void check_area(const struct side *s, const struct batch *b, const uint8_t *area, bool mine)
+{
+	uint32_t pos = 0;
+	unsigned int i, k;
+
+	for (i = 0; i < b->n; i++) {
+		const struct msg *m = &b->msg[i];
+		const struct piece *p = mine ? m->mine : m->theirs;
+		unsigned int n = mine ? m->n_mine : m->n_theirs;
+		bool filled = mine ? m->op == OP_READ : m->op != OP_READ;
+		uint64_t key = msg_key(s, b, i);
+		uint32_t at = 0, j;
+
+		for (k = 0; k < n; k++) {
+			uint32_t len = filled ? min32(p[k].len, m->size - at) : 0;
+
+			check_guard(s, b, i, area, pos, p[k].off);
+			for (j = 0; j < len; j++, at++) {
+				uint8_t want = pattern_byte(key, at);
+
+				if (area[p[k].off + j] != want)
+					bad_byte(s, b, i, area, p[k].off + j, want, "payload");
+			}
+			pos = p[k].off + len;
+		}
+	}
+	check_guard(s, b, b->n - 1, area, pos, (mine ? b->used_mine : b->used_theirs) + 64);
+}
+
+/* --- work requests ------------------------------------------------------------------ */
+
+static int sges(const struct side *s, struct ibv_sge *sg, const uint8_t *area,
+		const struct piece *p, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		sg[i] = (struct ibv_sge){
+			.addr = (uintptr_t)area + p[i].off,
+			.length = p[i].len,
+			.lkey = s->mr->lkey,
+		};
+	return n;
+}
+
+static void post_recvs(struct side *s, const struct batch *b, struct ibv_qp *qp)
+{
+	struct ibv_recv_wr wr, *bad;
+	struct ibv_sge sg[MAX_PIECES];
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < b->n; i++) {
+		const struct msg *m = &b->msg[i];
+
+		if (!op_takes_recv(m->op))
+			continue;
+		wr = (struct ibv_recv_wr){ .wr_id = i, .sg_list = sg };
+		/* WRITE with immediate uses up a receive, and puts nothing in it. */
+		if (m->op != OP_WRITE_IMM)
+			wr.num_sge = sges(s, sg, s->get, m->theirs, m->n_theirs);
+		err = ibv_post_recv(qp, &wr, &bad);
+		if (err) {
+			describe(s, b, i);
+			die("post_recv: %s", strerror(err));
+		}
+	}
+}
+
+static enum ibv_wr_opcode wr_op(enum op op)
+{
+	static const enum ibv_wr_opcode t[OPS] = {
+		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_RDMA_READ,
+	};
+
+	return t[op];
+}
+
+/* Some at a time, as lists: one call may post several. */
+static void post_sends(struct side *s, const struct batch *b, struct ibv_qp *qp)
+{
+	static struct ibv_sge sg[MAX_MSGS][MAX_PIECES];
+	static struct ibv_send_wr wr[MAX_MSGS];
+	struct rng rng = rng_make(s->o.seed, 0x40000 + b->index);
+	struct ibv_send_wr *bad;
+	unsigned int i;
+	int err;
+
+	memset(wr, 0, sizeof(wr));
+	for (i = 0; i < b->n; i++) {
+		const struct msg *m = &b->msg[i];
+		const uint8_t *area = m->op == OP_READ ? s->get : s->give;
+
+		wr[i].wr_id = i;
+		wr[i].sg_list = sg[i];
+		wr[i].num_sge = sges(s, sg[i], area, m->mine, m->n_mine);
+		wr[i].opcode = wr_op(m->op);
+		wr[i].imm_data = htonl(m->id);
+		wr[i].send_flags = (m->signaled ? IBV_SEND_SIGNALED : 0) |
+				   (m->use_inline ? IBV_SEND_INLINE : 0) |
+				   (m->fence ? IBV_SEND_FENCE : 0);
+		wr[i].wr.rdma.rkey = s->peer_rkey;
+		wr[i].wr.rdma.remote_addr = (m->op == OP_READ ? s->peer_give : s->peer_get) +
+					    (m->n_theirs ? m->theirs[0].off : 0);
+		if (i + 1 < b->n && rng_below(&rng, 2))
+			wr[i].next = &wr[i + 1];
+	}
+	for (i = 0; i < b->n; i++) {
+		if (i && wr[i - 1].next)
+			continue;
+		err = ibv_post_send(qp, &wr[i], &bad);
+		if (err) {
+			describe(s, b, bad->wr_id);
+			die("post_send: %s", strerror(err));
+		}
+	}
+}
+
+/* --- completions ---------------------------------------------------------------------- */
+
+static void next_wc(struct side *s, const struct batch *b, struct ibv_cq *cq, struct ibv_wc *wc,
+		    unsigned int expect)
+{
+	bool got = b->events ? wait_one(s->ch, cq, wc, s->o.timeout) :
+			       poll_one(cq, wc, s->o.timeout);
+
+	if (!got) {
+		describe(s, b, expect);
+		die("%s: no completion within %d s", s->client ? "client" : "server",
+		    s->o.timeout);
+	}
+	if (wc->status != IBV_WC_SUCCESS) {
+		describe(s, b, wc->wr_id < b->n ? wc->wr_id : expect);
+		die("%s: completion of message %llu: %s (vendor 0x%x)",
+		    s->client ? "client" : "server", (unsigned long long)wc->wr_id,
+		    ibv_wc_status_str(wc->status), wc->vendor_err);
+	}
+	if (wc->wr_id != expect) {
+		describe(s, b, expect);
+		die("completion of message %llu instead of %u", (unsigned long long)wc->wr_id,
+		    expect);
+	}
+}
+
+static void reap_sends(struct side *s, const struct batch *b, struct ibv_qp *qp)
+{
+	static const enum ibv_wc_opcode want[OPS] = {
+		IBV_WC_SEND, IBV_WC_SEND, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ,
+	};
+	struct ibv_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < b->n; i++) {
+		if (!b->msg[i].signaled)
+			continue;
+		next_wc(s, b, s->scq, &wc, i);
+		if (wc.opcode != want[b->msg[i].op] || wc.qp_num != qp->qp_num) {
+			describe(s, b, i);
+			die("send completion with opcode %u, QP %06x", wc.opcode, wc.qp_num);
+		}
+	}
+}
+
+static void reap_recvs(struct side *s, const struct batch *b, struct ibv_qp *qp)
+{
+	struct ibv_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < b->n; i++) {
+		const struct msg *m = &b->msg[i];
+		bool imm = m->op == OP_SEND_IMM || m->op == OP_WRITE_IMM;
+
+		if (!op_takes_recv(m->op))
+			continue;
+		next_wc(s, b, s->rcq, &wc, i);
+		if (wc.opcode != (m->op == OP_WRITE_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV) ||
+		    wc.qp_num != qp->qp_num || wc.byte_len != m->size ||
+		    !!(wc.wc_flags & IBV_WC_WITH_IMM) != imm ||
+		    (imm && ntohl(wc.imm_data) != m->id)) {
+			describe(s, b, i);
+			die("receive completion: opcode %u, QP %06x, %u bytes, flags %x, immediate %08x; sent %08x",
+			    wc.opcode, wc.qp_num, wc.byte_len, wc.wc_flags, ntohl(wc.imm_data),
+			    m->id);
+		}
+	}
+}
+
+/* --- a batch --------------------------------------------------------------------------- */
+
+/* Payload where it is given, guards everywhere else. */
+static void prepare(struct side *s, const struct batch *b, bool requester)
+{
+	uint32_t used = (requester ? b->used_mine : b->used_theirs) + 64;
+	unsigned int i;
+
+	memset(s->give, GUARD, used);
+	memset(s->get, GUARD, used);
+	for (i = 0; i < b->n; i++) {
+		const struct msg *m = &b->msg[i];
+
+		if (requester && m->op != OP_READ)
+			fill(s->give, m->mine, m->n_mine, msg_key(s, b, i));
+		else if (!requester && m->op == OP_READ)
+			fill(s->give, m->theirs, m->n_theirs, msg_key(s, b, i));
+	}
+}
+
+static void run_batch(struct side *s, const struct batch *b)
+{
+	bool requester = b->from_client == s->client;
+	struct ibv_qp *qp = s->qp[b->mtu - IBV_MTU_256];
+
+	prepare(s, b, requester);
+	if (!requester)
+		post_recvs(s, b, qp);
+	tcp_sync(s->fd);
+	if (requester) {
+		post_sends(s, b, qp);
+		reap_sends(s, b, qp);
+	} else {
+		reap_recvs(s, b, qp);
+	}
+	/* The last completion says that the responder has it all. */
+	tcp_sync(s->fd);
+	if (s->o.spoil == (int32_t)b->index)
+		s->get[(requester ? b->used_mine : b->used_theirs) / 2] ^= 0x10;
+	check_area(s, b, s->get, requester);
+}
+
+static void run_all(struct side *s)
+{
+	static struct batch b;
+	unsigned int i, n = plan_batches(s->plan), msgs = 0;
+	uint64_t bytes = 0;
+	double start = now();
+	unsigned int k;
+
+	for (i = 0; i < n; i++) {
+		if (s->o.only >= 0 && (unsigned int)s->o.only != i)
+			continue;
+		plan_batch(s->plan, i, &b);
+		if (s->o.verbose)
+			fprintf(stderr, "batch %u/%u: %u messages, first %s %u\n", i, n, b.n,
+				op_name[b.msg[0].op], b.msg[0].size);
+		run_batch(s, &b);
+		msgs += b.n;
+		for (k = 0; k < b.n; k++)
+			bytes += b.msg[k].size;
+	}
+	tcp_sync(s->fd);
+	if (s->client)
+		printf("ok %u messages, %llu bytes verified in %.1f s (seed %llu, MTU to %u, %u elements, %u inline)\n",
+		       msgs, (unsigned long long)bytes, now() - start,
+		       (unsigned long long)s->o.seed, mtu_bytes(s->c.mtu), s->c.max_sge,
+		       s->c.max_inline);
+}
+
+/* --- set-up ----------------------------------------------------------------------------- */
+
+static struct ibv_qp *make_qp(struct side *s, uint32_t sge, uint32_t inl)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = s->scq,
+		.recv_cq = s->rcq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {
+			.max_send_wr = MAX_MSGS,
+			.max_recv_wr = MAX_MSGS,
+			.max_send_sge = sge,
+			.max_recv_sge = sge,
+			.max_inline_data = inl,
+		},
+	};
+
+	return ibv_create_qp(s->dev.pd, &attr);
+}
+
+/* The most inline data that a QP may have, by trial. */
+static uint32_t probe_inline(struct side *s, uint32_t sge)
+{
+	uint32_t n;
+
+	for (n = 512; n; n /= 2) {
+		struct ibv_qp *qp = make_qp(s, sge, n);
+
+		if (qp) {
+			ibv_destroy_qp(qp);
+			return n;
+		}
+	}
+	return 0;
+}
+
+static void open_side(struct side *s, const char *dev, int gid_index)
+{
+	size_t len = 2 * AREA_SIZE;
+
+	dev_open(&s->dev, dev, gid_index);
+	s->ch = ibv_create_comp_channel(s->dev.ctx);
+	if (!s->ch)
+		die("create_comp_channel: %m");
+	s->scq = ibv_create_cq(s->dev.ctx, MAX_MSGS, NULL, s->ch, 0);
+	s->rcq = ibv_create_cq(s->dev.ctx, MAX_MSGS, NULL, s->ch, 0);
+	if (!s->scq || !s->rcq)
+		die("create_cq: %m");
+	s->give = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (s->give == MAP_FAILED)
+		die("mmap: %m");
+	s->get = s->give + AREA_SIZE;
+	s->mr = ibv_reg_mr(s->dev.pd, s->give, len, IBV_ACCESS_LOCAL_WRITE |
+			   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	if (!s->mr)
+		die("reg_mr of %zu bytes: %m", len);
+
+	s->c.mtu = s->dev.port.active_mtu;
+	s->c.max_sge = min32(min32(s->dev.attr.max_sge, s->dev.attr.max_sge_rd), MAX_PIECES);
+	s->c.max_inline = probe_inline(s, s->c.max_sge);
+}
+
+static void agree(struct side *s, const struct opts *o)
+{
+	struct hello me = { .magic = MAGIC, .o = *o, .c = s->c }, peer;
+
+	tcp_send(s->fd, &me, sizeof(me));
+	tcp_recv(s->fd, &peer, sizeof(peer));
+	if (peer.magic != MAGIC)
+		die("the other side is another program");
+	s->o = s->client ? *o : peer.o;
+	if (!s->client)
+		s->o.verbose = o->verbose;
+	s->c.mtu = min32(s->c.mtu, peer.c.mtu);
+	s->c.max_sge = min32(s->c.max_sge, peer.c.max_sge);
+	s->c.max_inline = min32(s->c.max_inline, peer.c.max_inline);
+	s->plan = plan_make(&s->o, &s->c);
+}
+
+static void connect_qps(struct side *s)
+{
+	unsigned int i, n = s->c.mtu - IBV_MTU_256 + 1;
+	struct link_attr l = link_default;
+	struct meet me = {}, peer;
+
+	for (i = 0; i < n; i++) {
+		s->qp[i] = make_qp(s, s->c.max_sge, s->c.max_inline);
+		if (!s->qp[i])
+			die("create_qp: %m");
+		/* Near the end of the 24 bits: PSNs wrap in the course of the run. */
+		me.qp[i] = qp_addr(&s->dev, s->qp[i], 0xffff00 + i);
+	}
+	me.rkey = s->mr->rkey;
+	me.give = (uintptr_t)s->give;
+	me.get = (uintptr_t)s->get;
+	tcp_send(s->fd, &me, sizeof(me));
+	tcp_recv(s->fd, &peer, sizeof(peer));
+	s->peer_rkey = peer.rkey;
+	s->peer_give = peer.give;
+	s->peer_get = peer.get;
+
+	l.rd_atomic = min32(min32(s->dev.attr.max_qp_rd_atom, s->dev.attr.max_qp_init_rd_atom), 4);
+	for (i = 0; i < n; i++) {
+		l.mtu = IBV_MTU_256 + i;
+		qp_connect(&s->dev, s->qp[i], me.qp[i].psn, &peer.qp[i], &l);
+	}
+	tcp_sync(s->fd);
+}
+
+static void close_side(struct side *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAX_MTUS; i++)
+		if (s->qp[i] && ibv_destroy_qp(s->qp[i]))
+			die("destroy_qp: %m");
+	if (ibv_dereg_mr(s->mr) || ibv_destroy_cq(s->scq) || ibv_destroy_cq(s->rcq) ||
+	    ibv_destroy_comp_channel(s->ch))
+		die("cannot destroy: %m");
+	dev_close(&s->dev);
+	plan_free(s->plan);
+	close(s->fd);
+}
+
+static void run_side(const char *dev, int gid_index, const char *host, int port, int listen_fd,
+		     const struct opts *o)
+{
+	struct side *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		die("out of memory");
+	s->client = host;
+	open_side(s, dev, gid_index);
+	if (host) {
+		s->fd = tcp_connect(host, port);
+	} else {
+		if (listen_fd < 0)
+			listen_fd = tcp_listen(port);
+		s->fd = tcp_accept(listen_fd);
+	}
+	agree(s, o);
+	connect_qps(s);
+	run_all(s);
+	close_side(s);
+	free(s);
+}
+
+/* Both sides on this host: the server is a child. */
+static int run_both(const char *dev, int gid, const char *dev2, int gid2, int port,
+		    const struct opts *o)
+{
+	int fd = tcp_listen(port), status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork: %m");
+	if (!pid) {
+		run_side(dev2, gid2, NULL, port, fd, o);
+		exit(0);
+	}
+	close(fd);
+	run_side(dev, gid, "127.0.0.1", port, -1, o);
+	if (waitpid(pid, &status, 0) != pid || status)
+		die("the server ended with status 0x%x", status);
+	return 0;
+}
+
+static const char usage[] =
+"usage: skua-pattern [OPTION]... [SERVER]\n"
+"Without SERVER: be the server. What is run is said by the client's options.\n"
+"  -d, --dev DEV      RDMA device\n"
+"  -g, --gid N        index of the GID\n"
+"  -D, --dev2 DEV     be both sides: the server on this device ...\n"
+"  -G, --gid2 N       ... with this GID\n"
+"  -p, --port N       TCP port (18600)\n"
+"  -s, --seed N       of data, lengths, lists and flags\n"
+"  -q, --quick        fewer sizes, nothing beyond 1 MiB\n"
+"  -f, --full         every size with every opcode\n"
+"  -m, --mode M       poll, events or mix (default)\n"
+"  -M, --max-size N   longest message\n"
+"  -o, --only N       only this batch\n"
+"  -X, --spoil N      change a bit in batch N before the check, which must see it\n"
+"  -T, --timeout S    seconds for a completion (30)\n"
+"  -v, --verbose\n";
+
+static const struct option longopts[] = {
+	{ "dev", 1, NULL, 'd' }, { "gid", 1, NULL, 'g' }, { "dev2", 1, NULL, 'D' },
+	{ "gid2", 1, NULL, 'G' }, { "port", 1, NULL, 'p' }, { "seed", 1, NULL, 's' },
+	{ "quick", 0, NULL, 'q' }, { "full", 0, NULL, 'f' }, { "mode", 1, NULL, 'm' },
+	{ "max-size", 1, NULL, 'M' }, { "only", 1, NULL, 'o' }, { "timeout", 1, NULL, 'T' },
+	{ "spoil", 1, NULL, 'X' },
+	{ "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, {}
+};
+
+int main(int argc, char **argv)
+{
+	struct opts o = {
+		.seed = 1, .max_size = 16 << 20, .sizes = 8192, .step = 1, .passes = 1,
+		.rows = 1, .only = -1, .spoil = -1, .timeout = 30, .mode = 'm',
+	};
+	const char *dev = NULL, *dev2 = NULL;
+	int gid = 0, gid2 = 0, port = 18600, c;
+
+	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:vh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'd': dev = optarg; break;
+		case 'g': gid = atoi(optarg); break;
+		case 'D': dev2 = optarg; break;
+		case 'G': gid2 = atoi(optarg); break;
+		case 'p': port = atoi(optarg); break;
+		case 's': o.seed = strtoull(optarg, NULL, 0); break;
+		case 'q': o.step = 13; o.max_size = min32(o.max_size, 1 << 20); break;
+		case 'f': o.passes = OPS; break;
+		case 'm': o.mode = optarg[0]; break;
+		case 'M': o.max_size = min32(strtoul(optarg, NULL, 0), 16 << 20); break;
+		case 'o': o.only = atoi(optarg); break;
+		case 'T': o.timeout = atoi(optarg); break;
+		case 'X': o.spoil = atoi(optarg); break;
+		case 'v': o.verbose = 1; break;
+		case 'h': fputs(usage, stdout); return 0;
+		default: fputs(usage, stderr); return 2;
+		}
+	}
+	if (o.mode != 'p' && o.mode != 'e' && o.mode != 'm')
+		die("--mode is poll, events or mix");
+	setlinebuf(stdout);
+	if (dev2)
+		return run_both(dev, gid, dev2, gid2, port, &o);
+	run_side(dev, gid, argv[optind], port, -1, &o);
+	return 0;
+}
