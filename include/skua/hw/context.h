@@ -183,7 +183,8 @@ _Static_assert(sizeof(struct skua_eqc) == SKUA_ICM_EQC_SIZE, "skua_eqc");
 #define SKUA_EQC_VECTOR			GENMASK(31, 16)
 
 /* Interrupt (EQ) or event (CQ) moderation: after COUNT events, or USEC microseconds
- * after the first, whichever is earlier; 0, 0: at once.
+ * after the first, whichever is earlier; 0, 0: at once. COUNT 0 counts nothing:
+ * after USEC; USEC 0: at once. An arm that finds events there is never held back.
  */
 #define SKUA_MOD_USEC			GENMASK(15, 0)
 #define SKUA_MOD_COUNT			GENMASK(31, 16)
@@ -202,6 +203,8 @@ _Static_assert(sizeof(struct skua_eqc) == SKUA_ICM_EQC_SIZE, "skua_eqc");
  * @arm_ci: state: consumer index of the arm
  * @arm: state: SKUA_CQC_ARM_*
  * @pending: state: events that wait for room in the EQ
+ * @solicited: state: index after the last solicited or error CQE
+ * @held: state: completions since the arm that moderation holds back
  * @reserved: zero
  */
 struct skua_cqc {
@@ -217,7 +220,9 @@ struct skua_cqc {
 	__le32 arm_ci;
 	__le32 arm;
 	__le32 pending;
-	__le32 reserved[16];
+	__le32 solicited;
+	__le32 held;
+	__le32 reserved[14];
 };
 
 _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
@@ -235,6 +240,7 @@ _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
 
 #define SKUA_CQC_PENDING_COMP		BIT(0)
 #define SKUA_CQC_PENDING_ERR		BIT(1)
+#define SKUA_CQC_PENDING_ERR_DMA	BIT(2)	/* with ERR: it is SKUA_CQ_ERR_DMA */
 
 /**
  * struct skua_srqc - shared receive queue context

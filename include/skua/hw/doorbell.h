@@ -16,6 +16,12 @@
  * A doorbell repeating the present index is no error and not counted: it makes
  * the device look at the QP again, which is how receive WQEs posted to a QP in
  * ERR get flushed (the receive queue has no doorbell of its own).
+ *
+ * A send doorbell is also out of range if it leaves more blocks outstanding than
+ * the ring has, and in state RESET there is no send queue. A consumer index (CQ,
+ * EQ) must lie within the ring's size behind the producer's; an arm may repeat
+ * it. A high half is ignored and counted unless the last 32-bit store to the page
+ * was the low half of the same register.
  */
 #ifndef SKUA_HW_DOORBELL_H
 #define SKUA_HW_DOORBELL_H
