@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The commands' servers, one function for each, found by cmd.c in its table. They
+ * get an input whose length is right and write at most @out_room bytes of output;
+ * they return enum skua_cmd_status.
+ */
+#ifndef SKUA_MODEL_CMD_H
+#define SKUA_MODEL_CMD_H
+
+#include "core.h"
+
+/**
+ * struct cmd - a command while it runs
+ * @in: input, 8-byte aligned
+ * @in_len: its bytes: the structure's, or more where it ends in an array
+ * @out: output, zeroed
+ * @out_room: bytes of it that the caller takes, at least the structure's
+ * @out_len: bytes of it to write; set to the structure's size before the call
+ */
+struct cmd {
+	const void *in;
+	size_t in_len;
+	void *out;
+	size_t out_room;
+	size_t out_len;
+};
+
+#define CMD_SERVERS(X)							\
+	X(NOP, nop)							\
+	X(QUERY_DEVICE, query_device)					\
+	X(INIT_DEVICE, init_device)					\
+	X(TEARDOWN_DEVICE, teardown_device)				\
+	X(MODIFY_DEVICE, modify_device)					\
+	X(INJECT_FATAL, inject_fatal)					\
+	X(MAP_ICM, map_icm)						\
+	X(UNMAP_ICM, unmap_icm)						\
+	X(CREATE_EQ, create_eq)						\
+	X(DESTROY_EQ, destroy_eq)					\
+	X(MODIFY_EQ, modify_eq)						\
+	X(QUERY_EQ, query_eq)						\
+	X(CREATE_MPT, create_mpt)					\
+	X(DESTROY_MPT, destroy_mpt)					\
+	X(MODIFY_MPT, modify_mpt)					\
+	X(QUERY_MPT, query_mpt)						\
+	X(SYNC_MTT, sync_mtt)						\
+	X(CREATE_CQ, create_cq)						\
+	X(DESTROY_CQ, destroy_cq)					\
+	X(MODIFY_CQ, modify_cq)						\
+	X(QUERY_CQ, query_cq)						\
+	X(CREATE_SRQ, create_srq)					\
+	X(DESTROY_SRQ, destroy_srq)					\
+	X(MODIFY_SRQ, modify_srq)					\
+	X(QUERY_SRQ, query_srq)						\
+	X(CREATE_QP, create_qp)						\
+	X(DESTROY_QP, destroy_qp)					\
+	X(MODIFY_QP, modify_qp)						\
+	X(QUERY_QP, query_qp)						\
+	X(SET_GID, set_gid)						\
+	X(QUERY_GID, query_gid)						\
+	X(CREATE_FLOW, create_flow)					\
+	X(DESTROY_FLOW, destroy_flow)					\
+	X(CREATE_RSS, create_rss)					\
+	X(DESTROY_RSS, destroy_rss)					\
+	X(MODIFY_RSS, modify_rss)					\
+	X(ATTACH_MCG, attach_mcg)					\
+	X(DETACH_MCG, detach_mcg)					\
+	X(QUERY_PORT, query_port)					\
+	X(MODIFY_PORT, modify_port)					\
+	X(QUERY_COUNTERS, query_counters)				\
+	X(QUERY_ICM_CACHE, query_icm_cache)
+
+#define X(name, server) int cmd_##server(struct skua_dev *dev, struct cmd *cmd);
+CMD_SERVERS(X)
+#undef X
+
+/* All of @p's @len bytes are zero: for reserved and state fields. */
+bool all_zero(const void *p, size_t len);
+
+/*
+ * The index of a command whose input is struct skua_cmd_index_in, or whose first
+ * two words are index and reserved: 0 and *index, or BAD_PARAM.
+ */
+int cmd_index(const struct cmd *cmd, uint32_t *index);
+/* That of an object that exists, else BAD_INDEX. */
+int cmd_object(struct skua_dev *dev, const struct cmd *cmd, enum skua_icm_table table,
+	       uint32_t *index);
+/* May object @index be made: BAD_INDEX, EXISTS, NO_ICM or 0. */
+int cmd_vacant(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
+/* Write an object's context back to ICM and return a copy: the QUERY commands. */
+int cmd_query_ctx(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, void *out,
+		  size_t len);
+
+#endif /* SKUA_MODEL_CMD_H */

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues: writing completions, finding out that there is no room, and
+ * the rules of arming.
+ */
+#include <string.h>
+
+#include "cmd.h"
+#include "icm.h"
+
+static uint32_t cq_log(const struct skua_cqc *cqc)
+{
+	return le32_get_bits(cqc->flags, SKUA_CQC_LOG_SIZE);
+}
+
+static uint32_t cqe_size(const struct skua_cqc *cqc)
+{
+	return le32_to_cpu(cqc->flags) & SKUA_CQC_CQE128 ? 128 : 64;
+}
+
+static uint64_t ring_size(const struct skua_cqc *cqc)
+{
+	return (uint64_t)cqe_size(cqc) << cq_log(cqc);
+}
+
+bool cqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+{
+	const struct skua_cqc *cqc = ctx;
+
+	return le32_to_cpu(cqc->flags) & SKUA_CQC_VALID && le32_to_cpu(cqc->cqn) == index &&
+	       cq_log(cqc) <= MODEL_LOG_CQ_MAX &&
+	       obj_valid(dev, SKUA_ICM_EQC, le32_to_cpu(cqc->eqn)) &&
+	       le32_to_cpu(cqc->uar) < dev_uars(dev) && ring_ok(dev, &cqc->ring, ring_size(cqc));
+}
+
+static struct skua_cqc *cq_get(struct skua_dev *dev, uint32_t cqn)
+{
+	return obj_valid(dev, SKUA_ICM_CQC, cqn) ? ctx_get(dev, SKUA_ICM_CQC, cqn) : NULL;
+}
+
+/* --- arming --- */
+
+static void fire(struct skua_dev *dev, struct skua_cqc *cqc)
+{
+	if (cqc->held)
+		timer_set_cq(dev, le32_to_cpu(cqc->cqn), SKUA_TIME_NEVER);
+	cqc->held = 0;
+	/* The serial stays: an event that waits still needs it. */
+	cqc->arm &= ~cpu_to_le32(SKUA_CQC_ARM_ANY | SKUA_CQC_ARM_SOLICITED);
+	ctx_dirty(dev, cqc);
+	comp_event(dev, cqc);
+}
+
+/* An armed CQ got a completion of the kind that it waits for. */
+static void moderate(struct skua_dev *dev, struct skua_cqc *cqc)
+{
+	uint32_t usec = le32_get_bits(cqc->moderation, SKUA_MOD_USEC);
+	uint32_t most = le32_get_bits(cqc->moderation, SKUA_MOD_COUNT);
+	uint32_t held = le32_to_cpu(cqc->held);
+
+	if (!usec || (most && held + 1 >= most)) {
+		fire(dev, cqc);
+		return;
+	}
+	if (!held)
+		timer_set_cq(dev, le32_to_cpu(cqc->cqn), dev_now(dev) + usec * 1000ull);
+	cqc->held = cpu_to_le32(held + 1);
+}
+
+void cq_timer(struct skua_dev *dev, uint32_t cqn)
+{
+	struct skua_cqc *cqc = cq_get(dev, cqn);
+
+	if (!cqc)
+		return;
+	if (cqc->held)
+		fire(dev, cqc);
+	ctx_put(dev, cqc);
+}
+
+/*
+ * What the arm asks for is there already if a completion was written at or past
+ * its index. A mark of the last solicited one that lies behind the index is moved
+ * up to it, or it would look like one ahead after 2^31 more completions.
+ */
+static void arm(struct skua_dev *dev, struct skua_cqc *cqc, uint32_t ci, uint32_t hi)
+{
+	bool solicited = hi & SKUA_UAR_CQ_ARM_SOLICITED;
+	uint32_t last;
+
+	if ((int32_t)(le32_to_cpu(cqc->solicited) - ci) < 0)
+		cqc->solicited = cpu_to_le32(ci);
+	last = le32_to_cpu(solicited ? cqc->solicited : cqc->pi);
+	cqc->arm_ci = cpu_to_le32(ci);
+	cqc->arm = le32_encode_bits(u32_get_bits(hi, SKUA_UAR_CQ_ARM_SERIAL),
+				    SKUA_CQC_ARM_SERIAL) |
+		   cpu_to_le32(solicited ? SKUA_CQC_ARM_SOLICITED : SKUA_CQC_ARM_ANY);
+	if (cqc->held)
+		timer_set_cq(dev, le32_to_cpu(cqc->cqn), SKUA_TIME_NEVER);
+	cqc->held = 0;
+	ctx_dirty(dev, cqc);
+	if (last != ci)
+		fire(dev, cqc);
+}
+
+void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
+{
+	uint32_t cqn = u32_get_bits(hi, SKUA_UAR_CQ_ARM_CQN);
+	struct skua_cqc *cqc;
+
+	if (hi & ~(SKUA_UAR_CQ_ARM_CQN | SKUA_UAR_CQ_ARM_SERIAL | SKUA_UAR_CQ_ARM_SOLICITED)) {
+		dev->cnt[SKUA_CNT_BAD_DB]++;
+		return;
+	}
+	cqc = cq_get(dev, cqn);
+	if (!cqc) {
+		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
+		return;
+	}
+	if (le32_to_cpu(cqc->uar) != page) {
+		dev->cnt[SKUA_CNT_BAD_DB_UAR]++;
+	} else if (le32_to_cpu(cqc->pi) - lo > 1u << cq_log(cqc)) {
+		dev->cnt[SKUA_CNT_BAD_DB_INDEX]++;
+	} else {
+		dev->cnt[SKUA_CNT_CQ_DB]++;
+		arm(dev, cqc, lo, hi);
+	}
+	ctx_put(dev, cqc);
+}
+
+/* --- completions --- */
+
+/*
+ * Room for one more? The record is looked at only when there seems to be none,
+ * and believed only if it lies between what was known and what was produced.
+ */
+static bool has_room(struct skua_dev *dev, struct skua_cqc *cqc)
+{
+	uint32_t pi = le32_to_cpu(cqc->pi);
+	uint32_t ci = le32_to_cpu(cqc->ci);
+	struct skua_cq_dbr dbr;
+	uint32_t new;
+
+	if (le32_to_cpu(cqc->flags) & SKUA_CQC_IGNORE_OVERRUN || pi - ci < 1u << cq_log(cqc))
+		return true;
+	if (dma_read(dev, le64_to_cpu(cqc->dbr), &dbr.ci, sizeof(dbr.ci)))
+		return false;
+	new = le32_to_cpu(dbr.ci);
+	if (new == ci || new - ci > pi - ci)
+		return false;
+	cqc->ci = cpu_to_le32(new);
+	ctx_dirty(dev, cqc);
+	return true;
+}
+
+static int cq_fail(struct skua_dev *dev, struct skua_cqc *cqc, enum skua_cq_err err)
+{
+	if (err == SKUA_CQ_ERR_OVERRUN)
+		dev->cnt[SKUA_CNT_CQ_OVERRUN]++;
+	cqc->flags |= cpu_to_le32(SKUA_CQC_ERROR);
+	cq_err_event(dev, cqc, err);
+	return -1;
+}
+
+static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe *cqe,
+		     bool solicited)
+{
+	uint32_t log = cq_log(cqc);
+	uint32_t pi = le32_to_cpu(cqc->pi);
+	uint64_t off = (uint64_t)(pi & ((1u << log) - 1)) * cqe_size(cqc);
+	bool error = le32_get_bits(cqe->what, SKUA_CQE_STATUS) != SKUA_CQE_OK;
+
+	if (!has_room(dev, cqc))
+		return cq_fail(dev, cqc, SKUA_CQ_ERR_OVERRUN);
+	le32p_replace_bits(&cqe->own, !(pi >> log & 1), SKUA_CQE_PHASE);
+	cqe->timestamp = cpu_to_le64(dev_has(dev, SKUA_CAP_TIMESTAMP) ? dev_now(dev) : 0);
+	if (ring_write_elem(dev, &cqc->ring, ring_size(cqc), off + cqe_size(cqc) - sizeof(*cqe),
+			    cqe, sizeof(*cqe)))
+		return cq_fail(dev, cqc, SKUA_CQ_ERR_DMA);
+	cqc->pi = cpu_to_le32(pi + 1);
+	if (solicited || error)
+		cqc->solicited = cqc->pi;
+	ctx_dirty(dev, cqc);
+	if (le32_to_cpu(cqc->arm) & SKUA_CQC_ARM_ANY ||
+	    (le32_to_cpu(cqc->arm) & SKUA_CQC_ARM_SOLICITED && (solicited || error)))
+		moderate(dev, cqc);
+	return 0;
+}
+
+int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited)
+{
+	struct skua_cqc *cqc = cq_get(dev, cqn);
+	int err = -1;
+
+	if (!cqc)
+		return -1;
+	if (!(le32_to_cpu(cqc->flags) & SKUA_CQC_ERROR))
+		err = write_cqe(dev, cqc, cqe, solicited);
+	ctx_put(dev, cqc);
+	return err;
+}
+
+/* --- commands --- */
+
+static bool cqc_ok(struct skua_dev *dev, const struct skua_cqc *in)
+{
+	return !(le32_to_cpu(in->flags) & ~(SKUA_CQC_CQE128 | SKUA_CQC_IGNORE_OVERRUN |
+					    SKUA_CQC_LOG_SIZE)) &&
+	       cq_log(in) <= MODEL_LOG_CQ_MAX && le32_to_cpu(in->uar) < dev_uars(dev) &&
+	       ring_ok(dev, &in->ring, ring_size(in)) &&
+	       le64_to_cpu(in->dbr) % SKUA_DBR_ALIGN == 0 &&
+	       !in->pi && !in->ci && !in->arm_ci && !in->arm && !in->pending &&
+	       !in->solicited && !in->held && all_zero(in->reserved, sizeof(in->reserved));
+}
+
+int cmd_create_cq(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cqc *in = &((const struct skua_cmd_create_cq_in *)cmd->in)->cqc;
+	uint32_t cqn = le32_to_cpu(in->cqn);
+	uint32_t eqn = le32_to_cpu(in->eqn);
+	struct skua_cqc *cqc;
+	int err = cmd_vacant(dev, SKUA_ICM_CQC, cqn);
+
+	if (err)
+		return err;
+	if (!cqc_ok(dev, in))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (!obj_valid(dev, SKUA_ICM_EQC, eqn))
+		return SKUA_CMD_ST_BAD_INDEX;
+	cqc = ctx_new(dev, SKUA_ICM_CQC, cqn);
+	if (!cqc)
+		return SKUA_CMD_ST_INTERNAL;
+	*cqc = *in;
+	cqc->flags |= cpu_to_le32(SKUA_CQC_VALID);
+	obj_set(dev, SKUA_ICM_CQC, cqn, true);
+	obj_ref(dev, SKUA_ICM_EQC, eqn, 1);
+	ctx_put(dev, cqc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_destroy_cq(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_cqc *cqc;
+	uint32_t cqn;
+	int err = cmd_object(dev, cmd, SKUA_ICM_CQC, &cqn);
+
+	if (err)
+		return err;
+	if (obj_refs(dev, SKUA_ICM_CQC, cqn))
+		return SKUA_CMD_ST_BUSY;
+	cqc = ctx_get(dev, SKUA_ICM_CQC, cqn);
+	if (!cqc)
+		return SKUA_CMD_ST_INTERNAL;
+	cq_event_forget(dev, cqn);
+	timer_set_cq(dev, cqn, SKUA_TIME_NEVER);
+	obj_ref(dev, SKUA_ICM_EQC, le32_to_cpu(cqc->eqn), -1);
+	obj_set(dev, SKUA_ICM_CQC, cqn, false);
+	memset(cqc, 0, sizeof(*cqc));
+	ctx_dirty(dev, cqc);
+	ctx_put(dev, cqc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_modify_cq(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_modify_mod_in *in = cmd->in;
+	struct skua_cqc *cqc = cq_get(dev, le32_to_cpu(in->index));
+
+	if (!cqc)
+		return SKUA_CMD_ST_BAD_INDEX;
+	cqc->moderation = in->moderation;
+	ctx_dirty(dev, cqc);
+	/* What the old moderation held back goes now. */
+	if (cqc->held)
+		fire(dev, cqc);
+	ctx_put(dev, cqc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_query_cq(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_cmd_query_cq_out *out = cmd->out;
+	uint32_t cqn;
+	int err = cmd_object(dev, cmd, SKUA_ICM_CQC, &cqn);
+
+	return err ? err : cmd_query_ctx(dev, SKUA_ICM_CQC, cqn, &out->cqc, sizeof(out->cqc));
+}

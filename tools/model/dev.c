@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One function as a whole: its life, its resets, its end in a fatal error, and
+ * the entry points of model.h, each of which hands its work to the part whose it
+ * is and tells the host the next deadline when that is done.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+/* The heartbeat's unit: about half a millisecond, twice as fast as promised. */
+#define HEARTBEAT_SHIFT		19
+
+/* Capabilities that work end to end. */
+#define MODEL_CAPS	(SKUA_CAP_ROCE | SKUA_CAP_ETH | SKUA_CAP_RSS | SKUA_CAP_CSUM |		\
+			 SKUA_CAP_VLAN | SKUA_CAP_LSO | SKUA_CAP_FLOW | SKUA_CAP_RC |		\
+			 SKUA_CAP_TIMESTAMP | SKUA_CAP_MODERATION | SKUA_CAP_NULL_MR)
+
+void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
+{
+	char msg[256];
+	va_list ap;
+
+	if (!dev->cfg.log)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	dev->cfg.log(dev->cfg.log_priv, level, msg);
+}
+
+uint32_t dev_heartbeat(struct skua_dev *dev)
+{
+	if (dev->fatal != SKUA_FATAL_NONE)
+		return dev->heartbeat;
+	return (uint32_t)(dev_now(dev) >> HEARTBEAT_SHIFT);
+}
+
+void dev_fatal(struct skua_dev *dev, enum skua_fatal why)
+{
+	if (dev->fatal != SKUA_FATAL_NONE)
+		return;
+	dev->heartbeat = dev_heartbeat(dev);
+	dev->fatal = why;
+	dev_log(dev, 0, "fatal error %u", why);
+	eq_fatal(dev, why);
+	dev->state = DEV_FATAL;
+}
+
+void dev_quiesce(struct skua_dev *dev)
+{
+	dev->cmd_eqn = SKUA_NO_EQ;
+	dev->async_eqn = SKUA_NO_EQ;
+	dev->fault_eqn = SKUA_NO_EQ;
+	dev->recovery_eqn = SKUA_NO_EQ;
+	dev->roce = false;
+}
+
+/* Everything but configuration space and the state of the wire. */
+void dev_hw_reset(struct skua_dev *dev)
+{
+#define X(part) part##_reset(dev);
+	MODEL_PARTS(X)
+#undef X
+	dev_quiesce(dev);
+	dev->fatal = SKUA_FATAL_NONE;
+	dev->uar_shift = MODEL_LOG_PAGE_MIN;
+	memset(&dev->regs, 0, sizeof(dev->regs));
+	dev->state = DEV_READY;
+	timer_sync(dev);
+}
+
+struct skua_dev *skua_dev_create(const struct skua_dev_cfg *cfg,
+				 const struct skua_host_ops *host, void *host_priv,
+				 const struct skua_wire_ops *wire, void *wire_priv)
+{
+	struct skua_dev *dev = calloc(1, sizeof(*dev));
+
+	if (!dev)
+		return NULL;
+	dev->cfg = *cfg;
+	dev->host = host;
+	dev->host_priv = host_priv;
+	dev->wire = wire;
+	dev->wire_priv = wire_priv;
+	dev->caps = MODEL_CAPS;
+	skua_pci_init(&dev->pci, cfg);
+#define X(part)					\
+	if (part##_init(dev)) {			\
+		skua_dev_destroy(dev);		\
+		return NULL;			\
+	}
+	MODEL_PARTS(X)
+#undef X
+	dev_hw_reset(dev);
+	return dev;
+}
+
+void skua_dev_destroy(struct skua_dev *dev)
+{
+	if (!dev)
+		return;
+#define X(part) part##_exit(dev);
+	MODEL_PARTS(X)
+#undef X
+	free(dev);
+}
+
+void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind)
+{
+	skua_pci_reset(&dev->pci, kind);
+	memset(dev->cnt, 0, sizeof(dev->cnt));
+	dev_hw_reset(dev);
+}
+
+void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t len)
+{
+	skua_pci_read(&dev->pci, off, buf, len);
+}
+
+void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len)
+{
+	unsigned int ev = skua_pci_write(&dev->pci, off, buf, len);
+
+	if (ev & SKUA_PCI_EV_FLR)
+		skua_dev_reset(dev, SKUA_RESET_FLR);
+}
+
+unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)
+{
+	return skua_pci_msix_vectors(&dev->pci);
+}
+
+/*
+ * A function that may not master the bus stands still, as one whose requests
+ * find no credit: what it would do waits until it may again.
+ */
+static bool running(const struct skua_dev *dev)
+{
+	return dev->state != DEV_FATAL && skua_pci_bus_master(&dev->pci);
+}
+
+void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len)
+{
+	if (dev->state != DEV_OPERATIONAL || !running(dev))
+		return;
+	port_rx(dev, frame, len);
+	timer_sync(dev);
+}
+
+void skua_dev_tick(struct skua_dev *dev)
+{
+	if (running(dev))
+		timer_run(dev);
+	timer_sync(dev);
+}
+
+void skua_dev_link(struct skua_dev *dev, bool up)
+{
+	port_link(dev, up);
+	timer_sync(dev);
+}
+
+bool skua_dev_run(struct skua_dev *dev)
+{
+	bool more = false;
+
+	if (!running(dev))
+		return false;
+	more |= cmdq_run(dev);
+	if (dev->state == DEV_OPERATIONAL)
+		more |= port_run(dev);
+	if (dev->state == DEV_OPERATIONAL)
+		more |= sched_run(dev);
+	timer_sync(dev);
+	return more && running(dev);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Guest memory: the one function that reads it, the one that writes it, and the
+ * interrupt message. Each counts the transactions a PCIe analyser would see: no
+ * request crosses a 4 KiB boundary, a write carries at most MPS bytes, a read
+ * asks for at most MRRS, and completions are cut at the read completion boundary.
+ */
+#include <errno.h>
+
+#include "core.h"
+
+#define PCIE_MPS	256
+#define PCIE_MRRS	512
+#define PCIE_RCB	64
+#define PCIE_PAGE	4096
+
+static uint64_t div_up(uint64_t n, uint64_t by)
+{
+	return (n + by - 1) / by;
+}
+
+/* Requests of at most @max bytes for a range, none of which crosses a page. */
+static uint64_t requests(uint64_t iova, size_t len, unsigned int max)
+{
+	uint64_t first = PCIE_PAGE - iova % PCIE_PAGE;
+
+	if (len <= first)
+		return div_up(len, max);
+	len -= first;
+	return div_up(first, max) + len / PCIE_PAGE * (PCIE_PAGE / max) +
+	       div_up(len % PCIE_PAGE, max);
+}
+
+static void count_read(struct skua_dev *dev, uint64_t iova, size_t len)
+{
+	dev->cnt[SKUA_CNT_TLP_MRD_TX] += requests(iova, len, PCIE_MRRS);
+	dev->cnt[SKUA_CNT_TLP_MRD_TX_BYTES] += len;
+	dev->cnt[SKUA_CNT_TLP_CPLD_RX] += div_up(len + iova % PCIE_RCB, PCIE_MPS);
+}
+
+static void count_write(struct skua_dev *dev, uint64_t iova, size_t len)
+{
+	dev->cnt[SKUA_CNT_TLP_MWR_TX] += requests(iova, len, PCIE_MPS);
+	dev->cnt[SKUA_CNT_TLP_MWR_TX_BYTES] += len;
+}
+
+/* May the function master the bus now, and does the range not wrap round? */
+static bool allowed(struct skua_dev *dev, uint64_t iova, size_t len)
+{
+	return dev->state != DEV_FATAL && skua_pci_bus_master(&dev->pci) &&
+	       (!len || iova + (len - 1) >= iova);
+}
+
+static int fail(struct skua_dev *dev)
+{
+	dev->cnt[SKUA_CNT_DMA_ERR]++;
+	return -EFAULT;
+}
+
+int dma_read(struct skua_dev *dev, uint64_t iova, void *buf, size_t len)
+{
+	if (!len)
+		return 0;
+	if (!allowed(dev, iova, len))
+		return fail(dev);
+	count_read(dev, iova, len);
+	if (dev->host->dma_read(dev->host_priv, iova, buf, len))
+		return fail(dev);
+	return 0;
+}
+
+int dma_write(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len)
+{
+	if (!len)
+		return 0;
+	if (!allowed(dev, iova, len))
+		return fail(dev);
+	count_write(dev, iova, len);
+	if (dev->host->dma_write(dev->host_priv, iova, buf, len))
+		return fail(dev);
+	return 0;
+}
+
+int dma_write_elem(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len)
+{
+	const size_t head = len - sizeof(uint64_t);
+
+	if (!allowed(dev, iova, len))
+		return fail(dev);
+	count_write(dev, iova, len);
+	if (head && dev->host->dma_write(dev->host_priv, iova, buf, head))
+		return fail(dev);
+	if (dev->host->dma_write(dev->host_priv, iova + head, (const char *)buf + head,
+				 sizeof(uint64_t)))
+		return fail(dev);
+	return 0;
+}
+
+void dma_msix(struct skua_dev *dev, unsigned int vector)
+{
+	if (!allowed(dev, 0, 0))
+		return;
+	dev->cnt[SKUA_CNT_TLP_MSIX]++;
+	dev->cnt[SKUA_CNT_TLP_MWR_TX]++;
+	dev->cnt[SKUA_CNT_TLP_MWR_TX_BYTES] += 4;
+	dev->host->msix(dev->host_priv, vector);
+}

@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Event queues. They never overflow: what finds its EQ full is a pending bit in
+ * the context that caused it, and the object's place in a list of those that
+ * wait, which is a link in an array: no event ever needs memory.
+ *
+ * Completion events wait for the EQ of their CQ, all others for the EQ of
+ * asynchronous events, whichever that is when they go, command completions for
+ * the command EQ.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "icm.h"
+
+#define EQS		(1u << MODEL_LOG_EQ)
+#define SLOTS		(1u << SKUA_CMDQ_LOG_SIZE_MAX)
+
+enum wait_kind { WAIT_COMP, WAIT_CQ_ERR, WAIT_QP, WAIT_SRQ, WAIT_KINDS };
+
+static const uint8_t log_size[WAIT_KINDS] = {
+	MODEL_LOG_CQ, MODEL_LOG_CQ, MODEL_LOG_QP, MODEL_LOG_SRQ,
+};
+
+/* A waiting object is named by kind << 24 | index, plus LINK_FIRST. */
+#define LINK_NONE	0	/* not in a list */
+#define LINK_END	1
+#define LINK_FIRST	2
+
+struct link {
+	uint32_t prev, next;
+};
+
+struct waitlist {
+	uint32_t head, tail;	/* LINK_NONE: empty */
+};
+
+/**
+ * struct events - what waits
+ * @link: of each object, by kind; LINK_NONE where it does not wait
+ * @comp: completion events, by EQ
+ * @async: CQ errors, QP and SRQ events
+ * @port: a port event waits
+ * @cmd: a command completion of that slot waits, with this token
+ * @cmds: how many do
+ * @count: events since an EQ's last interrupt, for moderation
+ */
+struct events {
+	struct link *link[WAIT_KINDS];
+	struct waitlist comp[EQS];
+	struct waitlist async;
+	bool port;
+	uint32_t cmd[SLOTS];
+	unsigned int cmds;
+	uint32_t count[EQS];
+};
+
+int eq_init(struct skua_dev *dev)
+{
+	dev->events = calloc(1, sizeof(*dev->events));
+	return dev->events ? 0 : -ENOMEM;
+}
+
+static void free_links(struct events *ev)
+{
+	for (unsigned int k = 0; k < WAIT_KINDS; k++)
+		free(ev->link[k]);
+}
+
+void eq_reset(struct skua_dev *dev)
+{
+	free_links(dev->events);
+	memset(dev->events, 0, sizeof(*dev->events));
+}
+
+void eq_exit(struct skua_dev *dev)
+{
+	if (!dev->events)
+		return;
+	free_links(dev->events);
+	free(dev->events);
+}
+
+/* --- lists --- */
+
+static uint32_t link_id(enum wait_kind kind, uint32_t index)
+{
+	return (kind << 24 | index) + LINK_FIRST;
+}
+
+static enum wait_kind link_kind(uint32_t id)
+{
+	return (id - LINK_FIRST) >> 24;
+}
+
+static uint32_t link_index(uint32_t id)
+{
+	return (id - LINK_FIRST) & 0xffffff;
+}
+
+static struct link *link_at(struct events *ev, uint32_t id)
+{
+	return &ev->link[link_kind(id)][link_index(id)];
+}
+
+static bool waits(const struct events *ev, enum wait_kind kind, uint32_t index)
+{
+	return ev->link[kind] && ev->link[kind][index].next != LINK_NONE;
+}
+
+static void wait_add(struct skua_dev *dev, struct waitlist *list, enum wait_kind kind,
+		     uint32_t index)
+{
+	struct events *ev = dev->events;
+	uint32_t id = link_id(kind, index);
+
+	if (!ev->link[kind])
+		ev->link[kind] = calloc(1u << log_size[kind], sizeof(struct link));
+	if (!ev->link[kind]) {
+		/* An event lost is a program that hangs: better stop and say so. */
+		dev_log(dev, 0, "no memory for waiting events");
+		dev_fatal(dev, SKUA_FATAL_EQ_DMA);
+		return;
+	}
+	if (waits(ev, kind, index))
+		return;
+	*link_at(ev, id) = (struct link){
+		.prev = list->tail ? list->tail : LINK_END,
+		.next = LINK_END,
+	};
+	if (list->tail)
+		link_at(ev, list->tail)->next = id;
+	else
+		list->head = id;
+	list->tail = id;
+}
+
+static void wait_del(struct skua_dev *dev, struct waitlist *list, enum wait_kind kind,
+		     uint32_t index)
+{
+	struct events *ev = dev->events;
+	struct link *link;
+
+	if (!waits(ev, kind, index))
+		return;
+	link = &ev->link[kind][index];
+	if (link->prev == LINK_END)
+		list->head = link->next == LINK_END ? LINK_NONE : link->next;
+	else
+		link_at(ev, link->prev)->next = link->next;
+	if (link->next == LINK_END)
+		list->tail = link->prev == LINK_END ? LINK_NONE : link->prev;
+	else
+		link_at(ev, link->next)->prev = link->prev;
+	link->next = LINK_NONE;
+}
+
+/* --- the queue itself --- */
+
+bool eqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+{
+	const struct skua_eqc *eqc = ctx;
+	uint32_t log = le32_get_bits(eqc->flags, SKUA_EQC_LOG_SIZE);
+
+	return le32_to_cpu(eqc->flags) & SKUA_EQC_VALID && le32_to_cpu(eqc->eqn) == index &&
+	       log <= MODEL_LOG_EQ_MAX &&
+	       le32_get_bits(eqc->flags, SKUA_EQC_VECTOR) < skua_dev_msix_vectors(dev) &&
+	       le32_to_cpu(eqc->uar) < dev_uars(dev) &&
+	       le32_to_cpu(eqc->pi) - le32_to_cpu(eqc->ci) <= 1u << log;
+}
+
+static struct skua_eqc *eq_get(struct skua_dev *dev, uint32_t eqn)
+{
+	return obj_valid(dev, SKUA_ICM_EQC, eqn) ? ctx_get(dev, SKUA_ICM_EQC, eqn) : NULL;
+}
+
+static void interrupt(struct skua_dev *dev, struct skua_eqc *eqc)
+{
+	uint32_t eqn = le32_to_cpu(eqc->eqn);
+
+	le32p_replace_bits(&eqc->flags, 0, SKUA_EQC_ARMED);
+	ctx_dirty(dev, eqc);
+	if (dev->events->count[eqn])
+		timer_set_eq(dev, eqn, SKUA_TIME_NEVER);
+	dev->events->count[eqn] = 0;
+	dma_msix(dev, le32_get_bits(eqc->flags, SKUA_EQC_VECTOR));
+}
+
+/* An EQE was written: send the interrupt, or let moderation hold it back. */
+static void moderate(struct skua_dev *dev, struct skua_eqc *eqc)
+{
+	uint32_t eqn = le32_to_cpu(eqc->eqn);
+	uint32_t usec = le32_get_bits(eqc->moderation, SKUA_MOD_USEC);
+	uint32_t most = le32_get_bits(eqc->moderation, SKUA_MOD_COUNT);
+	uint32_t *count = &dev->events->count[eqn];
+
+	if (!(le32_to_cpu(eqc->flags) & SKUA_EQC_ARMED))
+		return;
+	if (!usec || (most && *count + 1 >= most)) {
+		interrupt(dev, eqc);
+		return;
+	}
+	if (!(*count)++)
+		timer_set_eq(dev, eqn, dev_now(dev) + usec * 1000ull);
+}
+
+void eq_timer(struct skua_dev *dev, uint32_t eqn)
+{
+	struct skua_eqc *eqc = eq_get(dev, eqn);
+
+	if (!eqc)
+		return;
+	if (le32_to_cpu(eqc->flags) & SKUA_EQC_ARMED && dev->events->count[eqn])
+		interrupt(dev, eqc);
+	ctx_put(dev, eqc);
+}
+
+/* 0, -EAGAIN: full, or -EIO: there is no such EQ, or the device is dead. */
+static int eq_post(struct skua_dev *dev, uint32_t eqn, struct skua_eqe *eqe)
+{
+	struct skua_eqc *eqc = eq_get(dev, eqn);
+	uint32_t log, pi;
+	int err = 0;
+
+	if (!eqc)
+		return -EIO;
+	log = le32_get_bits(eqc->flags, SKUA_EQC_LOG_SIZE);
+	pi = le32_to_cpu(eqc->pi);
+	eqe->own = le32_encode_bits(!(pi >> log & 1), SKUA_EQE_PHASE);
+	if (pi - le32_to_cpu(eqc->ci) >= 1u << log) {
+		eqc->pending |= cpu_to_le32(BIT(le32_get_bits(eqe->what, SKUA_EQE_TYPE)));
+		ctx_dirty(dev, eqc);
+		err = -EAGAIN;
+	} else if (dma_write_elem(dev, le64_to_cpu(eqc->base) +
+				  (pi & ((1u << log) - 1)) * sizeof(*eqe), eqe, sizeof(*eqe))) {
+		dev_fatal(dev, SKUA_FATAL_EQ_DMA);
+		err = -EIO;
+	} else {
+		eqc->pi = cpu_to_le32(pi + 1);
+		ctx_dirty(dev, eqc);
+		moderate(dev, eqc);
+	}
+	ctx_put(dev, eqc);
+	return err;
+}
+
+static struct skua_eqe eqe_make(enum skua_eqe_type type, unsigned int subtype, uint32_t num)
+{
+	return (struct skua_eqe){
+		.num = cpu_to_le32(num),
+		.what = le32_encode_bits(type, SKUA_EQE_TYPE) |
+			le32_encode_bits(subtype, SKUA_EQE_SUBTYPE),
+	};
+}
+
+/* --- completion events --- */
+
+static int comp_post(struct skua_dev *dev, const struct skua_cqc *cqc)
+{
+	struct skua_eqe eqe = eqe_make(SKUA_EQE_COMP, 0, le32_to_cpu(cqc->cqn));
+
+	eqe.info[0] = cpu_to_le32(le32_get_bits(cqc->arm, SKUA_CQC_ARM_SERIAL));
+	return eq_post(dev, le32_to_cpu(cqc->eqn), &eqe);
+}
+
+bool comp_event(struct skua_dev *dev, struct skua_cqc *cqc)
+{
+	uint32_t eqn = le32_to_cpu(cqc->eqn);
+
+	/* Nobody overtakes those that wait already. */
+	if (!dev->events->comp[eqn].head && comp_post(dev, cqc) != -EAGAIN)
+		return true;
+	dev->cnt[SKUA_CNT_EQ_FULL]++;
+	cqc->pending |= cpu_to_le32(SKUA_CQC_PENDING_COMP);
+	ctx_dirty(dev, cqc);
+	wait_add(dev, &dev->events->comp[eqn], WAIT_COMP, le32_to_cpu(cqc->cqn));
+	return false;
+}
+
+static void comp_drain(struct skua_dev *dev, uint32_t eqn)
+{
+	struct waitlist *list = &dev->events->comp[eqn];
+
+	while (list->head) {
+		uint32_t cqn = link_index(list->head);
+		struct skua_cqc *cqc = ctx_get(dev, SKUA_ICM_CQC, cqn);
+		int err = cqc ? comp_post(dev, cqc) : -EIO;
+
+		if (!err) {
+			cqc->pending &= ~cpu_to_le32(SKUA_CQC_PENDING_COMP);
+			ctx_dirty(dev, cqc);
+			wait_del(dev, list, WAIT_COMP, cqn);
+		}
+		if (cqc)
+			ctx_put(dev, cqc);
+		if (err)
+			return;
+	}
+}
+
+/* --- asynchronous events --- */
+
+/* Where the pending word of each kind of object is. */
+static const struct {
+	enum skua_icm_table table;
+	size_t pending;
+} source[WAIT_KINDS] = {
+	[WAIT_CQ_ERR] = { SKUA_ICM_CQC, offsetof(struct skua_cqc, pending) },
+	[WAIT_QP] = { SKUA_ICM_SQC, offsetof(struct skua_sqc, pending) },
+	[WAIT_SRQ] = { SKUA_ICM_SRQC, offsetof(struct skua_srqc, pending) },
+};
+
+/* The next event of an object that has @bits pending; the bits that it settles. */
+static uint32_t next_event(enum wait_kind kind, const void *ctx, uint32_t bits,
+			   struct skua_eqe *eqe)
+{
+	const struct skua_sqc *sqc = ctx;
+	const struct skua_cqc *cqc = ctx;
+	const struct skua_srqc *srqc = ctx;
+
+	switch (kind) {
+	case WAIT_CQ_ERR:
+		bits &= SKUA_CQC_PENDING_ERR | SKUA_CQC_PENDING_ERR_DMA;
+		*eqe = eqe_make(SKUA_EQE_CQ_ERR, bits & SKUA_CQC_PENDING_ERR_DMA ?
+				SKUA_CQ_ERR_DMA : SKUA_CQ_ERR_OVERRUN, le32_to_cpu(cqc->cqn));
+		return bits;
+	case WAIT_QP:
+		bits &= (1u << SKUA_QP_EV_COUNT) - 1;
+		bits &= -bits;
+		if (bits)
+			*eqe = eqe_make(SKUA_EQE_QP, __builtin_ctz(bits),
+					le32_to_cpu(sqc->cfg.qpn));
+		return bits;
+	case WAIT_SRQ:
+		bits &= BIT(SKUA_EQE_SRQ_LIMIT) | BIT(SKUA_EQE_SRQ_ERR);
+		bits &= -bits;
+		if (bits)
+			*eqe = eqe_make(__builtin_ctz(bits), 0, le32_to_cpu(srqc->srqn));
+		return bits;
+	default:
+		return 0;
+	}
+}
+
+/* One event of the object at the list's head; false: no more can go now. */
+static bool async_one(struct skua_dev *dev)
+{
+	struct waitlist *list = &dev->events->async;
+	enum wait_kind kind = link_kind(list->head);
+	uint32_t index = link_index(list->head);
+	void *ctx = ctx_get(dev, source[kind].table, index);
+	struct skua_eqe eqe;
+	__le32 *pending;
+	uint32_t bits;
+	int err = 0;
+
+	if (!ctx)
+		return false;
+	pending = (__le32 *)((char *)ctx + source[kind].pending);
+	bits = next_event(kind, ctx, le32_to_cpu(*pending), &eqe);
+	if (bits)
+		err = eq_post(dev, dev->async_eqn, &eqe);
+	if (!err) {
+		*pending &= ~cpu_to_le32(bits);
+		ctx_dirty(dev, ctx);
+		if (!next_event(kind, ctx, le32_to_cpu(*pending), &eqe))
+			wait_del(dev, list, kind, index);
+	}
+	ctx_put(dev, ctx);
+	return !err;
+}
+
+static void async_drain(struct skua_dev *dev)
+{
+	struct events *ev = dev->events;
+	struct skua_eqe eqe = eqe_make(SKUA_EQE_PORT, 0, 0);
+
+	if (dev->async_eqn == SKUA_NO_EQ)
+		return;
+	if (ev->port && !eq_post(dev, dev->async_eqn, &eqe))
+		ev->port = false;
+	while (ev->async.head && async_one(dev))
+		;
+}
+
+void eq_async_kick(struct skua_dev *dev)
+{
+	async_drain(dev);
+}
+
+/* An event was noted in a context's pending word: let it go, or count that it waits. */
+static void async_event(struct skua_dev *dev, enum wait_kind kind, uint32_t index)
+{
+	wait_add(dev, &dev->events->async, kind, index);
+	async_drain(dev);
+	if (waits(dev->events, kind, index))
+		dev->cnt[SKUA_CNT_EQ_FULL]++;
+}
+
+void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev)
+{
+	sqc->pending |= cpu_to_le32(BIT(ev));
+	ctx_dirty(dev, sqc);
+	async_event(dev, WAIT_QP, qp_index(le32_to_cpu(sqc->cfg.qpn)));
+}
+
+void srq_event(struct skua_dev *dev, struct skua_srqc *srqc, enum skua_eqe_type type)
+{
+	srqc->pending |= cpu_to_le32(BIT(type));
+	ctx_dirty(dev, srqc);
+	async_event(dev, WAIT_SRQ, le32_to_cpu(srqc->srqn));
+}
+
+void cq_err_event(struct skua_dev *dev, struct skua_cqc *cqc, enum skua_cq_err err)
+{
+	cqc->pending |= cpu_to_le32(SKUA_CQC_PENDING_ERR |
+				    (err == SKUA_CQ_ERR_DMA ? SKUA_CQC_PENDING_ERR_DMA : 0));
+	ctx_dirty(dev, cqc);
+	async_event(dev, WAIT_CQ_ERR, le32_to_cpu(cqc->cqn));
+}
+
+void port_event(struct skua_dev *dev)
+{
+	dev->events->port = true;
+	async_drain(dev);
+	if (dev->events->port)
+		dev->cnt[SKUA_CNT_EQ_FULL]++;
+}
+
+void cq_event_forget(struct skua_dev *dev, uint32_t cqn)
+{
+	struct skua_cqc *cqc = ctx_get(dev, SKUA_ICM_CQC, cqn);
+
+	wait_del(dev, &dev->events->async, WAIT_CQ_ERR, cqn);
+	if (!cqc)
+		return;
+	wait_del(dev, &dev->events->comp[le32_to_cpu(cqc->eqn)], WAIT_COMP, cqn);
+	ctx_put(dev, cqc);
+}
+
+void qp_event_forget(struct skua_dev *dev, uint32_t qpn)
+{
+	wait_del(dev, &dev->events->async, WAIT_QP, qp_index(qpn));
+}
+
+void srq_event_forget(struct skua_dev *dev, uint32_t srqn)
+{
+	wait_del(dev, &dev->events->async, WAIT_SRQ, srqn);
+}
+
+/* The last DMA of a dying device: no waiting, and no matter if it fails. */
+void eq_fatal(struct skua_dev *dev, enum skua_fatal why)
+{
+	struct skua_eqe eqe = eqe_make(SKUA_EQE_FATAL, 0, 0);
+	struct skua_eqc *eqc;
+
+	if (dev->async_eqn == SKUA_NO_EQ || why == SKUA_FATAL_EQ_DMA)
+		return;
+	eqe.info[0] = cpu_to_le32(why);
+	eqc = eq_get(dev, dev->async_eqn);
+	if (!eqc)
+		return;
+	/* Moderation would hold the interrupt back for ever. */
+	eqc->moderation = 0;
+	eq_post(dev, dev->async_eqn, &eqe);
+	ctx_put(dev, eqc);
+}
+
+/* --- command completions --- */
+
+static int cmd_post(struct skua_dev *dev, uint32_t token)
+{
+	struct skua_eqe eqe = eqe_make(SKUA_EQE_CMD, 0, token);
+
+	return eq_post(dev, dev->cmd_eqn, &eqe);
+}
+
+void cmd_event(struct skua_dev *dev, uint32_t token)
+{
+	struct events *ev = dev->events;
+	uint32_t slot = u32_get_bits(token, SKUA_CMD_TOKEN_SLOT) % SLOTS;
+
+	if (!ev->cmds && cmd_post(dev, token) != -EAGAIN)
+		return;
+	dev->cnt[SKUA_CNT_EQ_FULL]++;
+	ev->cmds += !ev->cmd[slot];
+	ev->cmd[slot] = token;
+}
+
+static void cmd_drain(struct skua_dev *dev)
+{
+	struct events *ev = dev->events;
+
+	for (unsigned int i = 0; i < SLOTS && ev->cmds; i++) {
+		if (!ev->cmd[i])
+			continue;
+		if (cmd_post(dev, ev->cmd[i]))
+			return;
+		ev->cmd[i] = 0;
+		ev->cmds--;
+	}
+}
+
+/* --- doorbell --- */
+
+static void drain(struct skua_dev *dev, uint32_t eqn)
+{
+	if (eqn == dev->cmd_eqn)
+		cmd_drain(dev);
+	if (eqn == dev->async_eqn)
+		async_drain(dev);
+	comp_drain(dev, eqn);
+}
+
+void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
+{
+	uint32_t eqn = u32_get_bits(hi, SKUA_UAR_EQ_EQN);
+	struct skua_eqc *eqc;
+	uint32_t ci;
+
+	if (hi & ~(SKUA_UAR_EQ_EQN | SKUA_UAR_EQ_ARM)) {
+		dev->cnt[SKUA_CNT_BAD_DB]++;
+		return;
+	}
+	eqc = eq_get(dev, eqn);
+	if (!eqc) {
+		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
+		return;
+	}
+	ci = le32_to_cpu(eqc->ci);
+	if (le32_to_cpu(eqc->uar) != page) {
+		dev->cnt[SKUA_CNT_BAD_DB_UAR]++;
+	} else if (lo - ci > le32_to_cpu(eqc->pi) - ci) {
+		dev->cnt[SKUA_CNT_BAD_DB_INDEX]++;
+	} else {
+		eqc->ci = cpu_to_le32(lo);
+		eqc->pending = 0;
+		if (hi & SKUA_UAR_EQ_ARM)
+			eqc->flags |= cpu_to_le32(SKUA_EQC_ARMED);
+		ctx_dirty(dev, eqc);
+		if (eqc->pi != eqc->ci && hi & SKUA_UAR_EQ_ARM)
+			interrupt(dev, eqc);
+		if (lo != ci)
+			drain(dev, eqn);
+	}
+	ctx_put(dev, eqc);
+}
+
+/* --- commands --- */
+
+int cmd_create_eq(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_eqc *in = &((const struct skua_cmd_create_eq_in *)cmd->in)->eqc;
+	uint32_t eqn = le32_to_cpu(in->eqn);
+	struct skua_eqc *eqc;
+	int err = cmd_vacant(dev, SKUA_ICM_EQC, eqn);
+
+	if (err)
+		return err;
+	if (le32_to_cpu(in->flags) & ~(SKUA_EQC_LOG_SIZE | SKUA_EQC_VECTOR) || in->pi || in->ci ||
+	    in->pending || !all_zero(in->reserved, sizeof(in->reserved)) ||
+	    le64_to_cpu(in->base) % 64 ||
+	    le32_get_bits(in->flags, SKUA_EQC_LOG_SIZE) > MODEL_LOG_EQ_MAX ||
+	    le32_get_bits(in->flags, SKUA_EQC_VECTOR) >= skua_dev_msix_vectors(dev) ||
+	    le32_to_cpu(in->uar) >= dev_uars(dev))
+		return SKUA_CMD_ST_BAD_PARAM;
+	eqc = ctx_new(dev, SKUA_ICM_EQC, eqn);
+	if (!eqc)
+		return SKUA_CMD_ST_INTERNAL;
+	*eqc = *in;
+	eqc->flags |= cpu_to_le32(SKUA_EQC_VALID);
+	obj_set(dev, SKUA_ICM_EQC, eqn, true);
+	ctx_put(dev, eqc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_destroy_eq(struct skua_dev *dev, struct cmd *cmd)
+{
+	uint32_t eqn;
+	int err = cmd_object(dev, cmd, SKUA_ICM_EQC, &eqn);
+	struct skua_eqc *eqc;
+
+	if (err)
+		return err;
+	if (obj_refs(dev, SKUA_ICM_EQC, eqn))
+		return SKUA_CMD_ST_BUSY;
+	timer_set_eq(dev, eqn, SKUA_TIME_NEVER);
+	dev->events->count[eqn] = 0;
+	obj_set(dev, SKUA_ICM_EQC, eqn, false);
+	eqc = ctx_new(dev, SKUA_ICM_EQC, eqn);
+	if (!eqc)
+		return SKUA_CMD_ST_INTERNAL;
+	ctx_put(dev, eqc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_modify_eq(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_modify_mod_in *in = cmd->in;
+	uint32_t eqn = le32_to_cpu(in->index);
+	struct skua_eqc *eqc = eq_get(dev, eqn);
+
+	if (!eqc)
+		return SKUA_CMD_ST_BAD_INDEX;
+	eqc->moderation = in->moderation;
+	ctx_dirty(dev, eqc);
+	/* What the old moderation held back goes now. */
+	if (dev->events->count[eqn])
+		interrupt(dev, eqc);
+	ctx_put(dev, eqc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_query_eq(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_cmd_query_eq_out *out = cmd->out;
+	uint32_t eqn;
+	int err = cmd_object(dev, cmd, SKUA_ICM_EQC, &eqn);
+
+	return err ? err : cmd_query_ctx(dev, SKUA_ICM_EQC, eqn, &out->eqc, sizeof(out->eqc));
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Queue pairs: finding them, making and ending them, the send doorbell. */
+#include <string.h>
+
+#include "cmd.h"
+#include "icm.h"
+#include "roce/hdr.h"
+
+static uint32_t sq_flags(const struct skua_sq_cfg *cfg)
+{
+	return le32_to_cpu(cfg->flags);
+}
+
+static uint32_t sq_blocks(const struct skua_sq_cfg *cfg)
+{
+	return 1u << le32_get_bits(cfg->flags, SKUA_QP_LOG_SQ);
+}
+
+static uint64_t rq_bytes(const struct skua_rq_cfg *cfg)
+{
+	return (uint64_t)SKUA_WQE_SEG << (le32_get_bits(cfg->flags, SKUA_RQ_LOG_SIZE) +
+					  le32_get_bits(cfg->flags, SKUA_RQ_LOG_STRIDE));
+}
+
+/* --- what must hold of a context at all times --- */
+
+static bool sq_ok(struct skua_dev *dev, const struct skua_sq_cfg *cfg)
+{
+	if (le32_get_bits(cfg->flags, SKUA_QP_TYPE) > SKUA_QP_RAW_ETH ||
+	    le32_get_bits(cfg->flags, SKUA_QP_LOG_SQ) > MODEL_LOG_SQ_MAX ||
+	    le32_to_cpu(cfg->uar) >= dev_uars(dev) || le32_to_cpu(cfg->qpn) & ~IB_QPN_MASK)
+		return false;
+	if (sq_flags(cfg) & SKUA_QP_F_NO_SQ)
+		return all_zero(&cfg->ring, sizeof(cfg->ring)) && sq_blocks(cfg) == 1;
+	return ring_ok(dev, &cfg->ring, (uint64_t)sq_blocks(cfg) * SKUA_WQE_BLOCK);
+}
+
+static bool rq_ok(struct skua_dev *dev, const struct skua_rq_cfg *cfg)
+{
+	return !(le32_to_cpu(cfg->flags) & ~(SKUA_RQ_LOG_SIZE | SKUA_RQ_LOG_STRIDE)) &&
+	       le32_get_bits(cfg->flags, SKUA_RQ_LOG_SIZE) <= MODEL_LOG_RQ_MAX &&
+	       le32_get_bits(cfg->flags, SKUA_RQ_LOG_STRIDE) <= MODEL_LOG_RQ_STRIDE_MAX &&
+	       ring_ok(dev, &cfg->ring, rq_bytes(cfg));
+}
+
+bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+{
+	const struct skua_sqc *sqc = ctx;
+
+	return le32_to_cpu(sqc->valid) & SKUA_SQC_VALID &&
+	       qp_index(le32_to_cpu(sqc->cfg.qpn)) == index && sq_ok(dev, &sqc->cfg) &&
+	       le32_get_bits(sqc->attr.state, SKUA_ATTR_STATE) <= SKUA_QP_ERR &&
+	       le32_to_cpu(sqc->pi) - le32_to_cpu(sqc->ci) <= sq_blocks(&sqc->cfg);
+}
+
+bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+{
+	const struct skua_rqc *rqc = ctx;
+
+	(void)index;
+	return rq_ok(dev, &rqc->cfg) && le32_to_cpu(rqc->state) <= SKUA_QP_ERR;
+}
+
+/* --- access --- */
+
+int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
+{
+	if (!obj_valid(dev, SKUA_ICM_SQC, index))
+		return -1;
+	qp->sqc = ctx_get(dev, SKUA_ICM_SQC, index);
+	if (!qp->sqc)
+		return -1;
+	qp->rqc = ctx_get(dev, SKUA_ICM_RQC, index);
+	if (!qp->rqc) {
+		ctx_put(dev, qp->sqc);
+		return -1;
+	}
+	qp->qpn = le32_to_cpu(qp->sqc->cfg.qpn);
+	return 0;
+}
+
+int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
+{
+	if (qp_get_index(dev, qp_index(qpn), qp))
+		return -1;
+	if (qp->qpn == qpn)
+		return 0;
+	qp_put(dev, qp);
+	return -1;
+}
+
+void qp_put(struct skua_dev *dev, struct qp *qp)
+{
+	ctx_put(dev, qp->rqc);
+	ctx_put(dev, qp->sqc);
+}
+
+void qp_dirty(struct skua_dev *dev, struct qp *qp)
+{
+	ctx_dirty(dev, qp->sqc);
+	ctx_dirty(dev, qp->rqc);
+}
+
+enum skua_qp_type qp_type(const struct qp *qp)
+{
+	return le32_get_bits(qp->sqc->cfg.flags, SKUA_QP_TYPE);
+}
+
+enum skua_qp_state qp_state(const struct qp *qp)
+{
+	return le32_get_bits(qp->sqc->attr.state, SKUA_ATTR_STATE);
+}
+
+/* The context may come from ICM with any code: what is none counts as the least. */
+uint32_t qp_mtu(const struct qp *qp)
+{
+	uint32_t code = le32_get_bits(qp->sqc->attr.retry, SKUA_ATTR_PATH_MTU);
+
+	return 128u << (code < 1 || code > 5 ? 1 : code);
+}
+
+void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
+	      enum skua_qp_event ev)
+{
+	enum skua_qp_state from = qp_state(qp);
+
+	if (from != state && from != SKUA_QP_ERR && from != SKUA_QP_RESET) {
+		le32p_replace_bits(&qp->sqc->attr.state, state, SKUA_ATTR_STATE);
+		qp->rqc->state = cpu_to_le32(state);
+		qp_dirty(dev, qp);
+		if (qp_type(qp) != SKUA_QP_RAW_ETH)
+			engine_state(dev, qp, from, state);
+	}
+	if (ev != SKUA_QP_EV_COUNT)
+		qp_event(dev, qp->sqc, ev);
+	sched_kick(dev, qp->qpn);
+}
+
+/* --- doorbell --- */
+
+/* Is @index one that software may name now? A repeated one is, but no news. */
+static bool index_ok(const struct skua_sqc *sqc, uint32_t index)
+{
+	uint32_t ci = le32_to_cpu(sqc->ci);
+	uint32_t pi = le32_to_cpu(sqc->pi);
+	uint32_t blocks = sq_flags(&sqc->cfg) & SKUA_QP_F_NO_SQ ? 0 : sq_blocks(&sqc->cfg);
+
+	return index - ci <= blocks && index - ci >= pi - ci;
+}
+
+void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
+{
+	struct qp qp;
+
+	if (hi & ~IB_QPN_MASK) {
+		dev->cnt[SKUA_CNT_BAD_DB]++;
+		return;
+	}
+	if (qp_get(dev, hi, &qp)) {
+		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
+		return;
+	}
+	if (le32_to_cpu(qp.sqc->cfg.uar) != page) {
+		dev->cnt[SKUA_CNT_BAD_DB_UAR]++;
+	} else if (qp_state(&qp) == SKUA_QP_RESET) {
+		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
+	} else if (!index_ok(qp.sqc, lo)) {
+		dev->cnt[SKUA_CNT_BAD_DB_INDEX]++;
+	} else {
+		if (lo != le32_to_cpu(qp.sqc->pi)) {
+			dev->cnt[SKUA_CNT_SQ_DB]++;
+			qp.sqc->pi = cpu_to_le32(lo);
+			ctx_dirty(dev, qp.sqc);
+		}
+		sched_kick(dev, qp.qpn);
+	}
+	qp_put(dev, &qp);
+}
+
+/* --- commands --- */
+
+static const uint64_t type_cap[] = {
+	[SKUA_QP_RC] = SKUA_CAP_RC,
+	[SKUA_QP_UC] = SKUA_CAP_UC,
+	[SKUA_QP_UD] = SKUA_CAP_UD,
+	[SKUA_QP_GSI] = SKUA_CAP_UD,
+	[SKUA_QP_XRC_INI] = SKUA_CAP_XRC,
+	[SKUA_QP_XRC_TGT] = SKUA_CAP_XRC,
+	[SKUA_QP_RAW_ETH] = SKUA_CAP_ETH,
+};
+
+static int check_flags(const struct skua_dev *dev, const struct skua_cmd_create_qp_in *in)
+{
+	uint32_t type = le32_get_bits(in->sq.flags, SKUA_QP_TYPE);
+	uint32_t qpn = le32_to_cpu(in->sq.qpn);
+	uint32_t known = SKUA_QP_TYPE | SKUA_QP_F_SIG_ALL | SKUA_QP_F_RESERVED_LKEY |
+			 SKUA_QP_F_NO_LOOPBACK | SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ |
+			 SKUA_QP_LOG_SQ;
+
+	if (dev_has(dev, SKUA_CAP_SCATTER_CQE))
+		known |= SKUA_QP_F_SCATTER_RQ_CQE | SKUA_QP_F_SCATTER_SQ_CQE;
+	if (dev_has(dev, SKUA_CAP_DB_SUPPRESS))
+		known |= SKUA_QP_F_DB_SUPPRESS;
+	if (dev_has(dev, SKUA_CAP_SRQ))
+		known |= SKUA_QP_F_SRQ;
+	if (sq_flags(&in->sq) & ~known || type > SKUA_QP_RAW_ETH ||
+	    !dev_has(dev, type_cap[type]))
+		return SKUA_CMD_ST_BAD_PARAM;
+	/* QP 0 is the subnet manager's, 1 that of the general services. */
+	if (!qpn || qpn >= IB_QPN_MULTICAST || (qpn == IB_QPN_GSI) != (type == SKUA_QP_GSI))
+		return SKUA_CMD_ST_BAD_INDEX;
+	return SKUA_CMD_ST_OK;
+}
+
+static int check_create(struct skua_dev *dev, const struct skua_cmd_create_qp_in *in)
+{
+	bool own_rq = !(sq_flags(&in->sq) & (SKUA_QP_F_NO_RQ | SKUA_QP_F_SRQ));
+	int err = check_flags(dev, in);
+
+	if (err)
+		return err;
+	if (!sq_ok(dev, &in->sq) || le64_to_cpu(in->sq.dbr) % SKUA_DBR_ALIGN ||
+	    le32_to_cpu(in->sq.max_inline) > MODEL_MAX_INLINE || !rq_ok(dev, &in->rq) ||
+	    (!own_rq && (in->rq.flags || !all_zero(&in->rq.ring, sizeof(in->rq.ring)))) ||
+	    in->rq.xrcd || in->counter || in->reserved)
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (!obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->sq.cqn)) ||
+	    !obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->rq.cqn)))
+		return SKUA_CMD_ST_BAD_INDEX;
+	if (!(sq_flags(&in->sq) & SKUA_QP_F_SRQ))
+		return in->rq.srqn ? SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
+	return obj_valid(dev, SKUA_ICM_SRQC, le32_to_cpu(in->rq.srqn)) ? SKUA_CMD_ST_OK :
+									SKUA_CMD_ST_BAD_INDEX;
+}
+
+/* The objects that a QP names know by how many they are named. */
+static void count_refs(struct skua_dev *dev, const struct skua_sq_cfg *sq,
+		       const struct skua_rq_cfg *rq, int by)
+{
+	obj_ref(dev, SKUA_ICM_CQC, le32_to_cpu(sq->cqn), by);
+	obj_ref(dev, SKUA_ICM_CQC, le32_to_cpu(rq->cqn), by);
+	if (sq_flags(sq) & SKUA_QP_F_SRQ)
+		obj_ref(dev, SKUA_ICM_SRQC, le32_to_cpu(rq->srqn), by);
+}
+
+int cmd_create_qp(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_create_qp_in *in = cmd->in;
+	uint32_t index = qp_index(le32_to_cpu(in->sq.qpn));
+	struct skua_sqc *sqc;
+	struct skua_rqc *rqc;
+	void *rrc;
+	int err = cmd_vacant(dev, SKUA_ICM_SQC, index);
+
+	if (err)
+		return err;
+	if (index >= icm_num(dev, SKUA_ICM_RQC) || index >= icm_num(dev, SKUA_ICM_RRC))
+		return SKUA_CMD_ST_BAD_INDEX;
+	err = check_create(dev, in);
+	if (err)
+		return err;
+	if (!icm_mapped(dev, SKUA_ICM_RQC, index) || !icm_mapped(dev, SKUA_ICM_RRC, index))
+		return SKUA_CMD_ST_NO_ICM;
+	sqc = ctx_new(dev, SKUA_ICM_SQC, index);
+	rqc = ctx_new(dev, SKUA_ICM_RQC, index);
+	rrc = ctx_new(dev, SKUA_ICM_RRC, index);
+	if (sqc && rqc && rrc) {
+		sqc->cfg = in->sq;
+		sqc->valid = cpu_to_le32(SKUA_SQC_VALID);
+		rqc->cfg = in->rq;
+		obj_set(dev, SKUA_ICM_SQC, index, true);
+		obj_set(dev, SKUA_ICM_RQC, index, true);
+		obj_set(dev, SKUA_ICM_RRC, index, true);
+		count_refs(dev, &in->sq, &in->rq, 1);
+	} else {
+		err = SKUA_CMD_ST_INTERNAL;
+	}
+	if (rrc)
+		ctx_put(dev, rrc);
+	if (rqc)
+		ctx_put(dev, rqc);
+	if (sqc)
+		ctx_put(dev, sqc);
+	return err;
+}
+
+/* By number: 0, BAD_INDEX, or INTERNAL when the contexts cannot be had. */
+static int find_qp(struct skua_dev *dev, const struct cmd *cmd, struct qp *qp)
+{
+	uint32_t qpn;
+	int err = cmd_index(cmd, &qpn);
+
+	if (err)
+		return err;
+	if (qpn & ~IB_QPN_MASK || !obj_valid(dev, SKUA_ICM_SQC, qp_index(qpn)))
+		return SKUA_CMD_ST_BAD_INDEX;
+	if (qp_get(dev, qpn, qp))
+		return dev->state == DEV_FATAL ? SKUA_CMD_ST_INTERNAL : SKUA_CMD_ST_BAD_INDEX;
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_destroy_qp(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct qp qp;
+	uint32_t index;
+	void *rrc;
+	int err = find_qp(dev, cmd, &qp);
+
+	if (err)
+		return err;
+	index = qp_index(qp.qpn);
+	if (obj_refs(dev, SKUA_ICM_SQC, index)) {
+		qp_put(dev, &qp);
+		return SKUA_CMD_ST_BUSY;
+	}
+	if (qp_type(&qp) != SKUA_QP_RAW_ETH)
+		engine_destroy(dev, &qp);
+	sched_forget(dev, qp.qpn);
+	timer_set(dev, qp.qpn, SKUA_TIME_NEVER);
+	qp_event_forget(dev, qp.qpn);
+	count_refs(dev, &qp.sqc->cfg, &qp.rqc->cfg, -1);
+	obj_set(dev, SKUA_ICM_SQC, index, false);
+	obj_set(dev, SKUA_ICM_RQC, index, false);
+	obj_set(dev, SKUA_ICM_RRC, index, false);
+	memset(qp.sqc, 0, sizeof(*qp.sqc));
+	memset(qp.rqc, 0, sizeof(*qp.rqc));
+	qp_dirty(dev, &qp);
+	qp_put(dev, &qp);
+	rrc = ctx_new(dev, SKUA_ICM_RRC, index);
+	if (rrc)
+		ctx_put(dev, rrc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_query_qp(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_cmd_query_qp_out *out = cmd->out;
+	struct qp qp;
+	int err = find_qp(dev, cmd, &qp);
+
+	if (err)
+		return err;
+	qp_put(dev, &qp);
+	err = cmd_query_ctx(dev, SKUA_ICM_SQC, qp_index(qp.qpn), &out->sqc, sizeof(out->sqc));
+	if (!err)
+		err = cmd_query_ctx(dev, SKUA_ICM_RQC, qp_index(qp.qpn), &out->rqc,
+				    sizeof(out->rqc));
+	return err;
+}

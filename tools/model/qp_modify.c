@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * MODIFY_QP: the state machine of the IBTA's chapter 10, as a table of the
+ * transitions with the attributes that each demands and allows for each type of
+ * QP, and the ranges of the attributes.
+ */
+#include <string.h>
+
+#include "cmd.h"
+#include "roce/hdr.h"
+
+#define T(type)		(1u << SKUA_QP_##type)
+#define A(attr)		SKUA_QP_M_##attr
+
+#define RC		T(RC)
+#define UC		T(UC)
+#define DGRAM		(T(UD) | T(GSI))
+#define INI		T(XRC_INI)
+#define TGT		T(XRC_TGT)
+#define ETH		T(RAW_ETH)
+/* Types with a connection, those that answer requests, those that send them. */
+#define CONN		(RC | UC | INI | TGT)
+#define RESP		(RC | TGT)
+#define REQ		(RC | INI)
+
+/**
+ * struct row - a transition, for some types
+ * @from: state before
+ * @to: state after
+ * @types: whom it is for
+ * @required: attributes that must be given
+ * @optional: attributes that may be given
+ *
+ * A pair of states may have several rows; those of a type add up. A pair without
+ * a row for the type is not a transition.
+ */
+struct row {
+	uint8_t from, to;
+	uint8_t types;
+	uint32_t required, optional;
+};
+
+#define S(state)	SKUA_QP_##state
+
+static const struct row table[] = {
+	{ S(RESET), S(INIT), CONN,	A(PKEY) | A(PORT) | A(ACCESS), 0 },
+	{ S(RESET), S(INIT), T(UD),	A(PKEY) | A(PORT) | A(QKEY), 0 },
+	{ S(RESET), S(INIT), T(GSI),	A(PKEY) | A(QKEY), A(PORT) },
+	{ S(RESET), S(INIT), ETH,	A(PORT), 0 },
+
+	{ S(INIT), S(INIT), CONN,	0, A(PKEY) | A(PORT) | A(ACCESS) },
+	{ S(INIT), S(INIT), T(UD),	0, A(PKEY) | A(PORT) | A(QKEY) },
+	{ S(INIT), S(INIT), T(GSI),	0, A(PKEY) | A(QKEY) },
+	{ S(INIT), S(INIT), ETH,	0, A(PORT) },
+
+	{ S(INIT), S(RTR), CONN,	A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN),
+					A(PKEY) | A(ACCESS) },
+	{ S(INIT), S(RTR), RESP,	A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER), 0 },
+	{ S(INIT), S(RTR), DGRAM,	0, A(PKEY) | A(QKEY) },
+	{ S(INIT), S(RTR), ETH,		0, 0 },
+
+	{ S(RTR), S(RTS), CONN,		A(SQ_PSN), A(ACCESS) },
+	{ S(RTR), S(RTS), RESP,		A(ACK_TIMEOUT), A(MIN_RNR_TIMER) },
+	{ S(RTR), S(RTS), REQ,		A(ACK_TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |
+					A(MAX_RD_ATOMIC), 0 },
+	{ S(RTR), S(RTS), DGRAM,	A(SQ_PSN), A(QKEY) },
+	{ S(RTR), S(RTS), ETH,		0, A(RATE) },
+
+	{ S(RTS), S(RTS), CONN,		0, A(ACCESS) },
+	{ S(RTS), S(RTS), RESP,		0, A(MIN_RNR_TIMER) },
+	{ S(RTS), S(RTS), DGRAM,	0, A(QKEY) },
+	{ S(RTS), S(RTS), ETH,		0, A(RATE) },
+
+	{ S(RTS), S(SQD), CONN | DGRAM,	0, A(SQD_NOTIFY) },
+
+	{ S(SQD), S(SQD), CONN,		0, A(AV) | A(PKEY) | A(ACCESS) },
+	{ S(SQD), S(SQD), RC | INI | TGT, 0, A(PORT) | A(ACK_TIMEOUT) },
+	{ S(SQD), S(SQD), REQ,		0, A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_RD_ATOMIC) },
+	{ S(SQD), S(SQD), RESP,		0, A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER) },
+	{ S(SQD), S(SQD), DGRAM,	0, A(PKEY) | A(QKEY) },
+
+	{ S(SQD), S(RTS), CONN,		0, A(ACCESS) },
+	{ S(SQD), S(RTS), RESP,		0, A(MIN_RNR_TIMER) },
+	{ S(SQD), S(RTS), DGRAM,	0, A(QKEY) },
+
+	{ S(SQE), S(RTS), UC,		0, A(ACCESS) },
+	{ S(SQE), S(RTS), DGRAM,	0, A(QKEY) },
+};
+
+/* False: no such transition. To RESET and ERR every QP may go, with nothing else. */
+static bool find_transition(enum skua_qp_type type, enum skua_qp_state from,
+			    enum skua_qp_state to, uint32_t *required, uint32_t *optional)
+{
+	bool found = to == SKUA_QP_RESET || to == SKUA_QP_ERR;
+
+	*required = 0;
+	*optional = 0;
+	for (unsigned int i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (table[i].from != from || table[i].to != to ||
+		    !(table[i].types & 1u << type))
+			continue;
+		found = true;
+		*required |= table[i].required;
+		*optional |= table[i].optional;
+	}
+	return found;
+}
+
+/* --- values --- */
+
+/* A word of attributes: its fields, and the attribute that each belongs to. */
+struct field {
+	uint32_t bits;
+	uint32_t attr;
+};
+
+static const struct field retry_fields[] = {
+	{ SKUA_ATTR_RETRY_CNT, A(RETRY_CNT) },
+	{ SKUA_ATTR_RNR_RETRY, A(RNR_RETRY) },
+	{ SKUA_ATTR_ACK_TIMEOUT, A(ACK_TIMEOUT) },
+	{ SKUA_ATTR_MIN_RNR_TIMER, A(MIN_RNR_TIMER) },
+	{ SKUA_ATTR_PATH_MTU, A(PATH_MTU) },
+	{ 0, 0 },
+};
+
+static const struct field rights_fields[] = {
+	{ SKUA_ATTR_MAX_RD_ATOMIC, A(MAX_RD_ATOMIC) },
+	{ SKUA_ATTR_MAX_DEST_RD_ATOMIC, A(MAX_DEST_RD_ATOMIC) },
+	{ SKUA_ATTR_ACCESS, A(ACCESS) },
+	{ 0, 0 },
+};
+
+static const struct field state_fields[] = {
+	{ SKUA_ATTR_STATE, A(STATE) },
+	{ SKUA_ATTR_SQD_NOTIFY, A(SQD_NOTIFY) },
+	{ 0, 0 },
+};
+
+/* The bits of a word that the attributes in @mask carry. */
+static uint32_t field_bits(const struct field *field, uint32_t mask)
+{
+	uint32_t bits = 0;
+
+	for (; field->bits; field++)
+		bits |= mask & field->attr ? field->bits : 0;
+	return bits;
+}
+
+/* What is not in the mask must be zero. */
+static bool rest_zero(const struct skua_cmd_modify_qp_in *in, uint32_t mask)
+{
+	const struct skua_qp_attr *a = &in->attr;
+
+	return (mask & A(AV) || all_zero(&a->av, sizeof(a->av))) &&
+	       (mask & A(DEST_QPN) || !a->dest_qpn) && (mask & A(SQ_PSN) || !a->sq_psn) &&
+	       (mask & A(RQ_PSN) || !a->rq_psn) && (mask & A(QKEY) || !a->qkey) &&
+	       (mask & A(PKEY) || !a->pkey) && (mask & A(RATE) || !a->rate_kbps) &&
+	       (mask & A(EXT) || (!a->ext && !in->ext_table && !in->ext_len)) &&
+	       !(le32_to_cpu(a->retry) & ~field_bits(retry_fields, mask)) &&
+	       !(le32_to_cpu(a->rights) & ~field_bits(rights_fields, mask)) &&
+	       !(le32_to_cpu(a->state) & ~field_bits(state_fields, mask)) &&
+	       all_zero(a->reserved, sizeof(a->reserved)) && !in->reserved && !in->reserved2;
+}
+
+/* A path that can be taken: an own address of the same family, a unicast next hop. */
+static bool av_ok(struct skua_dev *dev, const struct skua_av *av)
+{
+	const struct skua_gid *gid = port_gid(dev, le16_to_cpu(av->sgid_index));
+	uint32_t flow = SKUA_AV_FLOW_LABEL | SKUA_AV_PCP |
+			(dev_has(dev, SKUA_CAP_RATE_LIMIT) ? SKUA_AV_STATIC_RATE : 0);
+
+	return gid && !(le32_to_cpu(av->flow) & ~flow) &&
+	       ib_gid_is_v4(av->dgid) == !!(le32_to_cpu(gid->flags) & SKUA_GID_IPV4) &&
+	       !all_zero(av->dgid, sizeof(av->dgid)) && !(av->dmac[0] & 1) &&
+	       !all_zero(av->dmac, sizeof(av->dmac));
+}
+
+/* IP, UDP, BTH, the longest extension headers and the ICRC must fit beside the payload. */
+static bool mtu_ok(const struct skua_dev *dev, uint32_t code)
+{
+	const uint32_t headers = sizeof(struct ipv6_hdr) + sizeof(struct udp_hdr) +
+				 sizeof(struct ib_bth) + sizeof(struct ib_xrceth) +
+				 sizeof(struct ib_atomiceth) + IB_ICRC_LEN;
+
+	return code >= 1 && code <= 5 && (128u << code) + headers <= port_mtu(dev);
+}
+
+static bool access_ok(const struct skua_dev *dev, uint32_t access)
+{
+	uint32_t known = SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_REMOTE_READ |
+			 SKUA_ACCESS_REMOTE_ATOMIC;
+
+	if (dev_has(dev, SKUA_CAP_FLUSH))
+		known |= SKUA_ACCESS_FLUSH_GLOBAL | SKUA_ACCESS_FLUSH_PERSISTENT;
+	return !(access & ~known);
+}
+
+/* Fields of attributes not given are zero, and zero is in every range but the MTU's. */
+static bool values_ok(struct skua_dev *dev, const struct skua_qp_attr *a, uint32_t mask)
+{
+	return (!(mask & A(AV)) || av_ok(dev, &a->av)) &&
+	       (!(mask & A(PATH_MTU)) ||
+		mtu_ok(dev, le32_get_bits(a->retry, SKUA_ATTR_PATH_MTU))) &&
+	       (!(mask & A(PKEY)) || le32_to_cpu(a->pkey) < MODEL_PKEYS) &&
+	       le32_to_cpu(a->sq_psn) <= IB_PSN_MASK && le32_to_cpu(a->rq_psn) <= IB_PSN_MASK &&
+	       le32_to_cpu(a->dest_qpn) <= IB_QPN_MASK &&
+	       le32_get_bits(a->rights, SKUA_ATTR_MAX_RD_ATOMIC) <= MODEL_MAX_RD_ATOMIC &&
+	       le32_get_bits(a->rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC) <= SKUA_RR_PER_QP &&
+	       access_ok(dev, le32_get_bits(a->rights, SKUA_ATTR_ACCESS));
+}
+
+/* --- the command --- */
+
+/* Attributes that exist only with a capability. */
+static uint32_t known_attrs(const struct skua_dev *dev)
+{
+	uint32_t known = 0;
+
+#define X(name, bit, text) known |= SKUA_QP_M_##name;
+	SKUA_QP_ATTR_TABLE(X)
+#undef X
+	if (!dev_has(dev, SKUA_CAP_RATE_LIMIT))
+		known &= ~A(RATE);
+	if (!dev_has(dev, SKUA_CAP_SR))
+		known &= ~A(EXT);
+	return known;
+}
+
+static int check_modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in,
+			const struct qp *qp, enum skua_qp_state *to)
+{
+	uint32_t mask = le32_to_cpu(in->mask);
+	uint32_t cur = le32_to_cpu(in->cur_state);
+	enum skua_qp_state from = qp_state(qp);
+	uint32_t new = le32_get_bits(in->attr.state, SKUA_ATTR_STATE);
+	uint32_t required, optional;
+
+	if (mask & ~known_attrs(dev) || !rest_zero(in, mask) ||
+	    (cur > SKUA_QP_ERR && cur != SKUA_QP_ANY_STATE) || new > SKUA_QP_ERR)
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (cur != SKUA_QP_ANY_STATE && cur != from)
+		return SKUA_CMD_ST_BAD_STATE;
+	*to = mask & A(STATE) ? new : from;
+	if (!find_transition(qp_type(qp), from, *to, &required, &optional))
+		return SKUA_CMD_ST_BAD_STATE;
+	mask &= ~A(STATE);
+	if ((mask & required) != required || mask & ~(required | optional))
+		return SKUA_CMD_ST_BAD_PARAM;
+	/* Paths and depths change only once what is under way is over. */
+	if (from == SKUA_QP_SQD && *to == SKUA_QP_SQD &&
+	    le32_to_cpu(qp->sqc->valid) & SKUA_SQC_DRAINING)
+		return SKUA_CMD_ST_BAD_STATE;
+	return values_ok(dev, &in->attr, mask) ? SKUA_CMD_ST_OK : SKUA_CMD_ST_BAD_PARAM;
+}
+
+static void merge(__le32 *word, __le32 from, const struct field *field, uint32_t mask)
+{
+	uint32_t bits = field_bits(field, mask);
+
+	*word = cpu_to_le32((le32_to_cpu(*word) & ~bits) | (le32_to_cpu(from) & bits));
+}
+
+static void apply(struct skua_qp_attr *a, const struct skua_qp_attr *in, uint32_t mask)
+{
+	if (mask & A(AV))
+		a->av = in->av;
+	if (mask & A(DEST_QPN))
+		a->dest_qpn = in->dest_qpn;
+	if (mask & A(SQ_PSN))
+		a->sq_psn = in->sq_psn;
+	if (mask & A(RQ_PSN))
+		a->rq_psn = in->rq_psn;
+	if (mask & A(QKEY))
+		a->qkey = in->qkey;
+	if (mask & A(PKEY))
+		a->pkey = in->pkey;
+	if (mask & A(RATE))
+		a->rate_kbps = in->rate_kbps;
+	if (mask & A(EXT))
+		a->ext = in->ext;
+	merge(&a->retry, in->retry, retry_fields, mask);
+	merge(&a->rights, in->rights, rights_fields, mask);
+	/* The wish to be told belongs to one stay in SQD. */
+	merge(&a->state, in->state, state_fields, mask & A(STATE) ? mask | A(SQD_NOTIFY) : mask);
+}
+
+/* A QP in RESET is as just created: nothing of its past is left. */
+static int enter_reset(struct skua_dev *dev, struct qp *qp)
+{
+	struct skua_sqc sqc = { .cfg = qp->sqc->cfg, .counter = qp->sqc->counter };
+	struct skua_rqc rqc = { .cfg = qp->rqc->cfg };
+	const __le32 zero = 0;
+	void *rrc;
+
+	sched_forget(dev, qp->qpn);
+	timer_set(dev, qp->qpn, SKUA_TIME_NEVER);
+	qp_event_forget(dev, qp->qpn);
+	sqc.valid = cpu_to_le32(SKUA_SQC_VALID);
+	*qp->sqc = sqc;
+	*qp->rqc = rqc;
+	rrc = ctx_new(dev, SKUA_ICM_RRC, qp_index(qp->qpn));
+	if (!rrc)
+		return SKUA_CMD_ST_INTERNAL;
+	ctx_put(dev, rrc);
+	if (!(le32_to_cpu(sqc.cfg.flags) & SKUA_QP_F_DB_SUPPRESS))
+		return SKUA_CMD_ST_OK;
+	return dma_write(dev, le64_to_cpu(sqc.cfg.dbr) + offsetof(struct skua_qp_dbr, sq_event),
+			 &zero, sizeof(zero)) ? SKUA_CMD_ST_DMA : SKUA_CMD_ST_OK;
+}
+
+static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, struct qp *qp)
+{
+	enum skua_qp_state from = qp_state(qp);
+	bool engine = qp_type(qp) != SKUA_QP_RAW_ETH;
+	enum skua_qp_state to;
+	int err = check_modify(dev, in, qp, &to);
+
+	if (err)
+		return err;
+	if (to == SKUA_QP_RESET) {
+		/* While it still sees what there is to give up. */
+		if (engine)
+			engine_state(dev, qp, from, to);
+		err = enter_reset(dev, qp);
+	} else {
+		apply(&qp->sqc->attr, &in->attr, le32_to_cpu(in->mask));
+		qp->rqc->state = cpu_to_le32(to);
+		if (engine)
+			engine_state(dev, qp, from, to);
+		sched_kick(dev, qp->qpn);
+	}
+	qp_dirty(dev, qp);
+	return err;
+}
+
+int cmd_modify_qp(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_modify_qp_in *in = cmd->in;
+	uint32_t qpn = le32_to_cpu(in->qpn);
+	struct qp qp;
+	int err;
+
+	if (qpn & ~IB_QPN_MASK || qp_get(dev, qpn, &qp))
+		return SKUA_CMD_ST_BAD_INDEX;
+	err = modify(dev, in, &qp);
+	qp_put(dev, &qp);
+	return err;
+}
