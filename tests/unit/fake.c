@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <linux/pci_regs.h>
+
+#include "fake.h"
+
+/* Rounds of the run loop after which a device that never rests is at fault. */
+#define ROUNDS_MAX	1000000
+
+static void die(const char *why)
+{
+	fprintf(stderr, "fake: %s\n", why);
+	abort();
+}
+
+static bool in_hole(const struct fake *f, uint64_t iova, size_t len)
+{
+	for (unsigned int i = 0; i < FAKE_HOLES; i++) {
+		if (iova < f->hole[i].to && f->hole[i].from < iova + len)
+			return true;
+	}
+	return false;
+}
+
+static void *at(const struct fake *f, uint64_t iova, size_t len)
+{
+	if (iova < FAKE_MEM_BASE || len > FAKE_MEM_SIZE ||
+	    iova - FAKE_MEM_BASE > FAKE_MEM_SIZE - len || in_hole(f, iova, len))
+		return NULL;
+	return f->mem + (iova - FAKE_MEM_BASE);
+}
+
+static int fake_dma_read(void *host, uint64_t iova, void *buf, size_t len)
+{
+	struct fake *f = host;
+	const void *src = at(f, iova, len);
+
+	f->reads++;
+	if (!src || (f->fail_read && !--f->fail_read))
+		return -EFAULT;
+	memcpy(buf, src, len);
+	return 0;
+}
+
+static int fake_dma_write(void *host, uint64_t iova, const void *buf, size_t len)
+{
+	struct fake *f = host;
+	void *dst = at(f, iova, len);
+
+	f->writes++;
+	if (!dst || (f->fail_write && !--f->fail_write))
+		return -EFAULT;
+	memcpy(dst, buf, len);
+	return 0;
+}
+
+static void fake_msix(void *host, unsigned int vector)
+{
+	struct fake *f = host;
+
+	if (vector >= SKUA_MSIX_VECTORS_MAX)
+		die("interrupt vector out of range");
+	f->msix[vector]++;
+}
+
+static uint64_t fake_now(void *host)
+{
+	return ((struct fake *)host)->now;
+}
+
+static void fake_timer(void *host, uint64_t deadline)
+{
+	((struct fake *)host)->deadline = deadline;
+}
+
+static const struct skua_host_ops host_ops = {
+	.dma_read = fake_dma_read,
+	.dma_write = fake_dma_write,
+	.msix = fake_msix,
+	.now = fake_now,
+	.timer = fake_timer,
+};
+
+static void fake_send(void *wire, const void *frame, size_t len)
+{
+	struct fake *f = wire;
+	struct fake_frame *copy = malloc(sizeof(*copy));
+
+	if (!copy || len < 14 || len > sizeof(copy->data))
+		die("frame of bad length sent");
+	copy->len = len;
+	memcpy(copy->data, frame, len);
+	if (f->tx_tail - f->tx_head == FAKE_FRAMES)
+		free(fake_tx(f));
+	f->tx[f->tx_tail++ % FAKE_FRAMES] = copy;
+	f->sent++;
+}
+
+static const struct skua_wire_ops wire_ops = { .send = fake_send };
+
+void fake_init(struct fake *f, const struct skua_dev_cfg *cfg)
+{
+	static const struct skua_dev_cfg plain = {
+		.mac = { 0x02, 0, 0, 0, 0, 0x01 },
+		.serial = 0x0200000000000001ull,
+	};
+
+	memset(f, 0, sizeof(*f));
+	f->mem = mmap(NULL, FAKE_MEM_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	f->tx = calloc(FAKE_FRAMES, sizeof(*f->tx));
+	if (f->mem == MAP_FAILED || !f->tx)
+		die("no memory");
+	f->next = FAKE_MEM_BASE;
+	f->now = 1000000000;
+	f->deadline = SKUA_TIME_NEVER;
+	f->dev = skua_dev_create(cfg ? cfg : &plain, &host_ops, f, &wire_ops, f);
+	if (!f->dev)
+		die("no device");
+	fake_bus(f, true, true);
+}
+
+void fake_exit(struct fake *f)
+{
+	struct fake_frame *frame;
+
+	skua_dev_destroy(f->dev);
+	while ((frame = fake_tx(f)))
+		free(frame);
+	free(f->tx);
+	munmap(f->mem, FAKE_MEM_SIZE);
+}
+
+void fake_bus(struct fake *f, bool memory, bool master)
+{
+	uint16_t cmd = (memory ? PCI_COMMAND_MEMORY : 0) | (master ? PCI_COMMAND_MASTER : 0);
+	__le16 val = cpu_to_le16(cmd);
+
+	skua_dev_cfg_write(f->dev, PCI_COMMAND, &val, sizeof(val));
+}
+
+uint64_t fake_alloc(struct fake *f, size_t size, size_t align)
+{
+	uint64_t iova = (f->next + align - 1) & ~(uint64_t)(align - 1);
+
+	if (iova + size > FAKE_MEM_BASE + FAKE_MEM_SIZE)
+		die("guest memory is used up");
+	f->next = iova + size;
+	memset(fake_ptr(f, iova), 0, size);
+	return iova;
+}
+
+void *fake_ptr(struct fake *f, uint64_t iova)
+{
+	if (iova < FAKE_MEM_BASE || iova - FAKE_MEM_BASE >= FAKE_MEM_SIZE)
+		die("no guest memory there");
+	return f->mem + (iova - FAKE_MEM_BASE);
+}
+
+void fake_hole(struct fake *f, uint64_t iova, uint64_t len)
+{
+	for (unsigned int i = 0; i < FAKE_HOLES; i++) {
+		if (f->hole[i].to)
+			continue;
+		f->hole[i].from = iova;
+		f->hole[i].to = iova + len;
+		return;
+	}
+	die("too many holes");
+}
+
+void fake_no_holes(struct fake *f)
+{
+	memset(f->hole, 0, sizeof(f->hole));
+}
+
+uint32_t fake_rd32(struct fake *f, unsigned int reg)
+{
+	__le32 val;
+
+	skua_dev_bar_read(f->dev, SKUA_BAR_REGS, reg, &val, sizeof(val));
+	return le32_to_cpu(val);
+}
+
+void fake_wr32(struct fake *f, unsigned int reg, uint32_t val)
+{
+	__le32 le = cpu_to_le32(val);
+
+	skua_dev_bar_write(f->dev, SKUA_BAR_REGS, reg, &le, sizeof(le));
+}
+
+void fake_wr64(struct fake *f, unsigned int reg, uint64_t val)
+{
+	__le64 le = cpu_to_le64(val);
+
+	skua_dev_bar_write(f->dev, SKUA_BAR_REGS, reg, &le, sizeof(le));
+}
+
+void fake_db(struct fake *f, unsigned int page, unsigned int reg, uint32_t lo, uint32_t hi)
+{
+	__le32 val[2] = { cpu_to_le32(lo), cpu_to_le32(hi) };
+
+	skua_dev_bar_write(f->dev, SKUA_BAR_UAR, ((uint64_t)page << f->dev->uar_shift) + reg, val,
+			   sizeof(val));
+}
+
+void fake_run(struct fake *f)
+{
+	for (unsigned int i = 0; skua_dev_run(f->dev); i++) {
+		if (i == ROUNDS_MAX)
+			die("the device never rests");
+	}
+}
+
+/* Ring the timer if it is due. */
+static bool ring(struct fake *f)
+{
+	if (f->deadline > f->now)
+		return false;
+	f->deadline = SKUA_TIME_NEVER;
+	skua_dev_tick(f->dev);
+	return true;
+}
+
+void fake_advance(struct fake *f, uint64_t ns)
+{
+	uint64_t end = f->now + ns;
+
+	fake_run(f);
+	for (unsigned int i = 0; f->deadline <= end; i++) {
+		if (i == ROUNDS_MAX)
+			die("the timer never rests");
+		if (f->deadline > f->now)
+			f->now = f->deadline;
+		ring(f);
+		fake_run(f);
+	}
+	f->now = end;
+}
+
+void fake_rx(struct fake *f, const void *frame, size_t len)
+{
+	/* A buffer of just this size, so that a sanitizer sees what is read behind it. */
+	void *copy = malloc(len ? len : 1);
+
+	memcpy(copy, frame, len);
+	skua_dev_rx(f->dev, copy, len);
+	free(copy);
+}
+
+struct fake_frame *fake_tx(struct fake *f)
+{
+	return f->tx_head == f->tx_tail ? NULL : f->tx[f->tx_head++ % FAKE_FRAMES];
+}
+
+void fake_cable(struct fake *a, struct fake *b)
+{
+	a->peer = b;
+	b->peer = a;
+	b->now = a->now;
+}
+
+/* Carry the frames that are on the wire now; false: there were none. */
+static bool carry(struct fake *f)
+{
+	unsigned int end = f->tx_tail;
+	bool any = false;
+
+	while (f->tx_head != end) {
+		struct fake_frame *frame = fake_tx(f);
+
+		any = true;
+		if (!f->filter || f->filter(f->filter_priv, frame))
+			fake_rx(f->peer, frame->data, frame->len);
+		free(frame);
+	}
+	return any;
+}
+
+void fake_pump(struct fake *a, struct fake *b)
+{
+	bool more = true;
+
+	for (unsigned int i = 0; more; i++) {
+		if (i == ROUNDS_MAX)
+			die("the devices never rest");
+		more = skua_dev_run(a->dev);
+		more |= carry(a);
+		more |= skua_dev_run(b->dev);
+		more |= carry(b);
+	}
+}
+
+void fake_pump_for(struct fake *a, struct fake *b, uint64_t ns)
+{
+	uint64_t end = a->now + ns;
+
+	fake_pump(a, b);
+	for (unsigned int i = 0; a->deadline <= end || b->deadline <= end; i++) {
+		uint64_t next = a->deadline < b->deadline ? a->deadline : b->deadline;
+
+		if (i == ROUNDS_MAX)
+			die("the timers never rest");
+		if (next > a->now)
+			a->now = next;
+		b->now = a->now;
+		ring(a);
+		ring(b);
+		fake_pump(a, b);
+	}
+	a->now = end;
+	b->now = end;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The surroundings of a device core, in one process and under one virtual clock:
+ * guest memory with holes and faults, interrupts that are counted, a wire that
+ * captures frames or leads to another device. Nothing happens by itself: time
+ * passes and frames arrive when the test says so, hence every run is the same.
+ */
+#ifndef SKUA_TEST_FAKE_H
+#define SKUA_TEST_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core.h"
+
+#define FAKE_MEM_SIZE	(64u << 20)
+#define FAKE_MEM_BASE	0x100000000ull
+#define FAKE_FRAMES	4096
+#define FAKE_HOLES	8
+
+struct fake_frame {
+	size_t len;
+	uint8_t data[MODEL_MAX_FRAME];
+};
+
+/**
+ * struct fake - one device and what surrounds it
+ * @dev: the device
+ * @mem: guest memory, FAKE_MEM_SIZE bytes at bus address FAKE_MEM_BASE
+ * @next: first byte not handed out by fake_alloc()
+ * @hole: ranges of bus addresses that do not answer; end 0: unused
+ * @fail_read: 0: none; n: the n-th read from now fails (once)
+ * @fail_write: likewise
+ * @reads: DMA reads so far
+ * @writes: DMA writes so far
+ * @msix: messages of each vector
+ * @now: the clock, nanoseconds
+ * @deadline: of the timer
+ * @tx: frames on the wire that nobody took yet, oldest at @tx_head
+ * @peer: where frames go instead, when fake_pump() carries them
+ * @filter: may change or drop (false) a frame on its way to the peer
+ * @filter_priv: its first argument
+ * @sent: frames sent so far
+ */
+struct fake {
+	struct skua_dev *dev;
+	uint8_t *mem;
+	uint64_t next;
+	struct {
+		uint64_t from, to;
+	} hole[FAKE_HOLES];
+	unsigned int fail_read, fail_write;
+	uint64_t reads, writes;
+	unsigned int msix[SKUA_MSIX_VECTORS_MAX];
+	uint64_t now;
+	uint64_t deadline;
+	struct fake_frame **tx;
+	unsigned int tx_head, tx_tail;
+	struct fake *peer;
+	bool (*filter)(void *priv, struct fake_frame *frame);
+	void *filter_priv;
+	uint64_t sent;
+};
+
+/* A device that is on the bus: memory space and bus master enabled. @cfg may be NULL. */
+void fake_init(struct fake *f, const struct skua_dev_cfg *cfg);
+void fake_exit(struct fake *f);
+/* Turn on, or off, what a driver turns on in the command register. */
+void fake_bus(struct fake *f, bool memory, bool master);
+
+/* Zeroed guest memory: bus address, and where the test sees it. */
+uint64_t fake_alloc(struct fake *f, size_t size, size_t align);
+void *fake_ptr(struct fake *f, uint64_t iova);
+void fake_hole(struct fake *f, uint64_t iova, uint64_t len);
+void fake_no_holes(struct fake *f);
+
+/* BAR 0 and BAR 2. */
+uint32_t fake_rd32(struct fake *f, unsigned int reg);
+void fake_wr32(struct fake *f, unsigned int reg, uint32_t val);
+void fake_wr64(struct fake *f, unsigned int reg, uint64_t val);
+/* One 8-byte doorbell. */
+void fake_db(struct fake *f, unsigned int page, unsigned int reg, uint32_t lo, uint32_t hi);
+
+/* Let the device do all its work. */
+void fake_run(struct fake *f);
+/* Let time pass: timers ring in order, each followed by all the work it makes. */
+void fake_advance(struct fake *f, uint64_t ns);
+/* A frame from the wire. */
+void fake_rx(struct fake *f, const void *frame, size_t len);
+/* The oldest frame on the wire, NULL: none. The caller frees it. */
+struct fake_frame *fake_tx(struct fake *f);
+
+/* A cable between two devices; from now on they share the first one's clock. */
+void fake_cable(struct fake *a, struct fake *b);
+/* Run both and carry frames until nothing moves any more. */
+void fake_pump(struct fake *a, struct fake *b);
+/* Let time pass for both. */
+void fake_pump_for(struct fake *a, struct fake *b, uint64_t ns);
+
+#endif /* SKUA_TEST_FAKE_H */
