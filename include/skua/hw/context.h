@@ -81,6 +81,13 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
 #define SKUA_XLAT_INLINE		2	/* page list in the MPT entry */
 #define SKUA_XLAT_LOG_PAGE		GENMASK(13, 8)
 
+/*
+ * The device may cache MTT entries by aligned groups of this many (64 bytes), and
+ * then knows an entry as it was when the group was first used. So a group has one
+ * user at a time, and SYNC_MTT comes between two users.
+ */
+#define SKUA_MTT_GROUP			8
+
 /* An MTT entry: bus address of a page, a multiple of its size, and: */
 #define SKUA_MTT_PRESENT		BIT_ULL(0)
 #define SKUA_MTT_WRITE			BIT_ULL(1)

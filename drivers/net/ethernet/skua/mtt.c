@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MTT: runs of translation entries.
+ * MTT: runs of translation entries, given out in whole groups.
  */
 #include "skua.h"
 
@@ -31,19 +31,23 @@ static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pag
 int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
 		   u32 npages, u8 log_page, bool write)
 {
-	unsigned long first;
+	u64 groups = dev->limits.max_mtt / SKUA_MTT_GROUP;
+	unsigned long group;
+	u64 first;
 	int err;
 
 	if (!npages || npages > dev->limits.max_mtt || log_page >= BITS_PER_LONG_LONG ||
 	    !(dev->limits.page_sizes & BIT_ULL(log_page)))
 		return -EINVAL;
-	err = mtree_alloc_range(&dev->mtt, &first, SKUA_MTT_TAKEN, npages, 0,
-				min_t(u64, dev->limits.max_mtt - 1, ULONG_MAX), GFP_KERNEL);
+	err = mtree_alloc_range(&dev->mtt, &group, SKUA_MTT_TAKEN,
+				DIV_ROUND_UP(npages, SKUA_MTT_GROUP), 0,
+				min_t(u64, groups - 1, ULONG_MAX), GFP_KERNEL);
 	if (err)
 		return err == -EBUSY ? -ENOSPC : err;
+	first = (u64)group * SKUA_MTT_GROUP;
 	err = skua_icm_get_range(dev, SKUA_ICM_MTT, first, npages);
 	if (err) {
-		mtree_erase(&dev->mtt, first);
+		mtree_erase(&dev->mtt, group);
 		return err;
 	}
 	skua_mtt_fill(dev, first, pages, npages,
@@ -73,6 +77,6 @@ void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt)
 	if (!skua_dead(dev) && skua_cmd_in(dev, SKUA_CMD_SYNC_MTT, &in) && !skua_dead(dev))
 		skua_declare_dead(dev, "cached translations could not be dropped");
 	skua_icm_put_range(dev, SKUA_ICM_MTT, mtt->first, mtt->npages);
-	mtree_erase(&dev->mtt, mtt->first);
+	mtree_erase(&dev->mtt, mtt->first / SKUA_MTT_GROUP);
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_free, "SKUA");

@@ -92,7 +92,8 @@ static void skua_profile_objects(struct skua_dev *dev,
 	lim->max_cq = skua_table_num(dev, SKUA_ICM_CQC) - SKUA_OBJ_FIRST;
 	lim->max_srq = skua_table_num(dev, SKUA_ICM_SRQC) - SKUA_OBJ_FIRST;
 	lim->max_mr = skua_table_num(dev, SKUA_ICM_MPT) - SKUA_OBJ_FIRST;
-	lim->max_mtt = BIT_ULL(dev->icm[SKUA_ICM_MTT].log_num);
+	/* In whole groups. */
+	lim->max_mtt = ALIGN_DOWN(BIT_ULL(dev->icm[SKUA_ICM_MTT].log_num), SKUA_MTT_GROUP);
 	lim->max_gids = min_t(u32, le16_to_cpu(out->max_gids), skua_table_num(dev, SKUA_ICM_GID));
 	lim->max_flows = skua_table_num(dev, SKUA_ICM_FLOW);
 	lim->max_rss = skua_table_num(dev, SKUA_ICM_RSS);
