@@ -40,21 +40,33 @@ modules-debug:
 model:
 	@$(enter) make -s -C tools/model O=/build/model -j2
 
+## make provider        the libibverbs plug-in
+provider:
+	@tools/rdma-core/build
+
+## make demo            boot a VM with two Skua NICs and show what they do
+demo: modules model provider
+	@tools/demo/demo
+
 ## make shell           boot a VM with two Skua NICs and give a shell in it
-shell: modules model
+shell: modules model provider
 	@$(vm)/vm shell
 
 ## make check           all tests that must pass before a change goes in
-check: modules model
+check: modules model provider test-progs
 	@tests/run
 
 ## make check-deep      the long tests too
-check-deep: modules model
+check-deep: modules model provider test-progs
 	@tests/run -t deep
+
+# The verbs programs that the VM tests run
+test-progs:
+	@$(enter) make -s -C tests/vm/progs O=/build/progs -j2
 
 ## make clean           what was built from this checkout (not the Debian tree)
 clean:
 	rm -rf "$$($(vm)/enter --where)"
 
-.PHONY: help setup modules modules_install modules-6.12 modules-debug model shell \
-	check check-deep clean
+.PHONY: help setup modules modules_install modules-6.12 modules-debug model provider demo \
+	shell check check-deep test-progs clean

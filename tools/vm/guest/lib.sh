@@ -10,10 +10,14 @@ NS1=n1 NS2=n2
 IP4_1=10.77.0.1 IP4_2=10.77.0.2
 IP6_1=fd77::1 IP6_2=fd77::2
 TMP=${TMPDIR:-/tmp}
+# Programs of our own (tests/vm/progs)
+PATH=$PATH:/build/progs
 
+# A case has its output in a file; what ends the script must be seen all the same
+exec 3>&1
 fatal()
 {
-	echo "not ok ${CASE:-setup}: $*"
+	echo "not ok ${CASE:-setup}: $*" >&3
 	exit 1
 }
 
@@ -157,12 +161,13 @@ skua_modules()
 	fi
 }
 
-# skua_load [MODULE]...: default all three
+# skua_load [MODULE]...: default all three, and what programs need for them
 skua_load()
 {
 	local m
 
 	skua_modules
+	/skua/tools/rdma-core/install / || return
 	for m in "${@:-skua_core skua_en skua_ib}"; do
 		# shellcheck disable=SC2086
 		modprobe -a $m || return
