@@ -14,4 +14,6 @@ lacks()
 
 lacks SKUA_COMPAT_NS_STRING linux/module.h 'MODULE_IMPORT_NS\(ns\).*MODULE_INFO\(import_ns, ns\)'
 lacks SKUA_COMPAT_HEALTH_GRACE net/devlink.h 'default_graceful_period'
+lacks SKUA_COMPAT_DRIVERINIT_VALUE net/devlink.h 'union devlink_param_value \*init_val'
+lacks SKUA_COMPAT_RX_RING_COUNT linux/ethtool.h '\(\*get_rx_ring_count\)'
 echo

@@ -22,6 +22,64 @@
 /* The graceful period was an argument before it became a field of the operations. */
 #ifdef SKUA_COMPAT_HEALTH_GRACE
 #include <net/devlink.h>
+struct skua_compat_reporter_ops {
+	union {
+		struct devlink_health_reporter_ops real;
+		struct {
+			char *name;
+			int (*recover)(struct devlink_health_reporter *reporter,
+				       void *priv_ctx, struct netlink_ext_ack *extack);
+			int (*dump)(struct devlink_health_reporter *reporter,
+				    struct devlink_fmsg *fmsg, void *priv_ctx,
+				    struct netlink_ext_ack *extack);
+			int (*diagnose)(struct devlink_health_reporter *reporter,
+					struct devlink_fmsg *fmsg,
+					struct netlink_ext_ack *extack);
+			int (*test)(struct devlink_health_reporter *reporter,
+				    struct netlink_ext_ack *extack);
+		};
+	};
+	u64 default_graceful_period;
+};
+
+static_assert(offsetof(struct skua_compat_reporter_ops, default_graceful_period) ==
+	      sizeof(struct devlink_health_reporter_ops));
+
+#define devlink_health_reporter_ops	skua_compat_reporter_ops
+#define devl_health_reporter_create(devlink, ops, priv)				\
+	devl_health_reporter_create(devlink, &(ops)->real, (ops)->default_graceful_period, \
+				    priv)
+#endif
+
+/* The value was passed as such before it was by address. */
+#ifdef SKUA_COMPAT_DRIVERINIT_VALUE
+#include <net/devlink.h>
+#define devl_param_driverinit_value_set(devlink, id, val)			\
+	devl_param_driverinit_value_set(devlink, id, *(val))
+#endif
+
+/*
+ * Callbacks whose prototype has changed: a function-like macro of the callback's
+ * name turns its definition into an adapter of the old prototype, and the new
+ * function under another name. Where the name stands alone, in a table of
+ * operations, it is the adapter.
+ */
+
+/* The number of receive rings was a classification command. */
+#ifdef SKUA_COMPAT_RX_RING_COUNT
+#include <linux/ethtool.h>
+#define get_rx_ring_count	get_rxnfc
+#define skua_en_get_rx_ring_count(args)						\
+skua_en_rx_rings(args);								\
+static int skua_en_get_rx_ring_count(struct net_device *netdev,			\
+				     struct ethtool_rxnfc *info, u32 *rules)	\
+{										\
+	if (info->cmd != ETHTOOL_GRXRINGS)					\
+		return -EOPNOTSUPP;						\
+	info->data = skua_en_rx_rings(netdev);					\
+	return 0;								\
+}										\
+static u32 skua_en_rx_rings(args)
 #endif
 
 #endif /* LINUX_SKUA_COMPAT_H */

@@ -76,22 +76,9 @@ static const struct devlink_ops skua_devlink_ops = {
 
 /* --- enable_roce --- */
 
-static int skua_devlink_roce_validate(struct devlink *devlink, u32 id,
-				      union devlink_param_value *val,
-				      struct netlink_ext_ack *extack)
-{
-	struct skua_dev *dev = devlink_priv(devlink);
-
-	if (val->vbool && !(dev->limits.caps & SKUA_CAP_ROCE)) {
-		NL_SET_ERR_MSG_MOD(extack, "the device has no RoCE");
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
+/* Has no effect on a device without RoCE. */
 static const struct devlink_param skua_devlink_params[] = {
-	DEVLINK_PARAM_GENERIC(ENABLE_ROCE, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
-			      skua_devlink_roce_validate),
+	DEVLINK_PARAM_GENERIC(ENABLE_ROCE, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL, NULL),
 };
 
 /**
