@@ -65,7 +65,7 @@ struct port;		/* port.c: link, GID and steering lookup, loopback queue */
 struct events;		/* eq.c: what waits for room in an EQ */
 struct sched;		/* sched.c: ready queue */
 struct timers;		/* timer.c */
-struct inflight;	/* roce/inflight.c: shared cache of WQEs under way */
+struct engine;		/* roce/: buffers, shared cache of WQEs under way */
 
 /**
  * struct skua_dev - one function
@@ -105,7 +105,7 @@ struct skua_dev {
 	struct events *events;
 	struct sched *sched;
 	struct timers *timers;
-	struct inflight *inflight;
+	struct engine *engine;
 };
 
 /*
@@ -358,6 +358,15 @@ void timer_sync(struct skua_dev *dev);
 /* --- wqe.c: send and receive WQEs, fetched once and validated --- */
 
 #define WQE_MAX_SGE	(SKUA_WQE_MAX_SEGS - 1)
+/* Blocks that one fetch reads: a turn's worth. */
+#define WQE_WIN_BLOCKS	8
+
+/* An element of a gather or scatter list. */
+struct sge {
+	uint64_t addr;
+	uint32_t lkey;
+	uint32_t len;
+};
 
 /* A send WQE in host order. */
 struct wqe {
@@ -374,7 +383,7 @@ struct wqe {
 	struct skua_av av;
 	uint32_t dest_qpn, qkey;
 	uint32_t nsge;
-	struct { uint64_t addr; uint32_t lkey; uint32_t len; } sge[WQE_MAX_SGE];
+	struct sge sge[WQE_MAX_SGE];
 	uint64_t len;		/* total payload */
 	uint8_t inl[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK];	/* inline payload */
 	uint32_t inl_len;
@@ -386,14 +395,30 @@ struct wqe {
  */
 enum skua_vendor wqe_decode(const void *raw, size_t nbytes, uint32_t index,
 			    enum skua_qp_type type, struct wqe *out);
-/* Fetch and decode the WQE at block @index of the QP's ring. */
+/*
+ * A part of the send ring as one DMA brought it; start with @blocks 0. Holds for
+ * one turn only: what is in it was read once, and is validated at each decoding.
+ */
+struct wqe_win {
+	uint32_t start;
+	uint32_t blocks;
+	uint8_t raw[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK];
+};
+/*
+ * Fetch and decode the WQE at block @index of the QP's ring, which must not reach
+ * past the producer index; capabilities and the QP's limits are checked as well.
+ */
+enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
+			       uint32_t index, struct wqe *out);
 enum skua_vendor wqe_fetch(struct skua_dev *dev, struct qp *qp, uint32_t index, struct wqe *out);
+/* Blocks of the WQE at @index if its control segment names that index, else 0. */
+uint32_t wqe_blocks(struct skua_dev *dev, struct qp *qp, struct wqe_win *win, uint32_t index);
 
 /* A receive WQE. */
 struct rwqe {
 	uint32_t index;		/* for the CQE */
 	uint32_t nsge;
-	struct { uint64_t addr; uint32_t lkey; uint32_t len; } sge[1 << MODEL_LOG_RQ_STRIDE_MAX];
+	struct sge sge[1 << MODEL_LOG_RQ_STRIDE_MAX];
 	uint64_t len;
 };
 /*

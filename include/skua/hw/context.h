@@ -457,7 +457,18 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @pending: asynchronous events that wait for room, BIT(enum skua_qp_event)
  * @cur_va: remote address of the current message as first sent
  * @cur_rkey: its key
- * @una: block index of the oldest WQE with unacknowledged packets
+ * @ci_psn: first PSN of the WQE at @ci
+ * @hi: block index of the first WQE not yet sent to its end: where @cur returns to
+ *	after recovery
+ * @hi_psn: its first PSN
+ * @hi_op: pinned: as @cur_op, kept while @cur is behind @hi
+ * @hi_len: pinned: as @cur_len
+ * @hi_rkey: pinned: as @cur_rkey
+ * @incarnation: number of the QP's life since it left RESET, for caches
+ * @local: WQEs without packets that are done but not reported, as they wait for
+ *	earlier ones
+ * @hi_va: pinned: as @cur_va
+ * @timer: device time (ns) that the QP's timer is set to, 0: it is off
  * @engine: the requester's own further state
  */
 struct skua_sqc {
@@ -490,8 +501,17 @@ struct skua_sqc {
 	__le64 cur_va;
 	__le32 cur_rkey;
 	__le32 pending;
-	__le32 una;
-	__le32 engine[63];
+	__le32 ci_psn;
+	__le32 hi;
+	__le32 hi_psn;
+	__le32 hi_op;
+	__le32 hi_len;
+	__le32 hi_rkey;
+	__le32 incarnation;
+	__le32 local;
+	__le64 hi_va;
+	__le64 timer;
+	__le32 engine[52];
 };
 
 _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
@@ -501,6 +521,8 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_IN_RECOVERY		BIT(2)
 #define SKUA_SQC_DRAINING		BIT(3)
 #define SKUA_SQC_LAST_WQE_SENT		BIT(4)
+#define SKUA_SQC_PINNED			BIT(5)	/* cur_*: begun, must not change */
+#define SKUA_SQC_HI_PINNED		BIT(6)	/* hi_*: likewise */
 
 /**
  * struct skua_rqc - receive queue context: the responder
@@ -525,6 +547,10 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @ext_table: extension: bus address of the placement table
  * @ext_flags: extension: size of the table, mode
  * @err_syndrome: NAK syndrome that took the QP down
+ * @nak: syndrome of the NAK that waits to be sent, with SKUA_RQC_NAK_PENDING
+ * @nak_psn: its PSN
+ * @fail_event: SKUA_RQC_FAILED: enum skua_qp_event of the error, or
+ *	SKUA_QP_EV_COUNT for one that a completion reported
  * @engine: the responder's own further state
  */
 struct skua_rqc {
@@ -549,7 +575,10 @@ struct skua_rqc {
 	__le64 ack_deadline;
 	__le64 ext_table;
 	__le32 err_syndrome;
-	__le32 engine[33];
+	__le32 nak;
+	__le32 nak_psn;
+	__le32 fail_event;
+	__le32 engine[30];
 };
 
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
@@ -558,11 +587,13 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 #define SKUA_RQC_RNR_SENT		BIT(1)
 #define SKUA_RQC_COMM_EST		BIT(2)	/* event given */
 #define SKUA_RQC_ACK_PENDING		BIT(3)
+#define SKUA_RQC_NAK_PENDING		BIT(4)
+#define SKUA_RQC_FAILED			BIT(5)	/* takes no more requests, goes to ERR */
 
 /**
  * struct skua_rr - one responder resource; RRC entries are arrays of these
  * @psn: first PSN of the request
- * @op: kind: 0 unused, else enum skua_wqe_op of the request
+ * @op: kind: 0 unused, else enum skua_wqe_op of the request, and SKUA_RR_DUP
  * @va: READ: first byte; atomics: the original value
  * @rkey: READ: key
  * @len: READ: bytes; atomics: 8
@@ -580,6 +611,9 @@ struct skua_rr {
 };
 
 _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
+#define SKUA_RR_OP			GENMASK(7, 0)
+/* A repeated request: does not count against MAX_DEST_RD_ATOMIC. */
+#define SKUA_RR_DUP			BIT(31)
 #define SKUA_RR_PER_QP			(SKUA_ICM_RRC_SIZE / sizeof(struct skua_rr))
 
 /**

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Work queue elements: from bytes of a ring, which the guest may change at any
+ * time, to a description that holds together. Each is read once for each use and
+ * checked in full each time.
+ */
+#include <string.h>
+
+#include "core.h"
+
+#define T(type)		(1u << SKUA_QP_##type)
+#define CONN		(T(RC) | T(UC) | T(XRC_INI))
+#define RELIABLE	(T(RC) | T(XRC_INI))
+#define DGRAM		(T(UD) | T(GSI))
+#define RDMA		(CONN | DGRAM)
+
+/* What the segments of an opcode are. */
+#define L_RADDR		BIT(0)
+#define L_ATOMIC	BIT(1)	/* one atomic segment */
+#define L_MASKED	BIT(2)	/* and one with masks */
+#define L_DATA		BIT(3)	/* data segments */
+#define L_INLINE	BIT(4)	/* or an inline one */
+#define L_IMM		BIT(5)	/* the control segment has immediate data or a key */
+#define L_EIGHT		BIT(6)	/* the payload is 8 bytes */
+#define L_BIND		BIT(7)
+#define L_REG		BIT(8)
+#define L_FLUSH		BIT(9)
+
+/**
+ * struct layout - an opcode
+ * @types: of QPs that may use it
+ * @parts: L_*
+ * @caps: capability that it needs besides that of the QP's type
+ */
+struct layout {
+	uint32_t types;
+	uint32_t parts;
+	uint64_t caps;
+};
+
+static const struct layout layouts[] = {
+	[SKUA_WQE_NOP] = { RDMA | T(RAW_ETH), 0, 0 },
+	[SKUA_WQE_SEND] = { RDMA, L_DATA | L_INLINE, 0 },
+	[SKUA_WQE_SEND_IMM] = { RDMA, L_DATA | L_INLINE | L_IMM, 0 },
+	[SKUA_WQE_SEND_INV] = { RELIABLE, L_DATA | L_INLINE | L_IMM, SKUA_CAP_INVALIDATE },
+	[SKUA_WQE_WRITE] = { CONN, L_RADDR | L_DATA | L_INLINE, 0 },
+	[SKUA_WQE_WRITE_IMM] = { CONN, L_RADDR | L_DATA | L_INLINE | L_IMM, 0 },
+	[SKUA_WQE_READ] = { RELIABLE, L_RADDR | L_DATA, 0 },
+	[SKUA_WQE_CAS] = { RELIABLE, L_RADDR | L_ATOMIC | L_DATA | L_EIGHT, SKUA_CAP_ATOMIC },
+	[SKUA_WQE_FAA] = { RELIABLE, L_RADDR | L_ATOMIC | L_DATA | L_EIGHT, SKUA_CAP_ATOMIC },
+	[SKUA_WQE_MASKED_CAS] = { RELIABLE, L_RADDR | L_ATOMIC | L_MASKED | L_DATA | L_EIGHT,
+				  SKUA_CAP_MASKED_ATOMIC },
+	[SKUA_WQE_MASKED_FAA] = { RELIABLE, L_RADDR | L_ATOMIC | L_MASKED | L_DATA | L_EIGHT,
+				  SKUA_CAP_MASKED_ATOMIC },
+	[SKUA_WQE_FLUSH] = { T(RC), L_RADDR | L_FLUSH, SKUA_CAP_FLUSH },
+	[SKUA_WQE_ATOMIC_WRITE] = { T(RC), L_RADDR | L_DATA | L_INLINE | L_EIGHT,
+				    SKUA_CAP_ATOMIC_WRITE },
+	[SKUA_WQE_BIND_MW] = { CONN, L_BIND, SKUA_CAP_MW },
+	[SKUA_WQE_LOCAL_INV] = { CONN, L_IMM, SKUA_CAP_INVALIDATE },
+	[SKUA_WQE_REG_MR] = { CONN, L_REG, SKUA_CAP_FAST_REG },
+	[SKUA_WQE_ETH] = { T(RAW_ETH), L_DATA | L_INLINE, 0 },
+};
+
+static const struct layout *layout_of(uint32_t op)
+{
+	const struct layout *l = op < sizeof(layouts) / sizeof(layouts[0]) ? &layouts[op] : NULL;
+
+	return l && l->types ? l : NULL;
+}
+
+/* Segments being taken apart. */
+struct cursor {
+	const uint8_t *p;
+	uint32_t left;		/* segments */
+};
+
+/* The next @n segments, NULL if there are not so many. */
+static const void *take(struct cursor *c, uint32_t n)
+{
+	const void *seg = c->p;
+
+	if (c->left < n)
+		return NULL;
+	c->p += n * SKUA_WQE_SEG;
+	c->left -= n;
+	return seg;
+}
+
+static bool take_raddr(struct cursor *c, const struct layout *l, struct wqe *out)
+{
+	const struct skua_wqe_raddr *r = take(c, 1);
+	struct skua_wqe_raddr seg;
+
+	if (!r)
+		return false;
+	memcpy(&seg, r, sizeof(seg));
+	out->va = le64_to_cpu(seg.va);
+	out->rkey = le32_to_cpu(seg.rkey);
+	out->flush = le32_to_cpu(seg.flush);
+	return !(out->flush & ~(l->parts & L_FLUSH ? SKUA_WQE_FLUSH_PLT | SKUA_WQE_FLUSH_SEL : 0));
+}
+
+static bool take_atomic(struct cursor *c, const struct layout *l, struct wqe *out)
+{
+	struct skua_wqe_atomic seg[2] = { 0 };
+	uint32_t n = l->parts & L_MASKED ? 2 : 1;
+	const void *p = take(c, n);
+
+	if (!p)
+		return false;
+	memcpy(seg, p, n * sizeof(seg[0]));
+	out->swap_add = le64_to_cpu(seg[0].swap_add);
+	out->compare = le64_to_cpu(seg[0].compare);
+	out->swap_add_mask = le64_to_cpu(seg[1].swap_add);
+	out->compare_mask = le64_to_cpu(seg[1].compare);
+	return true;
+}
+
+static bool take_av(struct cursor *c, struct wqe *out)
+{
+	const void *p = take(c, sizeof(struct skua_wqe_av) / SKUA_WQE_SEG);
+	struct skua_wqe_av seg;
+
+	if (!p)
+		return false;
+	memcpy(&seg, p, sizeof(seg));
+	out->av = seg.av;
+	out->dest_qpn = le32_to_cpu(seg.dest_qpn);
+	out->qkey = le32_to_cpu(seg.qkey);
+	return !seg.reserved;
+}
+
+/* XRC: the number of the SRQ travels in @dest_qpn. */
+static bool take_xrc(struct cursor *c, struct wqe *out)
+{
+	const void *p = take(c, 1);
+	struct skua_wqe_xrc seg;
+
+	if (!p)
+		return false;
+	memcpy(&seg, p, sizeof(seg));
+	out->dest_qpn = le32_to_cpu(seg.srqn);
+	return !seg.reserved[0] && !seg.reserved[1] && !seg.reserved[2];
+}
+
+static enum skua_vendor take_inline(struct cursor *c, struct wqe *out)
+{
+	const uint8_t *p = c->p;
+	struct skua_wqe_inline seg;
+	uint32_t len;
+
+	if (!c->left)
+		return SKUA_VENDOR_WQE_FORMAT;
+	memcpy(&seg, p, sizeof(seg));
+	len = le32_to_cpu(seg.len);
+	if (len > MODEL_MAX_INLINE)
+		return SKUA_VENDOR_SGE_LEN;
+	if ((sizeof(seg) + len + SKUA_WQE_SEG - 1) / SKUA_WQE_SEG != c->left)
+		return SKUA_VENDOR_WQE_FORMAT;
+	memcpy(out->inl, p + sizeof(seg), len);
+	out->inl_len = len;
+	out->len = len;
+	return SKUA_VENDOR_NONE;
+}
+
+/* One element; false: longer than any message may be. */
+static bool take_sge(const void *p, struct sge *sge)
+{
+	struct skua_wqe_data seg;
+
+	memcpy(&seg, p, sizeof(seg));
+	sge->addr = le64_to_cpu(seg.addr);
+	sge->lkey = le32_to_cpu(seg.lkey);
+	sge->len = le32_to_cpu(seg.len);
+	return sge->len <= 1u << MODEL_LOG_MSG;
+}
+
+static enum skua_vendor take_data(struct cursor *c, struct wqe *out)
+{
+	const void *p;
+
+	while ((p = take(c, 1))) {
+		struct sge *sge = &out->sge[out->nsge++];
+
+		if (!take_sge(p, sge))
+			return SKUA_VENDOR_SGE_LEN;
+		out->len += sge->len;
+	}
+	return out->len > 1u << MODEL_LOG_MSG ? SKUA_VENDOR_SGE_LEN : SKUA_VENDOR_NONE;
+}
+
+static enum skua_vendor take_payload(struct cursor *c, const struct layout *l, struct wqe *out)
+{
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+
+	if (out->flags & SKUA_WQE_F_INLINE) {
+		if (!(l->parts & L_INLINE))
+			return SKUA_VENDOR_WQE_FORMAT;
+		err = take_inline(c, out);
+	} else if (l->parts & L_DATA) {
+		err = take_data(c, out);
+	} else if (c->left) {
+		return SKUA_VENDOR_WQE_FORMAT;
+	}
+	if (!err && l->parts & L_EIGHT && out->len != 8)
+		return SKUA_VENDOR_SGE_LEN;
+	return err;
+}
+
+/* Flags and words of the control segment that the opcode has no use for. */
+static bool ctrl_ok(const struct layout *l, const struct wqe *w, bool eth)
+{
+	uint32_t eth_flags = SKUA_WQE_F_L3_CSUM | SKUA_WQE_F_L4_CSUM | SKUA_WQE_F_VLAN |
+			     SKUA_WQE_F_LSO;
+
+	if (w->flags & ~(uint32_t)SKUA_WQE_F_ALL || (!(l->parts & L_IMM) && w->imm))
+		return false;
+	return eth || (!(w->flags & eth_flags) && !w->eth);
+}
+
+enum skua_vendor wqe_decode(const void *raw, size_t nbytes, uint32_t index,
+			    enum skua_qp_type type, struct wqe *out)
+{
+	struct skua_wqe_ctrl ctrl;
+	const struct layout *l;
+	struct cursor c;
+	uint32_t nseg;
+
+	memset(out, 0, offsetof(struct wqe, sge));
+	out->inl_len = 0;
+	out->index = index;
+	if (nbytes < sizeof(ctrl))
+		return SKUA_VENDOR_WQE_FORMAT;
+	memcpy(&ctrl, raw, sizeof(ctrl));
+	nseg = le32_get_bits(ctrl.op, SKUA_WQE_NSEG);
+	out->blocks = (nseg * SKUA_WQE_SEG + SKUA_WQE_BLOCK - 1) / SKUA_WQE_BLOCK;
+	if (le32_get_bits(ctrl.op, SKUA_WQE_INDEX) != (index & 0xffff))
+		return SKUA_VENDOR_WQE_INDEX;
+	if (!nseg || nseg > SKUA_WQE_MAX_SEGS || nseg * SKUA_WQE_SEG > nbytes)
+		return SKUA_VENDOR_WQE_FORMAT;
+	out->op = le32_get_bits(ctrl.op, SKUA_WQE_OPCODE);
+	out->flags = le32_to_cpu(ctrl.flags);
+	out->imm = le32_to_cpu(ctrl.inv_key);
+	out->eth = le32_to_cpu(ctrl.eth);
+	l = layout_of(out->op);
+	if (!l || !(l->types & 1u << type))
+		return SKUA_VENDOR_WQE_OPCODE;
+	if (!ctrl_ok(l, out, out->op == SKUA_WQE_ETH))
+		return SKUA_VENDOR_WQE_FORMAT;
+	c = (struct cursor){ .p = (const uint8_t *)raw + sizeof(ctrl), .left = nseg - 1 };
+	if ((BIT(type) & DGRAM && l->parts & L_DATA && !take_av(&c, out)) ||
+	    (type == SKUA_QP_XRC_INI && l->parts & (L_DATA | L_FLUSH) && !take_xrc(&c, out)) ||
+	    (l->parts & L_RADDR && !take_raddr(&c, l, out)) ||
+	    (l->parts & L_ATOMIC && !take_atomic(&c, l, out)))
+		return SKUA_VENDOR_WQE_FORMAT;
+	return take_payload(&c, l, out);
+}
+
+/* --- send ring --- */
+
+static uint32_t ring_blocks(const struct qp *qp)
+{
+	return 1u << le32_get_bits(qp->sqc->cfg.flags, SKUA_QP_LOG_SQ);
+}
+
+/* Blocks of the ring from @index that software has handed over. */
+static uint32_t blocks_there(const struct qp *qp, uint32_t index)
+{
+	uint32_t there = le32_to_cpu(qp->sqc->pi) - index;
+
+	return there > ring_blocks(qp) ? 0 : there;
+}
+
+static enum skua_vendor win_read(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
+				 uint32_t index, uint32_t blocks)
+{
+	uint64_t size = (uint64_t)ring_blocks(qp) * SKUA_WQE_BLOCK;
+	uint64_t off = (uint64_t)(index & (ring_blocks(qp) - 1)) * SKUA_WQE_BLOCK;
+
+	win->blocks = 0;
+	if (!blocks)
+		return SKUA_VENDOR_WQE_FORMAT;
+	dev->cnt[SKUA_CNT_WQE_FETCH]++;
+	if (ring_read(dev, &qp->sqc->cfg.ring, size, off, win->raw,
+		      (size_t)blocks * SKUA_WQE_BLOCK))
+		return SKUA_VENDOR_WQE_DMA;
+	win->start = index;
+	win->blocks = blocks;
+	return SKUA_VENDOR_NONE;
+}
+
+/* Make the window hold the WQE at @index as far as there is one; its bytes. */
+static enum skua_vendor win_at(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
+			       uint32_t index, const uint8_t **raw, size_t *nbytes)
+{
+	uint32_t there = blocks_there(qp, index);
+	struct skua_wqe_ctrl ctrl;
+	uint32_t blocks, in = index - win->start;
+	enum skua_vendor err;
+
+	if (in >= win->blocks) {
+		err = win_read(dev, qp, win, index, there < WQE_WIN_BLOCKS ? there : WQE_WIN_BLOCKS);
+		if (err)
+			return err;
+		in = 0;
+	}
+	memcpy(&ctrl, win->raw + in * SKUA_WQE_BLOCK, sizeof(ctrl));
+	blocks = (le32_get_bits(ctrl.op, SKUA_WQE_NSEG) * SKUA_WQE_SEG + SKUA_WQE_BLOCK - 1) /
+		 SKUA_WQE_BLOCK;
+	if (blocks > win->blocks - in && blocks <= SKUA_WQE_MAX_BLOCKS && blocks <= there) {
+		err = win_read(dev, qp, win, index, blocks);
+		if (err)
+			return err;
+		in = 0;
+	}
+	*raw = win->raw + in * SKUA_WQE_BLOCK;
+	*nbytes = (size_t)(win->blocks - in) * SKUA_WQE_BLOCK;
+	return SKUA_VENDOR_NONE;
+}
+
+enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
+			       uint32_t index, struct wqe *out)
+{
+	enum skua_vendor err;
+	const uint8_t *raw;
+	size_t nbytes;
+
+	/* Until something better is known: a block, so that the queue gets on. */
+	out->blocks = 1;
+	err = win_at(dev, qp, win, index, &raw, &nbytes);
+	if (err)
+		return err;
+	err = wqe_decode(raw, nbytes, index, qp_type(qp), out);
+	if (err)
+		return err;
+	if (!dev_has(dev, layouts[out->op].caps))
+		return SKUA_VENDOR_WQE_OPCODE;
+	if (out->inl_len > le32_to_cpu(qp->sqc->cfg.max_inline))
+		return SKUA_VENDOR_SGE_LEN;
+	return SKUA_VENDOR_NONE;
+}
+
+enum skua_vendor wqe_fetch(struct skua_dev *dev, struct qp *qp, uint32_t index, struct wqe *out)
+{
+	struct wqe_win win = { .blocks = 0 };
+
+	return wqe_fetch_win(dev, qp, &win, index, out);
+}
+
+uint32_t wqe_blocks(struct skua_dev *dev, struct qp *qp, struct wqe_win *win, uint32_t index)
+{
+	uint32_t there = blocks_there(qp, index);
+	uint32_t in = index - win->start;
+	struct skua_wqe_ctrl ctrl;
+	uint32_t blocks;
+
+	if (in >= win->blocks) {
+		if (win_read(dev, qp, win, index, there < WQE_WIN_BLOCKS ? there : WQE_WIN_BLOCKS))
+			return 0;
+		in = 0;
+	}
+	memcpy(&ctrl, win->raw + in * SKUA_WQE_BLOCK, sizeof(ctrl));
+	if (le32_get_bits(ctrl.op, SKUA_WQE_INDEX) != (index & 0xffff))
+		return 0;
+	blocks = (le32_get_bits(ctrl.op, SKUA_WQE_NSEG) * SKUA_WQE_SEG + SKUA_WQE_BLOCK - 1) /
+		 SKUA_WQE_BLOCK;
+	return blocks <= there && blocks <= SKUA_WQE_MAX_BLOCKS ? blocks : 0;
+}
+
+/* --- receive ring --- */
+
+static uint32_t rq_size(const struct qp *qp)
+{
+	return 1u << le32_get_bits(qp->rqc->cfg.flags, SKUA_RQ_LOG_SIZE);
+}
+
+bool rq_avail(struct skua_dev *dev, struct qp *qp)
+{
+	uint32_t ci = le32_to_cpu(qp->rqc->ci);
+	uint32_t there = le32_to_cpu(qp->rqc->pi) - ci;
+	struct skua_qp_dbr dbr;
+	uint32_t pi;
+
+	if (le32_to_cpu(qp->sqc->cfg.flags) & (SKUA_QP_F_NO_RQ | SKUA_QP_F_SRQ))
+		return false;
+	if (there && there <= rq_size(qp))
+		return true;
+	if (dma_read(dev, le64_to_cpu(qp->sqc->cfg.dbr) + offsetof(struct skua_qp_dbr, rq_pi),
+		     &dbr.rq_pi, sizeof(dbr.rq_pi)))
+		return false;
+	pi = le32_to_cpu(dbr.rq_pi);
+	/* A record that claims more than the ring holds is not believed. */
+	if (pi == ci || pi - ci > rq_size(qp))
+		return false;
+	qp->rqc->pi = cpu_to_le32(pi);
+	ctx_dirty(dev, qp->rqc);
+	return true;
+}
+
+enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, struct rwqe *out)
+{
+	uint32_t nseg = 1u << le32_get_bits(qp->rqc->cfg.flags, SKUA_RQ_LOG_STRIDE);
+	size_t stride = (size_t)nseg * SKUA_WQE_SEG;
+	uint8_t raw[SKUA_WQE_SEG << MODEL_LOG_RQ_STRIDE_MAX];
+
+	out->index = pos;
+	out->nsge = 0;
+	out->len = 0;
+	if (ring_read(dev, &qp->rqc->cfg.ring, (uint64_t)rq_size(qp) * stride,
+		      (uint64_t)(pos & (rq_size(qp) - 1)) * stride, raw, stride))
+		return SKUA_VENDOR_WQE_DMA;
+	for (uint32_t i = 0; i < nseg; i++) {
+		struct sge *sge = &out->sge[out->nsge];
+
+		if (!take_sge(raw + i * SKUA_WQE_SEG, sge))
+			return SKUA_VENDOR_SGE_LEN;
+		if (sge->lkey == SKUA_INVALID_LKEY)
+			break;
+		out->nsge++;
+		out->len += sge->len;
+	}
+	return out->len > 1u << MODEL_LOG_MSG ? SKUA_VENDOR_SGE_LEN : SKUA_VENDOR_NONE;
+}
