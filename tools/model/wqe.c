@@ -227,6 +227,7 @@ enum skua_vendor wqe_decode(const void *raw, size_t nbytes, uint32_t index,
 	uint32_t nseg;
 
 	memset(out, 0, offsetof(struct wqe, sge));
+	out->len = 0;
 	out->inl_len = 0;
 	out->index = index;
 	if (nbytes < sizeof(ctrl))
@@ -325,12 +326,15 @@ enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_w
 	const uint8_t *raw;
 	size_t nbytes;
 
-	/* Until something better is known: a block, so that the queue gets on. */
 	out->blocks = 1;
 	err = win_at(dev, qp, win, index, &raw, &nbytes);
 	if (err)
 		return err;
 	err = wqe_decode(raw, nbytes, index, qp_type(qp), out);
+	/* Of a length that cannot be, one block is passed over, so that the queue gets on. */
+	if (err && (err == SKUA_VENDOR_WQE_INDEX || !out->blocks ||
+		    (size_t)out->blocks * SKUA_WQE_BLOCK > nbytes))
+		out->blocks = 1;
 	if (err)
 		return err;
 	if (!dev_has(dev, layouts[out->op].caps))
@@ -419,5 +423,5 @@ enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, str
 		out->nsge++;
 		out->len += sge->len;
 	}
-	return out->len > 1u << MODEL_LOG_MSG ? SKUA_VENDOR_SGE_LEN : SKUA_VENDOR_NONE;
+	return SKUA_VENDOR_NONE;
 }
