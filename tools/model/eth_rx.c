@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/* RAW_ETH queues, receiving: a frame into a receive WQE, and its completion. */
+#include <string.h>
+
+#include "port.h"
+
+/**
+ * struct source - the bytes that go to memory: the frame, its tag taken out
+ * @head: bytes before the tag
+ * @data: frame
+ * @skip: bytes of the tag
+ */
+struct source {
+	const uint8_t *data;
+	uint32_t head;
+	uint32_t skip;
+};
+
+static struct mr_who rx_who(const struct qp *qp)
+{
+	return (struct mr_who){
+		.pd = le32_to_cpu(qp->sqc->cfg.pd),
+		.qpn = qp->qpn,
+		.reserved_lkey = le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_RESERVED_LKEY,
+		.access = SKUA_ACCESS_LOCAL_WRITE,
+	};
+}
+
+/* Bytes [@off, @off + @len) of the source to @va. They may lie on both sides of the tag. */
+static enum skua_vendor put(struct skua_dev *dev, const struct mr_who *who, uint32_t lkey,
+			    uint64_t va, const struct source *src, uint32_t off, uint32_t len)
+{
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	uint32_t before = 0;
+
+	if (off < src->head) {
+		before = len < src->head - off ? len : src->head - off;
+		err = mr_write(dev, who, lkey, va, src->data + off, before);
+	}
+	if (err == SKUA_VENDOR_NONE && before < len)
+		err = mr_write(dev, who, lkey, va + before, src->data + src->skip + off + before,
+			       len - before);
+	return err;
+}
+
+static enum skua_vendor scatter(struct skua_dev *dev, const struct qp *qp,
+				const struct rwqe *rwqe, const struct frame *f, uint32_t len)
+{
+	struct mr_who who = rx_who(qp);
+	struct source src = {
+		.data = f->data,
+		.head = f->tagged ? 2 * ETH_ADDR_LEN : len,
+		.skip = f->tagged ? ETH_VLAN_LEN : 0,
+	};
+	uint32_t off = 0;
+
+	for (uint32_t i = 0; i < rwqe->nsge && off < len; i++) {
+		uint32_t n = rwqe->sge[i].len < len - off ? rwqe->sge[i].len : len - off;
+		enum skua_vendor err = put(dev, &who, rwqe->sge[i].lkey, rwqe->sge[i].addr, &src,
+					   off, n);
+
+		if (err != SKUA_VENDOR_NONE)
+			return err;
+		off += n;
+	}
+	return SKUA_VENDOR_NONE;
+}
+
+static void complete(struct skua_dev *dev, struct qp *qp, uint32_t index,
+		     enum skua_cqe_status status, enum skua_vendor vendor, uint32_t len,
+		     const struct skua_cqe_eth *info, bool tagged)
+{
+	struct skua_cqe cqe = {
+		.qpn = cpu_to_le32(qp->qpn),
+		.byte_len = cpu_to_le32(len),
+		.what = le32_encode_bits(index, SKUA_CQE_WQE_INDEX) |
+			le32_encode_bits(SKUA_CQE_RECV_ETH, SKUA_CQE_OPCODE) |
+			le32_encode_bits(status, SKUA_CQE_STATUS),
+		.own = le32_encode_bits(vendor, SKUA_CQE_VENDOR) |
+		       cpu_to_le32(tagged ? SKUA_CQE_F_VLAN : 0),
+	};
+
+	if (status == SKUA_CQE_OK)
+		cqe.eth = *info;
+	else
+		dev->cnt[SKUA_CNT_RESP_CQE_ERROR]++;
+	if (cq_post(dev, le32_to_cpu(qp->rqc->cfg.cqn), &cqe, false) &&
+	    qp_state(qp) != SKUA_QP_ERR)
+		qp_error(dev, qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
+	else if (status != SKUA_CQE_OK)
+		qp_error(dev, qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
+}
+
+static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct frame *f,
+			   const struct skua_cqe_eth *info)
+{
+	uint32_t len = f->len - (f->tagged ? ETH_VLAN_LEN : 0);
+	uint32_t pos = le32_to_cpu(qp->rqc->ci);
+	struct rwqe rwqe;
+	enum skua_vendor err;
+
+	if (!rq_avail(dev, qp))
+		return ETH_RX_NO_WQE;
+	err = rq_fetch(dev, qp, pos, &rwqe);
+	if (err == SKUA_VENDOR_NONE && rwqe.len < len)
+		return ETH_RX_LONG;
+	qp->rqc->ci = cpu_to_le32(pos + 1);
+	ctx_dirty(dev, qp->rqc);
+	if (err != SKUA_VENDOR_NONE) {
+		complete(dev, qp, pos, SKUA_CQE_LOC_QP_OP_ERR, err, 0, info, false);
+		return ETH_RX_NO_WQE;
+	}
+	err = scatter(dev, qp, &rwqe, f, len);
+	if (err != SKUA_VENDOR_NONE) {
+		complete(dev, qp, rwqe.index, SKUA_CQE_LOC_PROT_ERR, err, 0, info, false);
+		return ETH_RX_NO_WQE;
+	}
+	complete(dev, qp, rwqe.index, SKUA_CQE_OK, SKUA_VENDOR_NONE, len, info, f->tagged);
+	return ETH_RX_TAKEN;
+}
+
+enum eth_rx eth_rx(struct skua_dev *dev, uint32_t qpn, const struct frame *f,
+		   const struct skua_cqe_eth *info)
+{
+	enum eth_rx result = ETH_RX_NO_QUEUE;
+	enum skua_qp_state state;
+	struct qp qp;
+
+	if (qp_get(dev, qpn, &qp))
+		return ETH_RX_NO_QUEUE;
+	state = qp_state(&qp);
+	if (qp_type(&qp) == SKUA_QP_RAW_ETH && (state == SKUA_QP_RTR || state == SKUA_QP_RTS))
+		result = receive(dev, &qp, f, info);
+	qp_put(dev, &qp);
+	return result;
+}

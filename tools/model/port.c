@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The port: link, MTU, addresses, and the way of frames: out to the wire, round
+ * inside if they are for the device's own address, and in, where the first
+ * question is whether they are RoCE for an address in the GID table.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "port.h"
+#include "roce/pkt.h"
+
+#define MTU_DEFAULT	1500
+#define MTU_MIN		68
+/* Bytes of frames that go round inside, a power of two; frames of one round. */
+#define LOOP_SIZE	(4u << 20)
+#define LOOP_BUDGET	64
+/* A length word that says: go on at the start of the buffer. */
+#define LOOP_SKIP	UINT32_MAX
+
+int port_init(struct skua_dev *dev)
+{
+	dev->port = calloc(1, sizeof(*dev->port));
+	if (!dev->port)
+		return -ENOMEM;
+	dev->port->wire_up = true;
+	dev->port->mcg = calloc(1u << MODEL_LOG_MCG, sizeof(*dev->port->mcg));
+	dev->port->loop = malloc(LOOP_SIZE);
+	return dev->port->mcg && dev->port->loop ? 0 : -ENOMEM;
+}
+
+void port_reset(struct skua_dev *dev)
+{
+	struct port *p = dev->port;
+
+	p->enabled = false;
+	p->mtu = MTU_DEFAULT;
+	memcpy(p->mac, dev->cfg.mac, sizeof(p->mac));
+	p->promisc = false;
+	p->allmulti = false;
+	p->dflt = SKUA_PORT_NO_DFLT;
+	memset(p->gid, 0, sizeof(p->gid));
+	memset(p->gid_head, 0, sizeof(p->gid_head));
+	steer_reset(dev);
+	p->loop_head = 0;
+	p->loop_tail = 0;
+}
+
+void port_exit(struct skua_dev *dev)
+{
+	if (!dev->port)
+		return;
+	free(dev->port->rules);
+	free(dev->port->mcg);
+	free(dev->port->loop);
+	free(dev->port);
+}
+
+uint32_t port_mtu(const struct skua_dev *dev)
+{
+	return dev->port->mtu;
+}
+
+void port_link(struct skua_dev *dev, bool up)
+{
+	bool was = port_is_up(dev->port);
+
+	dev->port->wire_up = up;
+	if (port_is_up(dev->port) != was && dev->state == DEV_OPERATIONAL)
+		port_event(dev);
+}
+
+/* --- GID table --- */
+
+static uint32_t gid_hash(const uint8_t gid[16], uint16_t vlan)
+{
+	uint64_t a, b;
+
+	memcpy(&a, gid, 8);
+	memcpy(&b, gid + 8, 8);
+	return (a * 31 + b + vlan) * 0x9e3779b97f4a7c15ull >> (64 - MODEL_LOG_GID);
+}
+
+const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index)
+{
+	const struct skua_gid *gid = &dev->port->gid[index % GIDS];
+
+	return index < GIDS && le32_to_cpu(gid->flags) & SKUA_GID_VALID ? gid : NULL;
+}
+
+int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan)
+{
+	const struct port *p = dev->port;
+
+	for (uint32_t n = p->gid_head[gid_hash(gid, vlan)]; n; n = p->gid_next[n - 1]) {
+		if (!memcmp(p->gid[n - 1].gid, gid, 16) && le16_to_cpu(p->gid[n - 1].vlan) == vlan)
+			return n - 1;
+	}
+	return -1;
+}
+
+/* The hash is made anew: it is small, and changes are rare. */
+static void gid_rehash(struct port *p)
+{
+	memset(p->gid_head, 0, sizeof(p->gid_head));
+	for (uint32_t i = GIDS; i--; ) {
+		uint16_t *head;
+
+		if (!(le32_to_cpu(p->gid[i].flags) & SKUA_GID_VALID))
+			continue;
+		head = &p->gid_head[gid_hash(p->gid[i].gid, le16_to_cpu(p->gid[i].vlan))];
+		p->gid_next[i] = *head;
+		*head = i + 1;
+	}
+}
+
+static bool own_mac(const struct port *p, const uint8_t mac[ETH_ADDR_LEN])
+{
+	if (!memcmp(mac, p->mac, ETH_ADDR_LEN))
+		return true;
+	for (uint32_t i = 0; i < GIDS; i++) {
+		if (le32_to_cpu(p->gid[i].flags) & SKUA_GID_VALID &&
+		    !memcmp(mac, p->gid[i].mac, ETH_ADDR_LEN))
+			return true;
+	}
+	return false;
+}
+
+/* --- round inside --- */
+
+static void loop_word(struct port *p, uint32_t word)
+{
+	memcpy(p->loop + p->loop_tail % LOOP_SIZE, &word, sizeof(word));
+}
+
+/* Frames lie in one piece, so the buffer's last bytes may stay empty. */
+static bool loop_put(struct port *p, const void *frame, uint32_t len)
+{
+	uint64_t need = (sizeof(len) + len + 7) & ~7ull;
+	uint64_t left = LOOP_SIZE - p->loop_tail % LOOP_SIZE;
+	uint64_t skip = need > left ? left : 0;
+
+	if (p->loop_tail - p->loop_head + skip + need > LOOP_SIZE)
+		return false;
+	if (skip) {
+		loop_word(p, LOOP_SKIP);
+		p->loop_tail += skip;
+	}
+	loop_word(p, len);
+	memcpy(p->loop + p->loop_tail % LOOP_SIZE + sizeof(len), frame, len);
+	p->loop_tail += need;
+	return true;
+}
+
+bool port_tx_busy(const struct skua_dev *dev)
+{
+	return dev->port->loop_tail - dev->port->loop_head > LOOP_SIZE / 2;
+}
+
+void port_tx(struct skua_dev *dev, const void *frame, size_t len)
+{
+	struct port *p = dev->port;
+	const uint8_t *dmac = frame;
+	bool multicast = mac_multicast(dmac);
+
+	if (!p->enabled || len < ETH_HDR_LEN || len > MODEL_MAX_FRAME)
+		return;
+	if (!multicast && own_mac(p, dmac)) {
+		loop_put(p, frame, len);
+		return;
+	}
+	/* Own members of a group hear what the device itself sends there. */
+	if (multicast && p->num_mcg)
+		loop_put(p, frame, len);
+	if (p->wire_up && dev->wire)
+		dev->wire->send(dev->wire_priv, frame, len);
+}
+
+/* --- in --- */
+
+/* Is it RoCE for one of our addresses, or for a group with members here? */
+static bool is_roce(struct skua_dev *dev, const struct frame *f)
+{
+	struct skua_pkt pkt;
+	uint32_t pos = 0, qpn;
+	int gid;
+	uint16_t vlan = f->tci & 0xfff ? f->tci & 0xfff : SKUA_GID_NO_VLAN;
+
+	if (!dev->roce || f->proto != IP_PROTO_UDP ||
+	    (f->udp && be16_get(f->data + f->l4 + 2) != ROCE_UDP_PORT))
+		return false;
+	if (skua_pkt_parse_ip(f->data, f->len, &pkt) == SKUA_PKT_NOT_ROCE)
+		return false;
+	if (mac_multicast(pkt.dmac))
+		return port_mcg_next(dev, pkt.dgid, &pos, &qpn);
+	gid = port_gid_find(dev, pkt.dgid, vlan);
+	return gid >= 0 && !memcmp(pkt.dmac, dev->port->gid[gid].mac, ETH_ADDR_LEN);
+}
+
+static void deliver(struct skua_dev *dev, const void *data, size_t len, bool looped)
+{
+	struct frame f;
+
+	if (len < ETH_HDR_LEN || !dev->port->enabled)
+		return;
+	frame_parse(&f, data, len, false);
+	if (frame_payload(&f) > dev->port->mtu) {
+		dev->cnt[SKUA_CNT_ETH_RX_TOO_LONG]++;
+		return;
+	}
+	if (is_roce(dev, &f))
+		roce_rx(dev, data, len);
+	else if (!looped || !mac_multicast(data))
+		steer(dev, &f);
+}
+
+void port_rx(struct skua_dev *dev, const void *frame, size_t len)
+{
+	if (dev->port->wire_up)
+		deliver(dev, frame, len, false);
+}
+
+/*
+ * A frame on its way round. It stays in place while it is delivered: what that
+ * sends goes behind it.
+ */
+bool port_run(struct skua_dev *dev)
+{
+	struct port *p = dev->port;
+	uint32_t len;
+
+	for (unsigned int i = 0; i < LOOP_BUDGET && p->loop_head != p->loop_tail; i++) {
+		memcpy(&len, p->loop + p->loop_head % LOOP_SIZE, sizeof(len));
+		if (len == LOOP_SKIP) {
+			p->loop_head += LOOP_SIZE - p->loop_head % LOOP_SIZE;
+			continue;
+		}
+		dev->cnt[SKUA_CNT_LOOPBACK_PKTS]++;
+		deliver(dev, p->loop + p->loop_head % LOOP_SIZE + sizeof(len), len, true);
+		p->loop_head += (sizeof(len) + len + 7) & ~7ull;
+	}
+	return p->loop_head != p->loop_tail;
+}
+
+/* --- commands --- */
+
+static bool gid_ok(const struct skua_gid *gid)
+{
+	uint32_t flags = le32_to_cpu(gid->flags);
+	uint16_t vlan = le16_to_cpu(gid->vlan);
+
+	if (flags & ~(SKUA_GID_VALID | SKUA_GID_IPV4) || gid->reserved)
+		return false;
+	if (!(flags & SKUA_GID_VALID))
+		return true;
+	return (vlan == SKUA_GID_NO_VLAN || (vlan >= 1 && vlan <= 4094)) &&
+	       ib_gid_is_v4(gid->gid) == !!(flags & SKUA_GID_IPV4) &&
+	       !all_zero(gid->gid, sizeof(gid->gid)) && !mac_multicast(gid->mac) &&
+	       !all_zero(gid->mac, sizeof(gid->mac));
+}
+
+int cmd_set_gid(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_set_gid_in *in = cmd->in;
+	uint32_t index = le32_to_cpu(in->index);
+	bool valid = le32_to_cpu(in->gid.flags) & SKUA_GID_VALID;
+	struct skua_gid *gid;
+
+	if (in->reserved || !gid_ok(&in->gid))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (index >= icm_num(dev, SKUA_ICM_GID) || index >= GIDS)
+		return SKUA_CMD_ST_BAD_INDEX;
+	if (!icm_mapped(dev, SKUA_ICM_GID, index))
+		return SKUA_CMD_ST_NO_ICM;
+	gid = ctx_new(dev, SKUA_ICM_GID, index);
+	if (!gid)
+		return SKUA_CMD_ST_INTERNAL;
+	if (valid)
+		*gid = in->gid;
+	obj_set(dev, SKUA_ICM_GID, index, valid);
+	dev->port->gid[index] = *gid;
+	gid_rehash(dev->port);
+	ctx_put(dev, gid);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_query_gid(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_cmd_query_gid_out *out = cmd->out;
+	uint32_t index;
+	int err = cmd_index(cmd, &index);
+
+	if (err)
+		return err;
+	if (index >= icm_num(dev, SKUA_ICM_GID) || index >= GIDS)
+		return SKUA_CMD_ST_BAD_INDEX;
+	ctx_flush(dev, SKUA_ICM_GID, index);
+	out->gid = dev->port->gid[index];
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_query_port(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_cmd_query_port_out *out = cmd->out;
+	const struct port *p = dev->port;
+	uint32_t state = p->enabled ? SKUA_PORT_ENABLED : 0;
+
+	if (port_is_up(p))
+		state |= SKUA_PORT_LINK_UP;
+	out->state = cpu_to_le32(state);
+	out->speed_mbps = cpu_to_le32(MODEL_SPEED_MBPS);
+	out->mtu = cpu_to_le16(p->mtu);
+	memcpy(out->mac, p->mac, sizeof(out->mac));
+	return SKUA_CMD_ST_OK;
+}
+
+static int check_port(struct skua_dev *dev, const struct skua_cmd_modify_port_in *in,
+		      uint32_t mask)
+{
+	uint32_t dflt = le32_to_cpu(in->dflt);
+	uint16_t mtu = le16_to_cpu(in->mtu);
+
+	if (mask & ~(SKUA_PORT_M_ENABLE | SKUA_PORT_M_MTU | SKUA_PORT_M_MAC |
+		     SKUA_PORT_M_PROMISC | SKUA_PORT_M_ALLMULTI | SKUA_PORT_M_DFLT) ||
+	    in->reserved)
+		return SKUA_CMD_ST_BAD_PARAM;
+	if ((mask & SKUA_PORT_M_ENABLE && le32_to_cpu(in->enable) > 1) ||
+	    (mask & SKUA_PORT_M_PROMISC && le32_to_cpu(in->promisc) > 1) ||
+	    (mask & SKUA_PORT_M_ALLMULTI && le32_to_cpu(in->allmulti) > 1) ||
+	    (mask & SKUA_PORT_M_MTU && (mtu < MTU_MIN || mtu > MODEL_MAX_MTU)) ||
+	    (mask & SKUA_PORT_M_MAC && (mac_multicast(in->mac) || all_zero(in->mac, 6))))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (mask & SKUA_PORT_M_DFLT && dflt != SKUA_PORT_NO_DFLT &&
+	    !dest_ok(dev, dflt & SKUA_PORT_DFLT_RSS, dflt & ~SKUA_PORT_DFLT_RSS))
+		return SKUA_CMD_ST_BAD_INDEX;
+	return SKUA_CMD_ST_OK;
+}
+
+static void set_dflt(struct skua_dev *dev, uint32_t dflt)
+{
+	uint32_t old = dev->port->dflt;
+
+	if (dflt != SKUA_PORT_NO_DFLT)
+		dest_ref(dev, dflt & SKUA_PORT_DFLT_RSS, dflt & ~SKUA_PORT_DFLT_RSS, 1);
+	if (old != SKUA_PORT_NO_DFLT)
+		dest_ref(dev, old & SKUA_PORT_DFLT_RSS, old & ~SKUA_PORT_DFLT_RSS, -1);
+	dev->port->dflt = dflt;
+}
+
+int cmd_modify_port(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_modify_port_in *in = cmd->in;
+	uint32_t mask = le32_to_cpu(in->mask);
+	struct port *p = dev->port;
+	bool was = port_is_up(p);
+	int err = check_port(dev, in, mask);
+
+	if (err)
+		return err;
+	if (mask & SKUA_PORT_M_ENABLE)
+		p->enabled = le32_to_cpu(in->enable);
+	if (mask & SKUA_PORT_M_MTU)
+		p->mtu = le16_to_cpu(in->mtu);
+	if (mask & SKUA_PORT_M_MAC)
+		memcpy(p->mac, in->mac, sizeof(p->mac));
+	if (mask & SKUA_PORT_M_PROMISC)
+		p->promisc = le32_to_cpu(in->promisc);
+	if (mask & SKUA_PORT_M_ALLMULTI)
+		p->allmulti = le32_to_cpu(in->allmulti);
+	if (mask & SKUA_PORT_M_DFLT)
+		set_dflt(dev, le32_to_cpu(in->dflt));
+	if (port_is_up(p) != was)
+		port_event(dev);
+	return SKUA_CMD_ST_OK;
+}

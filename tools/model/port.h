@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What port.c (link, addresses, loopback), steer.c (who gets a frame) and eth_*.c
+ * (the RAW_ETH queues) share.
+ */
+#ifndef SKUA_MODEL_PORT_H
+#define SKUA_MODEL_PORT_H
+
+#include "core.h"
+#include "frame.h"
+
+#define GIDS		(1u << MODEL_LOG_GID)
+/* Largest TCP segment that a queue may hand over to be cut, with its headers. */
+#define MODEL_MAX_LSO	(64u * 1024 + 256)
+
+/* A steering rule on the chip, as words to compare. */
+#define RULE_WORDS	(sizeof(struct skua_flow_match) / 8)
+struct rule {
+	uint32_t index;
+	uint32_t prio;
+	uint32_t flags;
+	uint32_t dest;
+	uint32_t tag;
+	uint64_t value[RULE_WORDS];
+	uint64_t mask[RULE_WORDS];
+};
+
+/**
+ * struct port - the port
+ * @wire_up: the wire is there
+ * @enabled: MODIFY_PORT turned it on
+ * @mtu: Ethernet payload limit
+ * @mac: present MAC address
+ * @promisc: unicast frames of others go to @dflt
+ * @allmulti: multicast frames do
+ * @dflt: where frames for @mac go
+ * @gid: copy of the GID table, for lookup by address
+ * @gid_head: hash chains of it: index + 1
+ * @gid_next: likewise
+ * @rules: copy of the steering rules, in the order in which they are asked
+ * @num_rules: how many
+ * @room_rules: for how many there is room
+ * @mcg: copy of the multicast members
+ * @num_mcg: valid ones
+ * @loop: frames on their way round inside, length word and bytes each
+ * @loop_head: oldest byte, free running
+ * @loop_tail: next byte to fill, free running
+ * @tx: a frame while it is made, with room in front for a tag
+ * @lso: a large segment while it is cut
+ */
+struct port {
+	bool wire_up;
+	bool enabled;
+	uint16_t mtu;
+	uint8_t mac[ETH_ADDR_LEN];
+	bool promisc;
+	bool allmulti;
+	uint32_t dflt;
+	struct skua_gid gid[GIDS];
+	uint16_t gid_head[GIDS];
+	uint16_t gid_next[GIDS];
+	struct rule *rules;
+	uint32_t num_rules, room_rules;
+	struct skua_mcg *mcg;
+	uint32_t num_mcg;
+	uint8_t *loop;
+	uint64_t loop_head, loop_tail;
+	uint8_t tx[ETH_VLAN_LEN + MODEL_MAX_FRAME];
+	uint8_t lso[MODEL_MAX_LSO];
+};
+
+/* steer.c: give a frame that RoCE did not claim to whoever gets it. */
+void steer(struct skua_dev *dev, const struct frame *f);
+void steer_reset(struct skua_dev *dev);
+/* Does a destination (RSS context or QPN) exist? It then counts as named by @by more. */
+bool dest_ok(struct skua_dev *dev, bool rss, uint32_t dest);
+void dest_ref(struct skua_dev *dev, bool rss, uint32_t dest, int by);
+
+/* eth_rx.c: what became of a frame at a queue. */
+enum eth_rx { ETH_RX_TAKEN, ETH_RX_NO_QUEUE, ETH_RX_NO_WQE, ETH_RX_LONG };
+enum eth_rx eth_rx(struct skua_dev *dev, uint32_t qpn, const struct frame *f,
+		   const struct skua_cqe_eth *info);
+
+/* The port's and the wire's state together. */
+static inline bool port_is_up(const struct port *p)
+{
+	return p->wire_up && p->enabled;
+}
+
+#endif /* SKUA_MODEL_PORT_H */

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who gets a frame that RoCE did not claim: steering rules, the port's default,
+ * and from there receive side scaling to one of several queues.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "icm.h"
+#include "port.h"
+
+void steer_reset(struct skua_dev *dev)
+{
+	dev->port->num_rules = 0;
+	memset(dev->port->mcg, 0, sizeof(*dev->port->mcg) << MODEL_LOG_MCG);
+	dev->port->num_mcg = 0;
+}
+
+/* --- destinations --- */
+
+static bool is_eth_qp(struct skua_dev *dev, uint32_t qpn)
+{
+	struct qp qp;
+	bool ok;
+
+	if (qpn & ~IB_QPN_MASK || qp_get(dev, qpn, &qp))
+		return false;
+	ok = qp_type(&qp) == SKUA_QP_RAW_ETH;
+	qp_put(dev, &qp);
+	return ok;
+}
+
+bool dest_ok(struct skua_dev *dev, bool rss, uint32_t dest)
+{
+	return rss ? obj_valid(dev, SKUA_ICM_RSS, dest) : is_eth_qp(dev, dest);
+}
+
+void dest_ref(struct skua_dev *dev, bool rss, uint32_t dest, int by)
+{
+	obj_ref(dev, rss ? SKUA_ICM_RSS : SKUA_ICM_SQC, rss ? dest : qp_index(dest), by);
+}
+
+/* --- receive side scaling --- */
+
+/* Hash over what the context allows and the frame has; which kind it was. */
+static uint32_t rss_hash(const struct skua_rss *rss, const struct frame *f, uint16_t *kind)
+{
+	uint32_t flags = le32_to_cpu(rss->flags);
+	uint32_t l3 = f->ipv4 ? SKUA_RSS_IPV4 : SKUA_RSS_IPV6;
+	uint32_t l4 = f->tcp ? (f->ipv4 ? SKUA_RSS_TCP_IPV4 : SKUA_RSS_TCP_IPV6) :
+			       (f->ipv4 ? SKUA_RSS_UDP_IPV4 : SKUA_RSS_UDP_IPV6);
+	uint8_t data[36];
+	size_t len;
+
+	*kind = 0;
+	if (!f->ipv4 && !f->ipv6)
+		return 0;
+	if (f->ipv4) {
+		memcpy(data, ((const struct ipv4_hdr *)(f->data + f->l3))->saddr, 8);
+		len = 8;
+	} else {
+		memcpy(data, ((const struct ipv6_hdr *)(f->data + f->l3))->saddr, 32);
+		len = 32;
+	}
+	if ((f->tcp || f->udp) && flags & l4) {
+		memcpy(data + len, f->data + f->l4, 4);
+		len += 4;
+		*kind = SKUA_CQE_CSUM_HASH_L4;
+	} else if (flags & l3) {
+		*kind = SKUA_CQE_CSUM_HASH_L3;
+	} else {
+		return 0;
+	}
+	return toeplitz(rss->key, data, len);
+}
+
+static enum eth_rx to_rss(struct skua_dev *dev, uint32_t index, const struct frame *f,
+			  struct skua_cqe_eth *info)
+{
+	const struct skua_rss *rss;
+	uint32_t hash, qpn;
+	uint16_t kind;
+
+	if (!obj_valid(dev, SKUA_ICM_RSS, index))
+		return ETH_RX_NO_QUEUE;
+	rss = ctx_get(dev, SKUA_ICM_RSS, index);
+	if (!rss)
+		return ETH_RX_NO_QUEUE;
+	hash = rss_hash(rss, f, &kind);
+	qpn = le32_to_cpu(rss->qpn[hash & ((1u << le32_get_bits(rss->flags,
+							       SKUA_RSS_LOG_SIZE)) - 1)]);
+	ctx_put(dev, (void *)(uintptr_t)rss);
+	info->rss_hash = cpu_to_le32(hash);
+	info->csum |= cpu_to_le16(kind);
+	return eth_rx(dev, qpn, f, info);
+}
+
+/* --- the way of a frame --- */
+
+/* What the headers tell all receivers alike. */
+static void describe(struct skua_dev *dev, const struct frame *f, struct skua_cqe_eth *info)
+{
+	uint16_t csum = 0;
+	bool bad = false;
+
+	memset(info, 0, sizeof(*info));
+	if (f->tagged)
+		info->vlan_tci = cpu_to_le16(f->tci);
+	if (f->ipv6)
+		csum |= SKUA_CQE_CSUM_IPV6;
+	if (f->ipv4) {
+		csum |= SKUA_CQE_CSUM_IPV4;
+		if (frame_l3_ok(f))
+			csum |= SKUA_CQE_CSUM_L3_OK;
+		else
+			bad = true;
+	}
+	csum |= f->tcp ? SKUA_CQE_CSUM_TCP : 0;
+	csum |= f->udp ? SKUA_CQE_CSUM_UDP : 0;
+	if (frame_l4_has_csum(f)) {
+		if (frame_l4_ok(f))
+			csum |= SKUA_CQE_CSUM_L4_OK;
+		else
+			bad = true;
+	}
+	info->csum = cpu_to_le16(csum);
+	if (bad)
+		dev->cnt[SKUA_CNT_ETH_RX_CSUM_ERR]++;
+}
+
+/**
+ * struct way - a frame on its way to its receivers
+ * @f: the frame
+ * @info: what all of them are told
+ * @result: the best that became of it
+ * @any: somebody was to get it
+ */
+struct way {
+	const struct frame *f;
+	struct skua_cqe_eth info;
+	enum eth_rx result;
+	bool any;
+};
+
+static void give(struct skua_dev *dev, struct way *way, bool is_rss, uint32_t dest, uint32_t tag)
+{
+	struct skua_cqe_eth info = way->info;
+	enum eth_rx result;
+
+	info.flow_tag = cpu_to_le32(tag);
+	result = is_rss ? to_rss(dev, dest, way->f, &info) : eth_rx(dev, dest, way->f, &info);
+	if (!way->any || result == ETH_RX_TAKEN)
+		way->result = result;
+	way->any = true;
+}
+
+static void flow_key(const struct frame *f, uint64_t key[RULE_WORDS])
+{
+	struct skua_flow_match m;
+
+	memset(&m, 0, sizeof(m));
+	memcpy(m.dmac, f->data, sizeof(m.dmac));
+	memcpy(m.smac, f->data + ETH_ADDR_LEN, sizeof(m.smac));
+	be16_put((uint8_t *)&m.ethertype, f->type);
+	if (f->tagged) {
+		be16_put((uint8_t *)&m.vlan_tci, f->tci);
+		m.flags |= SKUA_FLOW_M_VLAN;
+	}
+	if (f->ipv4) {
+		const struct ipv4_hdr *ip = (const void *)(f->data + f->l3);
+
+		memcpy(m.saddr + 12, ip->saddr, 4);
+		memcpy(m.daddr + 12, ip->daddr, 4);
+		m.flags |= SKUA_FLOW_M_IPV4;
+	} else if (f->ipv6) {
+		const struct ipv6_hdr *ip = (const void *)(f->data + f->l3);
+
+		memcpy(m.saddr, ip->saddr, 16);
+		memcpy(m.daddr, ip->daddr, 16);
+		m.flags |= SKUA_FLOW_M_IPV6;
+	}
+	m.ip_proto = f->proto;
+	if (f->tcp || f->udp) {
+		memcpy(&m.sport, f->data + f->l4, 2);
+		memcpy(&m.dport, f->data + f->l4 + 2, 2);
+	}
+	memcpy(key, &m, sizeof(m));
+}
+
+static bool matches(const struct rule *rule, const uint64_t key[RULE_WORDS])
+{
+	uint64_t diff = 0;
+
+	for (unsigned int i = 0; i < RULE_WORDS; i++)
+		diff |= (key[i] & rule->mask[i]) ^ rule->value[i];
+	return !diff;
+}
+
+/*
+ * Ask the rules, in order. A sniffer never claims; a unicast frame goes to the
+ * first that does, a multicast one to all. Returns whether one did; *@dflt whether
+ * the port's default destination got it already.
+ */
+static bool ask_rules(struct skua_dev *dev, struct way *way, bool multicast, bool *dflt)
+{
+	struct port *p = dev->port;
+	uint64_t key[RULE_WORDS];
+	bool claimed = false;
+
+	*dflt = false;
+	if (!p->num_rules)
+		return false;
+	flow_key(way->f, key);
+	for (uint32_t i = 0; i < p->num_rules; i++) {
+		const struct rule *rule = &p->rules[i];
+		bool rss = rule->flags & SKUA_FLOW_RSS;
+
+		if (!matches(rule, key))
+			continue;
+		if (!(rule->flags & SKUA_FLOW_SNIFFER)) {
+			if (claimed && !multicast)
+				continue;
+			claimed = true;
+		}
+		if (rule->flags & SKUA_FLOW_DROP)
+			continue;
+		give(dev, way, rss, rule->dest, rule->tag);
+		*dflt |= p->dflt == (rule->dest | (rss ? SKUA_PORT_DFLT_RSS : 0));
+		if (dev->state != DEV_OPERATIONAL)
+			break;
+	}
+	return claimed;
+}
+
+static bool is_broadcast(const uint8_t mac[ETH_ADDR_LEN])
+{
+	static const uint8_t ones[ETH_ADDR_LEN] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+	return !memcmp(mac, ones, ETH_ADDR_LEN);
+}
+
+/* Does the port's default destination get it, after what the rules said? */
+static bool by_default(const struct port *p, const uint8_t *dmac, bool claimed, bool had)
+{
+	if (p->dflt == SKUA_PORT_NO_DFLT || had)
+		return false;
+	if (is_broadcast(dmac))
+		return true;
+	if (claimed)
+		return false;
+	if (mac_multicast(dmac))
+		return p->allmulti;
+	return p->promisc || !memcmp(dmac, p->mac, ETH_ADDR_LEN);
+}
+
+void steer(struct skua_dev *dev, const struct frame *f)
+{
+	bool multicast = mac_multicast(f->data);
+	struct port *p = dev->port;
+	struct way way = { .f = f };
+	bool claimed, had;
+
+	if (!dev_has(dev, SKUA_CAP_ETH))
+		return;
+	describe(dev, f, &way.info);
+	claimed = ask_rules(dev, &way, multicast, &had);
+	if (by_default(p, f->data, claimed, had))
+		give(dev, &way, p->dflt & SKUA_PORT_DFLT_RSS, p->dflt & ~SKUA_PORT_DFLT_RSS, 0);
+
+	if (!way.any || way.result == ETH_RX_NO_QUEUE) {
+		dev->cnt[SKUA_CNT_ETH_RX_FILTERED]++;
+	} else if (way.result == ETH_RX_NO_WQE) {
+		dev->cnt[SKUA_CNT_ETH_RX_NO_BUF]++;
+	} else if (way.result == ETH_RX_LONG) {
+		dev->cnt[SKUA_CNT_ETH_RX_TOO_LONG]++;
+	} else {
+		dev->cnt[SKUA_CNT_ETH_RX_PKTS]++;
+		dev->cnt[SKUA_CNT_ETH_RX_BYTES] += f->len;
+		dev->cnt[SKUA_CNT_ETH_RX_MCAST] += multicast;
+	}
+}
+
+/* --- rules --- */
+
+/* Fields beyond MAC addresses, EtherType and VLAN tag. */
+static bool beyond_l2(const struct skua_flow_match *m)
+{
+	return !all_zero(m->saddr, sizeof(m->saddr)) || !all_zero(m->daddr, sizeof(m->daddr)) ||
+	       m->sport || m->dport || m->ip_proto || m->flags & ~SKUA_FLOW_M_VLAN;
+}
+
+static int check_flow(struct skua_dev *dev, const struct skua_flow *flow)
+{
+	uint32_t flags = le32_to_cpu(flow->flags);
+	const uint8_t *value = (const void *)&flow->value;
+	const uint8_t *mask = (const void *)&flow->mask;
+
+	if (flags & ~(SKUA_FLOW_RSS | SKUA_FLOW_DROP | SKUA_FLOW_SNIFFER | SKUA_FLOW_PRIO) ||
+	    flow->reserved || !all_zero(flow->mask.reserved, sizeof(flow->mask.reserved)) ||
+	    flow->mask.flags & ~(SKUA_FLOW_M_VLAN | SKUA_FLOW_M_IPV4 | SKUA_FLOW_M_IPV6))
+		return SKUA_CMD_ST_BAD_PARAM;
+	for (unsigned int i = 0; i < sizeof(flow->value); i++) {
+		if (value[i] & ~mask[i])
+			return SKUA_CMD_ST_BAD_PARAM;
+	}
+	if (beyond_l2(&flow->mask) && !dev_has(dev, SKUA_CAP_FLOW))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (flags & SKUA_FLOW_DROP)
+		return flow->dest || flags & (SKUA_FLOW_RSS | SKUA_FLOW_SNIFFER) ?
+		       SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
+	return dest_ok(dev, flags & SKUA_FLOW_RSS, le32_to_cpu(flow->dest)) ?
+	       SKUA_CMD_ST_OK : SKUA_CMD_ST_BAD_INDEX;
+}
+
+/* Into the list, behind all of lower or equal priority and lower index. */
+static bool rule_insert(struct port *p, uint32_t index, const struct skua_flow *flow)
+{
+	struct rule rule = {
+		.index = index,
+		.prio = le32_get_bits(flow->flags, SKUA_FLOW_PRIO),
+		.flags = le32_to_cpu(flow->flags),
+		.dest = le32_to_cpu(flow->dest),
+		.tag = le32_to_cpu(flow->tag),
+	};
+	uint32_t at;
+
+	if (p->num_rules == p->room_rules) {
+		uint32_t room = p->room_rules ? 2 * p->room_rules : 16;
+		struct rule *rules = realloc(p->rules, room * sizeof(*rules));
+
+		if (!rules)
+			return false;
+		p->rules = rules;
+		p->room_rules = room;
+	}
+	memcpy(rule.value, &flow->value, sizeof(rule.value));
+	memcpy(rule.mask, &flow->mask, sizeof(rule.mask));
+	for (at = p->num_rules; at; at--) {
+		const struct rule *before = &p->rules[at - 1];
+
+		if (before->prio < rule.prio ||
+		    (before->prio == rule.prio && before->index < index))
+			break;
+		p->rules[at] = *before;
+	}
+	p->rules[at] = rule;
+	p->num_rules++;
+	return true;
+}
+
+static void rule_remove(struct port *p, uint32_t index)
+{
+	uint32_t at = 0;
+
+	while (at < p->num_rules && p->rules[at].index != index)
+		at++;
+	if (at == p->num_rules)
+		return;
+	p->num_rules--;
+	memmove(&p->rules[at], &p->rules[at + 1], (p->num_rules - at) * sizeof(p->rules[0]));
+}
+
+int cmd_create_flow(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_create_flow_in *in = cmd->in;
+	uint32_t flags = le32_to_cpu(in->flow.flags);
+	struct skua_flow *flow;
+	uint32_t index;
+	int err = cmd_index(cmd, &index);
+
+	if (!err)
+		err = cmd_vacant(dev, SKUA_ICM_FLOW, index);
+	if (!err)
+		err = check_flow(dev, &in->flow);
+	if (err)
+		return err;
+	flow = ctx_new(dev, SKUA_ICM_FLOW, index);
+	if (!flow)
+		return SKUA_CMD_ST_INTERNAL;
+	if (rule_insert(dev->port, index, &in->flow)) {
+		*flow = in->flow;
+		flow->flags |= cpu_to_le32(SKUA_FLOW_VALID);
+		obj_set(dev, SKUA_ICM_FLOW, index, true);
+		if (!(flags & SKUA_FLOW_DROP))
+			dest_ref(dev, flags & SKUA_FLOW_RSS, le32_to_cpu(flow->dest), 1);
+	} else {
+		err = SKUA_CMD_ST_LIMIT;
+	}
+	ctx_put(dev, flow);
+	return err;
+}
+
+int cmd_destroy_flow(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct port *p = dev->port;
+	struct skua_flow *flow;
+	uint32_t index;
+	int err = cmd_object(dev, cmd, SKUA_ICM_FLOW, &index);
+
+	if (err)
+		return err;
+	/* The chip's copy tells what was counted, whatever ICM says by now. */
+	for (uint32_t i = 0; i < p->num_rules; i++) {
+		const struct rule *rule = &p->rules[i];
+
+		if (rule->index == index && !(rule->flags & SKUA_FLOW_DROP))
+			dest_ref(dev, rule->flags & SKUA_FLOW_RSS, rule->dest, -1);
+	}
+	rule_remove(dev->port, index);
+	obj_set(dev, SKUA_ICM_FLOW, index, false);
+	flow = ctx_new(dev, SKUA_ICM_FLOW, index);
+	if (!flow)
+		return SKUA_CMD_ST_INTERNAL;
+	ctx_put(dev, flow);
+	return SKUA_CMD_ST_OK;
+}
+
+/* --- RSS contexts --- */
+
+static uint32_t rss_size(const struct skua_rss *rss)
+{
+	return 1u << le32_get_bits(rss->flags, SKUA_RSS_LOG_SIZE);
+}
+
+bool rss_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+{
+	const struct skua_rss *rss = ctx;
+
+	(void)dev;
+	(void)index;
+	return le32_to_cpu(rss->flags) & SKUA_RSS_VALID && rss_size(rss) <= SKUA_RSS_MAX;
+}
+
+static int check_rss(struct skua_dev *dev, const struct skua_cmd_create_rss_in *in)
+{
+	const struct skua_rss *rss = &in->rss;
+
+	if (in->reserved || rss->reserved || !all_zero(rss->pad, sizeof(rss->pad)) ||
+	    le32_to_cpu(rss->flags) & ~(SKUA_RSS_LOG_SIZE | SKUA_RSS_IPV4 | SKUA_RSS_IPV6 |
+					SKUA_RSS_TCP_IPV4 | SKUA_RSS_TCP_IPV6 |
+					SKUA_RSS_UDP_IPV4 | SKUA_RSS_UDP_IPV6) ||
+	    rss_size(rss) > SKUA_RSS_MAX)
+		return SKUA_CMD_ST_BAD_PARAM;
+	for (uint32_t i = 0; i < SKUA_RSS_MAX; i++) {
+		if (i >= rss_size(rss) && rss->qpn[i])
+			return SKUA_CMD_ST_BAD_PARAM;
+		if (i < rss_size(rss) && !is_eth_qp(dev, le32_to_cpu(rss->qpn[i])))
+			return SKUA_CMD_ST_BAD_INDEX;
+	}
+	return SKUA_CMD_ST_OK;
+}
+
+static void rss_refs(struct skua_dev *dev, const struct skua_rss *rss, int by)
+{
+	for (uint32_t i = 0; i < rss_size(rss); i++)
+		dest_ref(dev, false, le32_to_cpu(rss->qpn[i]), by);
+}
+
+int cmd_create_rss(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_create_rss_in *in = cmd->in;
+	uint32_t index = le32_to_cpu(in->index);
+	struct skua_rss *rss;
+	int err = cmd_vacant(dev, SKUA_ICM_RSS, index);
+
+	if (!err)
+		err = check_rss(dev, in);
+	if (err)
+		return err;
+	rss = ctx_new(dev, SKUA_ICM_RSS, index);
+	if (!rss)
+		return SKUA_CMD_ST_INTERNAL;
+	*rss = in->rss;
+	rss->flags |= cpu_to_le32(SKUA_RSS_VALID);
+	obj_set(dev, SKUA_ICM_RSS, index, true);
+	rss_refs(dev, rss, 1);
+	ctx_put(dev, rss);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_modify_rss(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_create_rss_in *in = cmd->in;
+	uint32_t index = le32_to_cpu(in->index);
+	struct skua_rss *rss;
+	int err;
+
+	if (!obj_valid(dev, SKUA_ICM_RSS, index))
+		return SKUA_CMD_ST_BAD_INDEX;
+	err = check_rss(dev, in);
+	if (err)
+		return err;
+	rss = ctx_get(dev, SKUA_ICM_RSS, index);
+	if (!rss)
+		return SKUA_CMD_ST_INTERNAL;
+	rss_refs(dev, &in->rss, 1);
+	rss_refs(dev, rss, -1);
+	*rss = in->rss;
+	rss->flags |= cpu_to_le32(SKUA_RSS_VALID);
+	ctx_dirty(dev, rss);
+	ctx_put(dev, rss);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_destroy_rss(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_rss *rss;
+	uint32_t index;
+	int err = cmd_object(dev, cmd, SKUA_ICM_RSS, &index);
+
+	if (err)
+		return err;
+	if (obj_refs(dev, SKUA_ICM_RSS, index))
+		return SKUA_CMD_ST_BUSY;
+	rss = ctx_get(dev, SKUA_ICM_RSS, index);
+	if (!rss)
+		return SKUA_CMD_ST_INTERNAL;
+	rss_refs(dev, rss, -1);
+	obj_set(dev, SKUA_ICM_RSS, index, false);
+	memset(rss, 0, sizeof(*rss));
+	ctx_dirty(dev, rss);
+	ctx_put(dev, rss);
+	return SKUA_CMD_ST_OK;
+}
+
+/* --- multicast groups --- */
+
+bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, uint32_t *qpn)
+{
+	const struct port *p = dev->port;
+
+	for (; p->num_mcg && *pos < 1u << MODEL_LOG_MCG; (*pos)++) {
+		const struct skua_mcg *mcg = &p->mcg[*pos];
+
+		if (!(le32_to_cpu(mcg->flags) & SKUA_MCG_VALID) || memcmp(mcg->gid, gid, 16))
+			continue;
+		*qpn = le32_to_cpu(mcg->qpn);
+		(*pos)++;
+		return true;
+	}
+	return false;
+}
+
+int cmd_attach_mcg(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cmd_mcg_in *in = cmd->in;
+	struct skua_mcg *mcg;
+	struct qp qp;
+	bool ud;
+	uint32_t index;
+	int err = cmd_index(cmd, &index);
+
+	if (!err)
+		err = cmd_vacant(dev, SKUA_ICM_MCG, index);
+	if (err)
+		return err;
+	if (in->mcg.flags || !all_zero(in->mcg.reserved, sizeof(in->mcg.reserved)))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (qp_get(dev, le32_to_cpu(in->mcg.qpn), &qp))
+		return SKUA_CMD_ST_BAD_INDEX;
+	ud = qp_type(&qp) == SKUA_QP_UD;
+	qp_put(dev, &qp);
+	if (!ud)
+		return SKUA_CMD_ST_BAD_INDEX;
+	mcg = ctx_new(dev, SKUA_ICM_MCG, index);
+	if (!mcg)
+		return SKUA_CMD_ST_INTERNAL;
+	*mcg = in->mcg;
+	mcg->flags = cpu_to_le32(SKUA_MCG_VALID);
+	dev->port->mcg[index] = *mcg;
+	dev->port->num_mcg++;
+	obj_set(dev, SKUA_ICM_MCG, index, true);
+	dest_ref(dev, false, le32_to_cpu(mcg->qpn), 1);
+	ctx_put(dev, mcg);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_detach_mcg(struct skua_dev *dev, struct cmd *cmd)
+{
+	struct skua_mcg *mcg;
+	uint32_t index;
+	int err = cmd_object(dev, cmd, SKUA_ICM_MCG, &index);
+
+	if (err)
+		return err;
+	dest_ref(dev, false, le32_to_cpu(dev->port->mcg[index].qpn), -1);
+	memset(&dev->port->mcg[index], 0, sizeof(*mcg));
+	dev->port->num_mcg--;
+	obj_set(dev, SKUA_ICM_MCG, index, false);
+	mcg = ctx_new(dev, SKUA_ICM_MCG, index);
+	if (!mcg)
+		return SKUA_CMD_ST_INTERNAL;
+	ctx_put(dev, mcg);
+	return SKUA_CMD_ST_OK;
+}
