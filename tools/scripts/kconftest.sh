@@ -16,4 +16,9 @@ lacks SKUA_COMPAT_NS_STRING linux/module.h 'MODULE_IMPORT_NS\(ns\).*MODULE_INFO\
 lacks SKUA_COMPAT_HEALTH_GRACE net/devlink.h 'default_graceful_period'
 lacks SKUA_COMPAT_DRIVERINIT_VALUE net/devlink.h 'union devlink_param_value \*init_val'
 lacks SKUA_COMPAT_RX_RING_COUNT linux/ethtool.h '\(\*get_rx_ring_count\)'
+lacks SKUA_COMPAT_UDATA rdma/uverbs_ioctl.h 'ib_no_udata_io\('
+lacks SKUA_COMPAT_UMEM rdma/ib_umem.h 'ib_umem_get_va\('
+lacks SKUA_COMPAT_PORT_STATE rdma/ib_verbs.h 'ib_get_curr_port_state\('
+lacks SKUA_COMPAT_CREATE_USER_CQ rdma/ib_verbs.h '\(\*create_user_cq\)'
+lacks SKUA_COMPAT_DMAH rdma/ib_verbs.h '^struct ib_dmah'
 echo

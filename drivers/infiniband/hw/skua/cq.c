@@ -110,8 +110,7 @@ static void skua_ib_cq_withdraw(struct skua_ib_dev *dev, struct skua_ib_cq *cq)
 	cancel_work_sync(&cq->wake);
 }
 
-static int skua_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-			     struct uverbs_attr_bundle *attrs)
+static int skua_ib_create_kernel_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
 	struct skua_ib_cq *cq = to_skua_cq(ibcq);
@@ -119,8 +118,6 @@ static int skua_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *a
 	size_t size;
 	int err;
 
-	if (attrs)
-		return -EOPNOTSUPP;
 	err = skua_ib_cq_init(cq, attr, &cqc);
 	if (err)
 		return err;
@@ -231,6 +228,13 @@ err_pin:
 	return err;
 }
 
+static int skua_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			     struct uverbs_attr_bundle *attrs)
+{
+	return attrs ? skua_ib_create_user_cq(ibcq, attr, attrs) :
+		       skua_ib_create_kernel_cq(ibcq, attr);
+}
+
 static int skua_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
@@ -263,7 +267,9 @@ static int skua_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 
 const struct ib_device_ops skua_ib_cq_ops = {
 	.create_cq = skua_ib_create_cq,
+#ifndef SKUA_COMPAT_CREATE_USER_CQ
 	.create_user_cq = skua_ib_create_user_cq,
+#endif
 	.destroy_cq = skua_ib_destroy_cq,
 	.modify_cq = skua_ib_modify_cq,
 	.poll_cq = skua_ib_poll_cq,

@@ -86,7 +86,9 @@ const struct ib_device_ops skua_ib_dev_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_abi_ver = SKUA_UVERBS_ABI_VERSION,
+#ifndef SKUA_COMPAT_UDATA
 	.uverbs_robust_udata = 1,
+#endif
 	.query_device = skua_ib_query_device,
 	.modify_device = skua_ib_modify_device,
 	.get_dev_fw_str = skua_ib_get_dev_fw_str,

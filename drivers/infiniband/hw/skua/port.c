@@ -179,6 +179,10 @@ int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *p
 			skua_ib_attach_netdev(dev);
 		break;
 	}
+#ifdef SKUA_COMPAT_PORT_STATE
+	if (ndev == old && (event == NETDEV_UP || event == NETDEV_CHANGE || event == NETDEV_DOWN))
+		skua_compat_port_event(&dev->ibdev, ndev, &dev->port_state);
+#endif
 	return NOTIFY_DONE;
 }
 

@@ -47,6 +47,9 @@ struct skua_ib_dev {
 	struct notifier_block core_nb;
 	struct notifier_block netdev_nb;
 	bool dead;
+#ifdef SKUA_COMPAT_PORT_STATE
+	enum ib_port_state port_state;
+#endif
 	spinlock_t cq_lock; /* see above */
 	struct list_head cqs;
 	struct mutex uc_lock; /* see above */
