@@ -90,6 +90,21 @@ perf()
 	[ "$PERF" != 0 ]
 }
 
+# pattern tiny|quick|whole|loss: data of all kinds and sizes, every byte looked at
+pattern()
+{
+	local opt
+
+	case $1 in
+	tiny) opt="-q -M 10000" ;;
+	quick) opt="-q" ;;
+	whole) opt="" ;;
+	loss) opt="-q -M 200000 -T 60" ;;
+	esac
+	# shellcheck disable=SC2086
+	port_in_use=18600 LIMIT=240 on_pair skua-pattern $opt
+}
+
 # on_ip6 CMD: with the GIDs of the IPv6 addresses
 on_ip6()
 {
