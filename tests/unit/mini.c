@@ -177,6 +177,7 @@ void mini_up(struct mini *m, struct fake *f)
 		.enable = cpu_to_le32(1),
 		.mtu = cpu_to_le16(MINI_MTU),
 	};
+	struct skua_eqe eqe;
 
 	mini_ring_up(m, f);
 	assert_int_equal(mini_cmd(m, SKUA_CMD_QUERY_DEVICE, NULL, 0, &dev, sizeof(dev)), 0);
@@ -192,6 +193,10 @@ void mini_up(struct mini *m, struct fake *f)
 	}
 	mini_ok(m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
 	mini_ok(m, SKUA_CMD_MODIFY_PORT, &port, sizeof(port));
+	/* The link came up. */
+	assert_true(mini_eq_next(m, &m->eq[MINI_EQ_ASYNC], &eqe));
+	assert_int_equal(le32_get_bits(eqe.what, SKUA_EQE_TYPE), SKUA_EQE_PORT);
+	mini_eq_db(m, &m->eq[MINI_EQ_ASYNC], true);
 }
 
 /* --- EQ --- */
@@ -321,6 +326,8 @@ uint32_t mini_mr_mtt(struct mini *m, uint64_t va, const uint64_t *page, uint32_t
 {
 	struct skua_mpt mpt = mpt_make(m, va, len, access);
 
+	/* The device caches whole groups: they are not shared. */
+	m->next_mtt = (m->next_mtt + SKUA_MTT_GROUP - 1) / SKUA_MTT_GROUP * SKUA_MTT_GROUP;
 	mpt.xlat.base = cpu_to_le64(m->next_mtt);
 	mpt.xlat.offset = cpu_to_le32(offset);
 	mpt.xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |

@@ -5,7 +5,7 @@
 
 #include "core.h"
 
-#define MTT_LINE	8	/* entries of a line of the MTT cache */
+#define MTT_LINE	SKUA_MTT_GROUP	/* entries of a line of the MTT cache */
 
 /**
  * struct ctx_ent - a place of a context cache; the context's bytes follow it
