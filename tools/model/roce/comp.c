@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completer: what the responses mean to the send queue.
+ *
+ * Responses are taken in the order of PSNs. An acknowledgment speaks for all
+ * earlier requests but READs, which end with their last response only: whatever
+ * passes a READ that is not complete says that a response was lost, and is a NAK
+ * for it without being one.
+ */
+#include <string.h>
+
+#include "engine.h"
+
+/* What became of the PSNs up to some point. */
+enum reach {
+	REACHED,
+	READ_LOST,	/* a READ that is not complete lies before it */
+	FAILED,		/* the QP is in error */
+};
+
+/* RNR NAK timer codes, in units of 10 us. */
+static const uint32_t rnr_time[32] = {
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+	16384, 24576, 32768, 49152,
+};
+
+/* Report the WQE at ci as failed. */
+static void fail_ci(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor)
+{
+	enum skua_vendor err;
+	struct flight f;
+
+	err = req_flight(t, &f);
+	if (err)
+		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+	else
+		req_fail(t, f.blocks, status, vendor);
+}
+
+/* Go back and send again, if there are retries left. */
+static void retry(struct turn *t, enum skua_vendor why)
+{
+	uint32_t left = le32_to_cpu(t->sqc->retry_left);
+
+	if (!left) {
+		t->dev->cnt[SKUA_CNT_RETRY_EXCEEDED]++;
+		fail_ci(t, SKUA_CQE_RETRY_EXC_ERR, why);
+		return;
+	}
+	t->sqc->retry_left = cpu_to_le32(left - 1);
+	req_go_back(t);
+}
+
+static bool in_recovery(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_IN_RECOVERY;
+}
+
+/* Once for each loss: what still comes of the time before says nothing new. */
+static void implied_nak(struct turn *t)
+{
+	if (in_recovery(t))
+		return;
+	t->dev->cnt[SKUA_CNT_IMPLIED_NAK_SEQ_ERR]++;
+	retry(t, SKUA_VENDOR_NAK_SEQ);
+}
+
+void comp_timeout(struct turn *t)
+{
+	if (t->sqc->una_psn == t->sqc->max_psn)
+		return;
+	t->dev->cnt[SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR]++;
+	retry(t, SKUA_VENDOR_TIMEOUT);
+}
+
+/*
+ * Everything before @psn is acknowledged, which is not behind una_psn and not
+ * ahead of max_psn: complete what that completes.
+ */
+static enum reach ack_upto(struct turn *t, uint32_t psn)
+{
+	const __le32 before = t->sqc->una_psn;
+	enum reach reach = REACHED;
+	struct flight f;
+
+	while (t->sqc->una_psn != cpu_to_le32(psn)) {
+		uint32_t start = le32_to_cpu(t->sqc->ci_psn);
+		enum skua_vendor err = req_flight(t, &f);
+
+		if (err) {
+			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+			return FAILED;
+		}
+		if (f.op == SKUA_WQE_READ) {
+			reach = READ_LOST;
+			break;
+		}
+		if (psn_sub(psn, start) < f.psns) {
+			t->sqc->una_psn = cpu_to_le32(psn);
+			break;
+		}
+		t->sqc->una_psn = cpu_to_le32(psn_add(start, f.psns));
+		if (!req_complete(t, &f))
+			return FAILED;
+	}
+	if (t->sqc->una_psn != before)
+		req_progress(t);
+	return qp_state(t->qp) == SKUA_QP_ERR ? FAILED : reach;
+}
+
+/* --- READ responses --- */
+
+static struct rlist *read_list(struct turn *t)
+{
+	return &t->dev->engine->read[qp_index(t->qp->qpn) % ENGINE_LISTS];
+}
+
+/* The scatter list of the READ at ci, as first fetched if it still is there. */
+static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struct rlist **out)
+{
+	struct rlist *l = read_list(t);
+	enum skua_vendor err;
+
+	*out = l;
+	if (l->valid && l->qpn == f->qpn && l->incarnation == f->incarnation &&
+	    l->index == f->index)
+		return SKUA_VENDOR_NONE;
+	l->valid = false;
+	err = wqe_fetch(t->dev, t->qp, f->index, &l->wqe);
+	t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+	if (err || l->wqe.op != SKUA_WQE_READ || l->wqe.len != f->len ||
+	    l->wqe.blocks != f->blocks)
+		return SKUA_VENDOR_WQE_CHANGED;
+	l->qpn = f->qpn;
+	l->incarnation = f->incarnation;
+	l->index = f->index;
+	l->pos = (struct sge_pos){ 0 };
+	l->valid = true;
+	return SKUA_VENDOR_NONE;
+}
+
+/* The response at una_psn, of the READ at ci. */
+static void take_response(struct turn *t, const struct skua_pkt *pkt, const struct flight *f)
+{
+	uint64_t off = (uint64_t)psn_sub(pkt->psn, le32_to_cpu(t->sqc->ci_psn)) * t->mtu;
+	uint32_t n = f->len - off < t->mtu ? (uint32_t)(f->len - off) : t->mtu;
+	bool part_end = req_read_part_ends(t, off + n, f->len);
+	uint32_t reads = le32_to_cpu(t->sqc->rd_outstanding);
+	enum skua_vendor err;
+	struct rlist *l;
+
+	if (pkt->payload_len != n || !(pkt->op->flags & IB_F_LAST) == part_end) {
+		req_fail(t, f->blocks, SKUA_CQE_BAD_RESP_ERR, SKUA_VENDOR_RESP_BAD);
+		return;
+	}
+	err = read_fetch(t, f, &l);
+	if (err) {
+		req_fail(t, f->blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+		return;
+	}
+	err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, off, (void *)(uintptr_t)pkt->payload,
+		       n, true);
+	if (err) {
+		req_fail(t, f->blocks, SKUA_CQE_LOC_PROT_ERR, err);
+		return;
+	}
+	t->sqc->una_psn = cpu_to_le32(psn_add(pkt->psn, 1));
+	if (part_end && reads)
+		t->sqc->rd_outstanding = cpu_to_le32(reads - 1);
+	if (off + n == f->len) {
+		l->valid = false;
+		if (!req_complete(t, f))
+			return;
+	}
+	req_progress(t);
+}
+
+static void read_response(struct turn *t, const struct skua_pkt *pkt)
+{
+	enum skua_vendor err;
+	struct flight f;
+
+	/* Behind una_psn: it came before. */
+	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn)) < 0)
+		return;
+	switch (ack_upto(t, pkt->psn)) {
+	case READ_LOST:
+		implied_nak(t);
+		return;
+	case FAILED:
+		return;
+	case REACHED:
+		break;
+	}
+	err = req_flight(t, &f);
+	if (err)
+		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+	else if (f.op != SKUA_WQE_READ)
+		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+	else
+		take_response(t, pkt, &f);
+}
+
+/* --- ACK and NAK --- */
+
+/* At una_psn the responder found no receive WQE. */
+static void rnr_nak(struct turn *t, uint32_t code)
+{
+	uint32_t left = le32_to_cpu(t->sqc->rnr_left);
+
+	/* The same one twice. */
+	if (t->sqc->rnr_deadline)
+		return;
+	t->dev->cnt[SKUA_CNT_RNR_NAK_RETRY_ERR]++;
+	if (!left) {
+		t->dev->cnt[SKUA_CNT_RNR_RETRY_EXCEEDED]++;
+		fail_ci(t, SKUA_CQE_RNR_RETRY_EXC_ERR, SKUA_VENDOR_NAK_RNR);
+		return;
+	}
+	if (left != 7)
+		t->sqc->rnr_left = cpu_to_le32(left - 1);
+	req_go_back(t);
+	t->sqc->rnr_deadline = cpu_to_le64(t->now + rnr_time[code] * 10000ull);
+}
+
+static void nak(struct turn *t, uint32_t code)
+{
+	switch (code) {
+	case IB_NAK_PSN_SEQUENCE:
+		t->dev->cnt[SKUA_CNT_PACKET_SEQ_ERR]++;
+		if (!in_recovery(t))
+			retry(t, SKUA_VENDOR_NAK_SEQ);
+		break;
+	case IB_NAK_INVALID_REQUEST:
+		t->dev->cnt[SKUA_CNT_REQ_REMOTE_INV]++;
+		fail_ci(t, SKUA_CQE_REM_INV_REQ_ERR, SKUA_VENDOR_NAK_INV);
+		break;
+	case IB_NAK_REMOTE_ACCESS:
+		t->dev->cnt[SKUA_CNT_REQ_REMOTE_ACCESS]++;
+		fail_ci(t, SKUA_CQE_REM_ACCESS_ERR, SKUA_VENDOR_NAK_ACC);
+		break;
+	case IB_NAK_REMOTE_OP:
+		t->dev->cnt[SKUA_CNT_REQ_REMOTE_OP]++;
+		fail_ci(t, SKUA_CQE_REM_OP_ERR, SKUA_VENDOR_NAK_OP);
+		break;
+	default:
+		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+		break;
+	}
+}
+
+static void ack_response(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint8_t type = pkt->aeth->syndrome & IB_AETH_TYPE_MASK;
+	uint8_t value = pkt->aeth->syndrome & IB_AETH_VALUE_MASK;
+	enum reach reach;
+
+	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn)) < 0)
+		return;
+	t->sqc->msn = cpu_to_le32(be24_get(pkt->aeth->msn));
+	/* A NAK acknowledges what is before it, an ACK its own PSN too. */
+	reach = ack_upto(t, type == IB_AETH_ACK ? psn_add(pkt->psn, 1) : pkt->psn);
+	if (reach == FAILED)
+		return;
+	if (reach == READ_LOST)
+		implied_nak(t);
+	else if (type == IB_AETH_RNR_NAK)
+		rnr_nak(t, value);
+	else if (type == IB_AETH_NAK)
+		nak(t, value);
+	else if (type != IB_AETH_ACK)
+		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+}
+
+void comp_rx(struct turn *t, const struct skua_pkt *pkt)
+{
+	/* Of something never sent; the queue cannot be empty then. */
+	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->max_psn)) >= 0) {
+		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+		return;
+	}
+	if (pkt->op->flags & IB_F_READ)
+		read_response(t, pkt);
+	else if (!(pkt->op->flags & IB_F_ATOMIC))
+		ack_response(t, pkt);
+	else
+		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine's glue: turns, states and timers of a QP, and what requester and
+ * responder have in common.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+int engine_init(struct skua_dev *dev)
+{
+	dev->engine = calloc(1, sizeof(*dev->engine));
+	return dev->engine ? 0 : -ENOMEM;
+}
+
+void engine_reset(struct skua_dev *dev)
+{
+	struct engine *e = dev->engine;
+
+	memset(e->flight, 0, sizeof(e->flight));
+	for (unsigned int i = 0; i < ENGINE_LISTS; i++) {
+		e->recv[i].valid = false;
+		e->read[i].valid = false;
+	}
+	e->incarnations = 0;
+}
+
+void engine_exit(struct skua_dev *dev)
+{
+	free(dev->engine);
+}
+
+/* --- turns --- */
+
+void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
+{
+	t->dev = dev;
+	t->qp = qp;
+	t->sqc = qp->sqc;
+	t->rqc = qp->rqc;
+	t->now = dev_now(dev);
+	t->mtu = qp_mtu(qp);
+	t->budget = ENGINE_TURN_BYTES;
+	t->addr_state = 0;
+}
+
+/*
+ * The timer is told only of deadlines earlier than the one it has: acknowledgments
+ * move the deadline for each packet, the timer finds out when it rings.
+ */
+static void arm_timer(struct turn *t)
+{
+	uint64_t ack = le64_to_cpu(t->sqc->ack_deadline);
+	uint64_t rnr = le64_to_cpu(t->sqc->rnr_deadline);
+	uint64_t want = ack && (!rnr || ack < rnr) ? ack : rnr;
+	uint64_t set = le64_to_cpu(t->sqc->timer);
+
+	if (!want || (set && set <= want))
+		return;
+	timer_set(t->dev, t->qp->qpn, want);
+	t->sqc->timer = cpu_to_le64(want);
+}
+
+void turn_end(struct turn *t)
+{
+	arm_timer(t);
+	qp_dirty(t->dev, t->qp);
+}
+
+bool engine_run(struct skua_dev *dev, struct qp *qp)
+{
+	bool more = false;
+	struct turn t;
+
+	turn_begin(&t, dev, qp);
+	switch (qp_state(qp)) {
+	case SKUA_QP_ERR:
+		more = flush_run(&t);
+		break;
+	case SKUA_QP_RTR:
+		more = resp_run(&t);
+		break;
+	case SKUA_QP_RTS:
+	case SKUA_QP_SQD:
+		/* Neither side of the QP starves the other. */
+		if (req_wants(&t))
+			t.budget /= 2;
+		more = resp_run(&t);
+		t.budget += req_wants(&t) ? ENGINE_TURN_BYTES / 2 : 0;
+		if (qp_state(qp) != SKUA_QP_ERR)
+			more |= req_run(&t);
+		break;
+	default:
+		break;
+	}
+	turn_end(&t);
+	return more;
+}
+
+void engine_timer(struct skua_dev *dev, struct qp *qp)
+{
+	uint64_t ack, rnr;
+	struct turn t;
+
+	turn_begin(&t, dev, qp);
+	t.sqc->timer = 0;
+	ack = le64_to_cpu(t.sqc->ack_deadline);
+	rnr = le64_to_cpu(t.sqc->rnr_deadline);
+	if (rnr && rnr <= t.now) {
+		t.sqc->rnr_deadline = 0;
+		sched_kick(dev, qp->qpn);
+	}
+	if (ack && ack <= t.now) {
+		t.sqc->ack_deadline = 0;
+		comp_timeout(&t);
+	}
+	turn_end(&t);
+}
+
+/* --- states --- */
+
+static void forget(struct skua_dev *dev, const struct qp *qp)
+{
+	struct engine *e = dev->engine;
+	uint32_t at = qp_index(qp->qpn) % ENGINE_LISTS;
+
+	if (e->recv[at].qpn == qp->qpn)
+		e->recv[at].valid = false;
+	if (e->read[at].qpn == qp->qpn)
+		e->read[at].valid = false;
+}
+
+/* In ERR nothing is sent or taken any more, and nobody is waited for. */
+static void stop(struct turn *t)
+{
+	t->sqc->ack_deadline = 0;
+	t->sqc->rnr_deadline = 0;
+	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_IN_RECOVERY | SKUA_SQC_DRAINING |
+				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED);
+	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING);
+	t->rqc->rr_head = t->rqc->rr_tail;
+}
+
+void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
+		  enum skua_qp_state to)
+{
+	struct turn t;
+
+	turn_begin(&t, dev, qp);
+	switch (to) {
+	case SKUA_QP_RESET:
+		forget(dev, qp);
+		break;
+	case SKUA_QP_INIT:
+		if (from == SKUA_QP_RESET)
+			qp->sqc->incarnation = cpu_to_le32(++dev->engine->incarnations);
+		break;
+	case SKUA_QP_RTR:
+		resp_start(&t);
+		break;
+	case SKUA_QP_RTS:
+		if (from == SKUA_QP_RTR)
+			req_start(&t);
+		qp->sqc->valid &= ~cpu_to_le32(SKUA_SQC_DRAINING);
+		break;
+	case SKUA_QP_SQD:
+		if (from == SKUA_QP_RTS)
+			qp->sqc->valid |= cpu_to_le32(SKUA_SQC_DRAINING);
+		break;
+	case SKUA_QP_SQE:
+	case SKUA_QP_ERR:
+		stop(&t);
+		break;
+	}
+	qp_dirty(dev, qp);
+}
+
+void engine_destroy(struct skua_dev *dev, struct qp *qp)
+{
+	forget(dev, qp);
+}
+
+/* --- sending --- */
+
+/*
+ * Flows of different QPs are told apart by their source port: by the flow label
+ * if the user chose one, else by the numbers of both ends.
+ */
+static uint16_t source_port(const struct turn *t)
+{
+	const struct skua_av *av = &t->sqc->attr.av;
+	uint32_t label = le32_get_bits(av->flow, SKUA_AV_FLOW_LABEL);
+	uint64_t mix;
+
+	if (av->udp_sport)
+		return le16_to_cpu(av->udp_sport);
+	if (!label) {
+		mix = (uint64_t)t->qp->qpn * le32_to_cpu(t->sqc->attr.dest_qpn);
+		mix ^= mix >> 20;
+		mix ^= mix >> 40;
+		label = mix & SKUA_AV_FLOW_LABEL;
+	}
+	return (uint16_t)(((label & 0x3fff) ^ label >> 14) | ROCE_UDP_SPORT_MIN);
+}
+
+static int find_path(struct turn *t)
+{
+	const struct skua_av *av = &t->sqc->attr.av;
+	const struct skua_gid *gid = port_gid(t->dev, le16_to_cpu(av->sgid_index));
+	struct skua_pkt_addr *a = &t->addr;
+
+	if (!gid)
+		return -1;
+	memcpy(a->dmac, av->dmac, sizeof(a->dmac));
+	memcpy(a->smac, gid->mac, sizeof(a->smac));
+	a->vlan = le16_to_cpu(gid->vlan) != SKUA_GID_NO_VLAN;
+	a->tci = a->vlan ? le16_to_cpu(gid->vlan) | le32_get_bits(av->flow, SKUA_AV_PCP) << 13 : 0;
+	a->tclass = av->tclass;
+	a->sport = source_port(t);
+	memcpy(a->sgid, gid->gid, sizeof(a->sgid));
+	memcpy(a->dgid, av->dgid, sizeof(a->dgid));
+	a->flow_label = le32_get_bits(av->flow, SKUA_AV_FLOW_LABEL);
+	a->hop_limit = av->hop_limit;
+	return 1;
+}
+
+bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
+	      bool ackreq, bool se)
+{
+	struct engine *e = t->dev->engine;
+	struct skua_pkt_bth bth = {
+		.opcode = opcode,
+		.pkey = IB_PKEY_DEFAULT,
+		.dqpn = le32_to_cpu(t->sqc->attr.dest_qpn),
+		.psn = psn,
+		.se = se,
+		.ackreq = ackreq,
+		.migreq = true,
+	};
+
+	if (!t->addr_state)
+		t->addr_state = find_path(t);
+	return t->addr_state > 0 &&
+	       !skua_pkt_build_start(b, e->frame, sizeof(e->frame), &t->addr, &bth);
+}
+
+void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload)
+{
+	size_t len = skua_pkt_build_finish(b, payload);
+
+	if (!len)
+		return;
+	t->dev->cnt[SKUA_CNT_RDMA_TX_PKTS]++;
+	t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES] += len;
+	port_tx(t->dev, b->frame, len);
+}
+
+/* --- memory --- */
+
+struct mr_who who_local(const struct turn *t, uint32_t access)
+{
+	return (struct mr_who){
+		.pd = le32_to_cpu(t->sqc->cfg.pd),
+		.qpn = t->qp->qpn,
+		.reserved_lkey = le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_RESERVED_LKEY,
+		.access = access,
+	};
+}
+
+struct mr_who who_remote(const struct turn *t, uint32_t access)
+{
+	return (struct mr_who){
+		.pd = le32_to_cpu(t->sqc->cfg.pd),
+		.qpn = t->qp->qpn,
+		.access = access,
+		.remote = true,
+	};
+}
+
+enum skua_vendor sge_copy(struct turn *t, const struct sge *sge, uint32_t nsge,
+			  struct sge_pos *pos, uint64_t off, void *buf, uint32_t len, bool write)
+{
+	struct mr_who who = who_local(t, write ? SKUA_ACCESS_LOCAL_WRITE : 0);
+	uint8_t *p = buf;
+
+	if (off < pos->base)
+		*pos = (struct sge_pos){ 0 };
+	while (len && pos->i < nsge) {
+		const struct sge *s = &sge[pos->i];
+		uint64_t in = off - pos->base;
+		enum skua_vendor err;
+		uint32_t n;
+
+		if (in >= s->len) {
+			pos->base += s->len;
+			pos->i++;
+			continue;
+		}
+		n = s->len - in < len ? s->len - in : len;
+		err = write ? mr_write(t->dev, &who, s->lkey, s->addr + in, p, n) :
+			      mr_read(t->dev, &who, s->lkey, s->addr + in, p, n);
+		if (err)
+			return err;
+		p += n;
+		off += n;
+		len -= n;
+	}
+	return len ? SKUA_VENDOR_SGE_LEN : SKUA_VENDOR_NONE;
+}
+
+bool post_cqe(struct turn *t, uint32_t cqn, struct skua_cqe *cqe, bool solicited)
+{
+	cqe->qpn = cpu_to_le32(t->qp->qpn);
+	if (!cq_post(t->dev, cqn, cqe, solicited))
+		return true;
+	if (qp_state(t->qp) != SKUA_QP_ERR)
+		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
+	return false;
+}

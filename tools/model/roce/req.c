@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requester: from WQEs to request packets.
+ *
+ * Four block indices, in the order of the ring, describe the send queue:
+ *
+ *   ci    oldest WQE not reported; its first PSN is ci_psn
+ *   cur   WQE being sent; cur_psn, cur_sent, next_psn say how far
+ *   hi    first WQE never sent to its end: cur == hi but for going back
+ *   pi    software's
+ *
+ * What was acknowledged is always a part of the WQE at ci, so that to go back is
+ * to make ci the current WQE and una_psn the next PSN. A WQE is read again each
+ * time it comes round; the guest may have changed it meanwhile. What was begun is
+ * pinned, and for the rest it is enough that ring and PSNs meet again at hi: if
+ * they do not, the queue pair is in error and nothing worse.
+ */
+#include <string.h>
+
+#include "engine.h"
+
+/* What became of a message in this turn. */
+enum outcome {
+	SENT,		/* whole: go on with the next */
+	WAIT,		/* for the other side */
+	BUDGET,		/* for the next turn */
+};
+
+static bool sqc_is(const struct turn *t, uint32_t flag)
+{
+	return le32_to_cpu(t->sqc->valid) & flag;
+}
+
+static void sqc_set(struct turn *t, uint32_t flag, bool on)
+{
+	if (on)
+		t->sqc->valid |= cpu_to_le32(flag);
+	else
+		t->sqc->valid &= ~cpu_to_le32(flag);
+}
+
+/* --- completions --- */
+
+static void req_cqe(struct turn *t, uint32_t index, enum skua_cqe_status status,
+		    enum skua_vendor vendor, uint32_t len)
+{
+	struct skua_cqe cqe = {
+		.byte_len = cpu_to_le32(len),
+		.what = le32_encode_bits(index & 0xffff, SKUA_CQE_WQE_INDEX) |
+			le32_encode_bits(SKUA_CQE_REQ, SKUA_CQE_OPCODE) |
+			le32_encode_bits(status, SKUA_CQE_STATUS),
+		.own = le32_encode_bits(vendor, SKUA_CQE_VENDOR),
+	};
+
+	post_cqe(t, le32_to_cpu(t->sqc->cfg.cqn), &cqe, false);
+}
+
+void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
+	      enum skua_vendor vendor)
+{
+	uint32_t ci = le32_to_cpu(t->sqc->ci);
+	uint32_t there = le32_to_cpu(t->sqc->pi) - ci;
+
+	t->dev->cnt[SKUA_CNT_REQ_CQE_ERROR]++;
+	dev_log(t->dev, 2, "QP %#x: WQE %u: status %#x, vendor %#x", t->qp->qpn, ci & 0xffff,
+		status, vendor);
+	t->sqc->err_status = cpu_to_le32(status | vendor << 8);
+	t->sqc->ci = cpu_to_le32(ci + (blocks < there ? blocks : there));
+	req_cqe(t, ci, status, vendor, 0);
+	qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
+}
+
+static enum skua_cqe_status status_of(enum skua_vendor vendor)
+{
+	switch (vendor) {
+	case SKUA_VENDOR_SGE_LEN:
+		return SKUA_CQE_LOC_LEN_ERR;
+	case SKUA_VENDOR_KEY_INVALID:
+	case SKUA_VENDOR_KEY_PD:
+	case SKUA_VENDOR_KEY_ACCESS:
+	case SKUA_VENDOR_KEY_BOUNDS:
+	case SKUA_VENDOR_KEY_DMA:
+		return SKUA_CQE_LOC_PROT_ERR;
+	default:
+		return SKUA_CQE_LOC_QP_OP_ERR;
+	}
+}
+
+/* --- messages under way --- */
+
+static uint32_t message_psns(const struct turn *t, const struct wqe *w)
+{
+	return w->op == SKUA_WQE_NOP ? 0 : psns_of(w->len, t->mtu);
+}
+
+static struct flight flight_of(const struct turn *t, const struct wqe *w)
+{
+	return (struct flight){
+		.qpn = t->qp->qpn,
+		.incarnation = le32_to_cpu(t->sqc->incarnation),
+		.index = w->index,
+		.blocks = w->blocks,
+		.psns = message_psns(t, w),
+		.len = (uint32_t)w->len,
+		.op = w->op,
+		.signaled = w->flags & SKUA_WQE_F_SIGNALED ||
+			    le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SIG_ALL,
+	};
+}
+
+enum skua_vendor req_flight(struct turn *t, struct flight *f)
+{
+	struct engine *e = t->dev->engine;
+	uint32_t ci = le32_to_cpu(t->sqc->ci);
+	enum skua_vendor err;
+
+	if (flight_get(e, t->qp->qpn, le32_to_cpu(t->sqc->incarnation), ci, f))
+		return SKUA_VENDOR_NONE;
+	t->dev->cnt[SKUA_CNT_INFLIGHT_MISS]++;
+	t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+	err = wqe_fetch(t->dev, t->qp, ci, &e->wqe);
+	f->blocks = e->wqe.blocks;
+	if (err)
+		return SKUA_VENDOR_WQE_CHANGED;
+	*f = flight_of(t, &e->wqe);
+	flight_put(e, f);
+	return SKUA_VENDOR_NONE;
+}
+
+bool req_complete(struct turn *t, const struct flight *f)
+{
+	uint32_t ci = le32_to_cpu(t->sqc->ci);
+	uint32_t hi = le32_to_cpu(t->sqc->hi);
+	uint32_t end = psn_add(le32_to_cpu(t->sqc->ci_psn), f->psns);
+
+	if (f->blocks > hi - ci ||
+	    (f->blocks == hi - ci && end != le32_to_cpu(t->sqc->hi_psn))) {
+		req_fail(t, f->blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
+		return false;
+	}
+	t->sqc->ci = cpu_to_le32(ci + f->blocks);
+	t->sqc->ci_psn = cpu_to_le32(end);
+	if (!f->psns && t->sqc->local)
+		t->sqc->local = cpu_to_le32(le32_to_cpu(t->sqc->local) - 1);
+	if (f->signaled)
+		req_cqe(t, ci, SKUA_CQE_OK, SKUA_VENDOR_NONE,
+			f->op == SKUA_WQE_READ ? f->len : 0);
+	return qp_state(t->qp) != SKUA_QP_ERR;
+}
+
+void req_complete_local(struct turn *t)
+{
+	struct flight f;
+
+	while (t->sqc->local && t->sqc->ci != t->sqc->hi) {
+		enum skua_vendor err = req_flight(t, &f);
+
+		if (err)
+			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+		if (err || f.psns || !req_complete(t, &f))
+			return;
+	}
+}
+
+/* --- going back --- */
+
+/* At hi again: what was begun there is still bound to what it was. */
+static void restore_pin(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+
+	if (!sqc_is(t, SKUA_SQC_HI_PINNED))
+		return;
+	s->cur_op = s->hi_op;
+	s->cur_len = s->hi_len;
+	s->cur_va = s->hi_va;
+	s->cur_rkey = s->hi_rkey;
+	sqc_set(t, SKUA_SQC_PINNED, true);
+	sqc_set(t, SKUA_SQC_HI_PINNED, false);
+}
+
+/* Continue at una_psn, which is in the WQE at ci, whether that is back or ahead. */
+static void reposition(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+	uint64_t sent;
+
+	if (s->cur == s->hi && sqc_is(t, SKUA_SQC_PINNED)) {
+		s->hi_op = s->cur_op;
+		s->hi_len = s->cur_len;
+		s->hi_va = s->cur_va;
+		s->hi_rkey = s->cur_rkey;
+		sqc_set(t, SKUA_SQC_HI_PINNED, true);
+	}
+	sqc_set(t, SKUA_SQC_PINNED, false);
+	s->cur = s->ci;
+	s->cur_psn = s->ci_psn;
+	s->next_psn = s->una_psn;
+	sent = (uint64_t)psn_sub(le32_to_cpu(s->una_psn), le32_to_cpu(s->ci_psn)) * t->mtu;
+	s->cur_sent = cpu_to_le32(sent > UINT32_MAX ? UINT32_MAX : (uint32_t)sent);
+	s->rd_outstanding = 0;
+	if (s->cur == s->hi)
+		restore_pin(t);
+}
+
+void req_go_back(struct turn *t)
+{
+	reposition(t);
+	t->sqc->ack_deadline = 0;
+	sqc_set(t, SKUA_SQC_IN_RECOVERY, true);
+	sched_kick(t->dev, t->qp->qpn);
+}
+
+static uint64_t ack_timeout(const struct turn *t)
+{
+	uint32_t code = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
+
+	return code ? t->now + (4096ull << code) : 0;
+}
+
+void req_progress(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+
+	s->retry_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT));
+	s->rnr_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY));
+	sqc_set(t, SKUA_SQC_IN_RECOVERY, false);
+	if (ib_psn_diff(le32_to_cpu(s->una_psn), le32_to_cpu(s->next_psn)) > 0 ||
+	    (int32_t)(le32_to_cpu(s->ci) - le32_to_cpu(s->cur)) > 0)
+		reposition(t);
+	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
+	if (s->local)
+		req_complete_local(t);
+	sched_kick(t->dev, t->qp->qpn);
+}
+
+void req_start(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+
+	s->next_psn = s->attr.sq_psn;
+	s->max_psn = s->attr.sq_psn;
+	s->una_psn = s->attr.sq_psn;
+	s->cur_psn = s->attr.sq_psn;
+	s->ci_psn = s->attr.sq_psn;
+	s->hi_psn = s->attr.sq_psn;
+	s->cur = s->ci;
+	s->hi = s->ci;
+	s->retry_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT));
+	s->rnr_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY));
+}
+
+/* --- the current message --- */
+
+/* Does the context describe a queue at all? It may come from memory of the host. */
+static bool sane(const struct turn *t)
+{
+	uint32_t ci = le32_to_cpu(t->sqc->ci);
+	uint32_t cur = le32_to_cpu(t->sqc->cur) - ci;
+	uint32_t hi = le32_to_cpu(t->sqc->hi) - ci;
+
+	return cur <= hi && hi <= le32_to_cpu(t->sqc->pi) - ci;
+}
+
+static bool pin_matches(const struct turn *t, const struct wqe *w)
+{
+	const struct skua_sqc *s = t->sqc;
+
+	return le32_to_cpu(s->cur_op) == (w->op | w->flags << 8) &&
+	       le32_to_cpu(s->cur_len) == w->len && le64_to_cpu(s->cur_va) == w->va &&
+	       le32_to_cpu(s->cur_rkey) == w->rkey;
+}
+
+/* What READ responses will be written to must be writable before they are asked for. */
+static enum skua_vendor check_scatter(struct turn *t, const struct wqe *w)
+{
+	struct mr_who who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+
+	for (uint32_t i = 0; i < w->nsge && !err; i++)
+		err = mr_check(t->dev, &who, w->sge[i].lkey, w->sge[i].addr, w->sge[i].len);
+	return err;
+}
+
+static void count_begun(struct turn *t, const struct wqe *w)
+{
+	switch (w->op) {
+	case SKUA_WQE_SEND:
+	case SKUA_WQE_SEND_IMM:
+		t->dev->cnt[SKUA_CNT_TX_SEND]++;
+		break;
+	case SKUA_WQE_WRITE:
+	case SKUA_WQE_WRITE_IMM:
+		t->dev->cnt[SKUA_CNT_TX_WRITE]++;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Bind the message to what its WQE says now, and make it known to the completer. */
+static enum skua_vendor pin(struct turn *t, const struct wqe *w)
+{
+	struct engine *e = t->dev->engine;
+	struct flight f = flight_of(t, w), old;
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+
+	if (t->sqc->cur != t->sqc->hi) {
+		t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+		if (flight_get(e, f.qpn, f.incarnation, f.index, &old) &&
+		    (old.blocks != f.blocks || old.len != f.len || old.op != f.op))
+			return SKUA_VENDOR_WQE_CHANGED;
+	}
+	if (w->op == SKUA_WQE_READ)
+		err = check_scatter(t, w);
+	if (err)
+		return err;
+	if (t->sqc->cur == t->sqc->hi)
+		count_begun(t, w);
+	t->sqc->cur_op = cpu_to_le32(w->op | w->flags << 8);
+	t->sqc->cur_len = cpu_to_le32((uint32_t)w->len);
+	t->sqc->cur_va = cpu_to_le64(w->va);
+	t->sqc->cur_rkey = cpu_to_le32(w->rkey);
+	sqc_set(t, SKUA_SQC_PINNED, true);
+	flight_put(e, &f);
+	return SKUA_VENDOR_NONE;
+}
+
+static enum skua_vendor load(struct turn *t, struct wqe *w)
+{
+	uint32_t cur = le32_to_cpu(t->sqc->cur);
+	uint32_t sent = le32_to_cpu(t->sqc->cur_sent);
+	enum skua_vendor err = wqe_fetch_win(t->dev, t->qp, &t->dev->engine->win, cur, w);
+
+	if (sqc_is(t, SKUA_SQC_PINNED)) {
+		t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+		if (err || !pin_matches(t, w))
+			return SKUA_VENDOR_WQE_CHANGED;
+	}
+	if (err)
+		return err;
+	return sent && sent >= w->len ? SKUA_VENDOR_WQE_CHANGED : SKUA_VENDOR_NONE;
+}
+
+/* Must the message, or the next part of a READ, wait for something of this QP? */
+static bool must_wait(const struct turn *t, const struct wqe *w)
+{
+	uint32_t reads = le32_to_cpu(t->sqc->rd_outstanding);
+
+	if (w->flags & SKUA_WQE_F_FENCE && !sqc_is(t, SKUA_SQC_PINNED) && reads)
+		return true;
+	return w->op == SKUA_WQE_READ &&
+	       reads >= le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_RD_ATOMIC);
+}
+
+static bool window_full(const struct turn *t)
+{
+	return psn_sub(le32_to_cpu(t->sqc->next_psn), le32_to_cpu(t->sqc->una_psn)) >=
+	       ENGINE_WINDOW;
+}
+
+/* A packet of @psns PSNs with @bytes of the message went out. */
+static void note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
+{
+	struct skua_sqc *s = t->sqc;
+	uint32_t psn = le32_to_cpu(s->next_psn);
+	uint32_t next = psn_add(psn, psns);
+
+	if (ib_psn_diff(psn, le32_to_cpu(s->max_psn)) < 0)
+		t->dev->cnt[SKUA_CNT_TX_RETRANS_PKTS]++;
+	if (ib_psn_diff(next, le32_to_cpu(s->max_psn)) > 0)
+		s->max_psn = cpu_to_le32(next);
+	s->next_psn = cpu_to_le32(next);
+	s->cur_sent = cpu_to_le32(le32_to_cpu(s->cur_sent) + bytes);
+	if (!s->ack_deadline)
+		s->ack_deadline = cpu_to_le64(ack_timeout(t));
+}
+
+/* By opcode, first packet, last packet. */
+static const uint8_t data_op[][2][2] = {
+	[SKUA_WQE_SEND] = {
+		{ IB_OP_SEND_MIDDLE, IB_OP_SEND_LAST },
+		{ IB_OP_SEND_FIRST, IB_OP_SEND_ONLY } },
+	[SKUA_WQE_SEND_IMM] = {
+		{ IB_OP_SEND_MIDDLE, IB_OP_SEND_LAST_IMM },
+		{ IB_OP_SEND_FIRST, IB_OP_SEND_ONLY_IMM } },
+	[SKUA_WQE_SEND_INV] = {
+		{ IB_OP_SEND_MIDDLE, IB_OP_SEND_LAST_INV },
+		{ IB_OP_SEND_FIRST, IB_OP_SEND_ONLY_INV } },
+	[SKUA_WQE_WRITE] = {
+		{ IB_OP_WRITE_MIDDLE, IB_OP_WRITE_LAST },
+		{ IB_OP_WRITE_FIRST, IB_OP_WRITE_ONLY } },
+	[SKUA_WQE_WRITE_IMM] = {
+		{ IB_OP_WRITE_MIDDLE, IB_OP_WRITE_LAST_IMM },
+		{ IB_OP_WRITE_FIRST, IB_OP_WRITE_ONLY_IMM } },
+};
+
+static bool wants_event(const struct wqe *w)
+{
+	return w->flags & SKUA_WQE_F_SOLICITED && w->op != SKUA_WQE_WRITE;
+}
+
+/* The next packet of a SEND or WRITE. */
+static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sge_pos *pos)
+{
+	uint32_t off = le32_to_cpu(t->sqc->cur_sent);
+	uint32_t psn = le32_to_cpu(t->sqc->next_psn);
+	uint32_t n = w->len - off < t->mtu ? (uint32_t)(w->len - off) : t->mtu;
+	bool last = off + n == w->len;
+	bool ackreq = last || psn % ENGINE_ACK_EVERY == ENGINE_ACK_EVERY - 1 ||
+		      psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == ENGINE_WINDOW - 1;
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	__le32 imm = cpu_to_le32(w->imm);
+	struct skua_pkt_build b;
+
+	if (tx_start(t, &b, IB_TRANSPORT_RC | data_op[w->op][!off][last], psn, ackreq,
+		     last && wants_event(w))) {
+		if (b.reth)
+			ib_reth_put(b.reth, w->va, w->rkey, (uint32_t)w->len);
+		if (b.immdt)
+			memcpy(b.immdt->data, &imm, sizeof(imm));
+		if (b.ieth)
+			be32_put(b.ieth->rkey, w->imm);
+		if (w->flags & SKUA_WQE_F_INLINE)
+			memcpy(b.payload, w->inl + off, n);
+		else
+			err = sge_copy(t, w->sge, w->nsge, pos, off, b.payload, n, false);
+		if (err)
+			return err;
+		tx_finish(t, &b, n);
+	}
+	note_sent(t, 1, n);
+	t->budget -= n + SKUA_PKT_OVERHEAD;
+	return SKUA_VENDOR_NONE;
+}
+
+/* Bytes of a READ's part. */
+static uint32_t part_bytes(const struct turn *t)
+{
+	return ENGINE_READ_PSNS * t->mtu;
+}
+
+bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len)
+{
+	return end == len || end % part_bytes(t) == 0;
+}
+
+/* The request for the next part of a READ. */
+static enum skua_vendor send_read(struct turn *t, const struct wqe *w)
+{
+	uint32_t off = le32_to_cpu(t->sqc->cur_sent);
+	uint32_t psn = le32_to_cpu(t->sqc->next_psn);
+	uint32_t part = part_bytes(t) - off % part_bytes(t);
+	uint32_t n = w->len - off < part ? (uint32_t)(w->len - off) : part;
+	struct skua_pkt_build b;
+
+	if (tx_start(t, &b, IB_OPCODE(RC, READ_REQUEST), psn, true, false)) {
+		ib_reth_put(b.reth, w->va + off, w->rkey, n);
+		tx_finish(t, &b, 0);
+	}
+	t->dev->cnt[SKUA_CNT_TX_READ]++;
+	note_sent(t, psns_of(n, t->mtu), n);
+	t->sqc->rd_outstanding = cpu_to_le32(le32_to_cpu(t->sqc->rd_outstanding) + 1);
+	t->budget -= SKUA_PKT_OVERHEAD;
+	return SKUA_VENDOR_NONE;
+}
+
+/* Behind the last packet of the message. False: ring and PSNs do not meet. */
+static bool next_wqe(struct turn *t, const struct wqe *w)
+{
+	struct skua_sqc *s = t->sqc;
+	uint32_t hi = le32_to_cpu(s->hi);
+	uint32_t old = le32_to_cpu(s->cur);
+	uint32_t cur = old + w->blocks;
+
+	s->cur = cpu_to_le32(cur);
+	s->cur_psn = s->next_psn;
+	s->cur_sent = 0;
+	sqc_set(t, SKUA_SQC_PINNED, false);
+	if (old == hi) {
+		if (w->op == SKUA_WQE_NOP)
+			s->local = cpu_to_le32(le32_to_cpu(s->local) + 1);
+		s->hi = s->cur;
+		s->hi_psn = s->cur_psn;
+		return true;
+	}
+	if (cur == hi) {
+		restore_pin(t);
+		return s->cur_psn == s->hi_psn;
+	}
+	return hi - old > w->blocks;
+}
+
+/*
+ * The WQE at cur cannot be executed. Earlier ones complete first, as their data
+ * may well have arrived: until then the queue stands still and tries again.
+ */
+static enum outcome fail_cur(struct turn *t, const struct wqe *w, enum skua_vendor err)
+{
+	if (t->sqc->ci == t->sqc->cur)
+		req_fail(t, w->blocks, status_of(err), err);
+	return WAIT;
+}
+
+/* As much of the current message as may go. */
+static enum outcome send_message(struct turn *t, struct wqe *w)
+{
+	struct sge_pos pos = { 0 };
+	bool done = w->op == SKUA_WQE_NOP;
+	enum skua_vendor err;
+
+	while (!done) {
+		if (window_full(t) || must_wait(t, w))
+			return WAIT;
+		if (t->budget <= 0 || port_tx_busy(t->dev))
+			return BUDGET;
+		err = w->op == SKUA_WQE_READ ? send_read(t, w) : send_data(t, w, &pos);
+		if (err)
+			return fail_cur(t, w, err);
+		done = le32_to_cpu(t->sqc->cur_sent) == w->len;
+	}
+	if (next_wqe(t, w))
+		return SENT;
+	req_fail(t, w->blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
+	return WAIT;
+}
+
+static enum outcome send_cur(struct turn *t)
+{
+	struct wqe *w = &t->dev->engine->wqe;
+	enum skua_vendor err = load(t, w);
+
+	if (!err && w->op == SKUA_WQE_READ && !le32_get_bits(t->sqc->attr.rights,
+							       SKUA_ATTR_MAX_RD_ATOMIC))
+		err = SKUA_VENDOR_WQE_OPCODE;
+	if (err)
+		return fail_cur(t, w, err);
+	if (!sqc_is(t, SKUA_SQC_PINNED)) {
+		if (window_full(t) || must_wait(t, w))
+			return WAIT;
+		err = pin(t, w);
+		if (err)
+			return fail_cur(t, w, err);
+	}
+	return send_message(t, w);
+}
+
+/* --- turns --- */
+
+/* In SQD what was begun is finished, and nothing new is. */
+static bool may_send(const struct turn *t)
+{
+	const struct skua_sqc *s = t->sqc;
+
+	if (s->cur == s->pi || s->rnr_deadline)
+		return false;
+	switch (qp_state(t->qp)) {
+	case SKUA_QP_RTS:
+		return true;
+	case SKUA_QP_SQD:
+		return s->cur != s->hi || sqc_is(t, SKUA_SQC_PINNED);
+	default:
+		return false;
+	}
+}
+
+bool req_wants(const struct turn *t)
+{
+	return may_send(t) && !window_full(t);
+}
+
+static void check_drained(struct turn *t)
+{
+	if (qp_state(t->qp) != SKUA_QP_SQD || !sqc_is(t, SKUA_SQC_DRAINING) ||
+	    t->sqc->ci != t->sqc->hi || sqc_is(t, SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED))
+		return;
+	sqc_set(t, SKUA_SQC_DRAINING, false);
+	if (le32_to_cpu(t->sqc->attr.state) & SKUA_ATTR_SQD_NOTIFY)
+		qp_event(t->dev, t->sqc, SKUA_QP_EV_SQ_DRAINED);
+}
+
+bool req_run(struct turn *t)
+{
+	enum outcome o = SENT;
+
+	if (!sane(t)) {
+		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
+		return true;
+	}
+	t->dev->engine->win.blocks = 0;
+	for (unsigned int n = 0; o == SENT && may_send(t); n++)
+		o = n < ENGINE_TURN_WQES && t->budget > 0 ? send_cur(t) : BUDGET;
+	if (t->sqc->local && qp_state(t->qp) != SKUA_QP_ERR)
+		req_complete_local(t);
+	check_drained(t);
+	return o == BUDGET;
+}

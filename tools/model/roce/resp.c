@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Responder: requests to memory and receives, and what is answered.
+ *
+ * A request is looked at in the order of the IBTA's figure: PSN, sequence of
+ * opcodes, opcode, resources, length, keys; the first that fails decides. Nothing
+ * is answered at once: what there is to say waits in the context for the QP's
+ * turn, so that one acknowledgment speaks for all packets that came meanwhile, and
+ * answers leave in the order of PSNs however long a READ takes:
+ *
+ *   READ responses by PSN, then NAK or ACK
+ *
+ * An error that ends the QP is acted on when its NAK leaves; until then no request
+ * is taken (SKUA_RQC_FAILED).
+ */
+#include <string.h>
+
+#include "engine.h"
+
+static bool rqc_is(const struct turn *t, uint32_t flag)
+{
+	return le32_to_cpu(t->rqc->flags) & flag;
+}
+
+static void rqc_set(struct turn *t, uint32_t flag)
+{
+	t->rqc->flags |= cpu_to_le32(flag);
+}
+
+static void rqc_clear(struct turn *t, uint32_t flag)
+{
+	t->rqc->flags &= ~cpu_to_le32(flag);
+}
+
+void resp_start(struct turn *t)
+{
+	t->rqc->epsn = t->sqc->attr.rq_psn;
+	t->rqc->ack_psn = cpu_to_le32(psn_add(le32_to_cpu(t->sqc->attr.rq_psn), IB_PSN_MASK));
+}
+
+/* --- what is to be said --- */
+
+static void want_ack(struct turn *t)
+{
+	rqc_set(t, SKUA_RQC_ACK_PENDING);
+	sched_kick(t->dev, t->qp->qpn);
+}
+
+static void want_nak(struct turn *t, uint8_t syndrome, uint32_t psn)
+{
+	/* What came before it is acknowledged by it. */
+	rqc_clear(t, SKUA_RQC_ACK_PENDING);
+	rqc_set(t, SKUA_RQC_NAK_PENDING);
+	t->rqc->nak = cpu_to_le32(syndrome);
+	t->rqc->nak_psn = cpu_to_le32(psn);
+	sched_kick(t->dev, t->qp->qpn);
+}
+
+/* An error that ends the QP. */
+static void fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev)
+{
+	rqc_set(t, SKUA_RQC_FAILED);
+	t->rqc->fail_event = cpu_to_le32(ev);
+	t->rqc->err_syndrome = cpu_to_le32(IB_AETH_NAK | nak);
+	want_nak(t, IB_AETH_NAK | nak, psn);
+}
+
+static void fail(struct turn *t, enum ib_nak_code nak, enum skua_qp_event ev)
+{
+	fail_at(t, le32_to_cpu(t->rqc->epsn), nak, ev);
+}
+
+/* Errors of a key that the peer named, and of the memory behind it. */
+static void fail_remote_key(struct turn *t, uint32_t psn, enum skua_vendor err)
+{
+	if (err == SKUA_VENDOR_KEY_DMA) {
+		fail_at(t, psn, IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
+		return;
+	}
+	t->dev->cnt[SKUA_CNT_RESP_REMOTE_ACCESS]++;
+	fail_at(t, psn, IB_NAK_REMOTE_ACCESS, SKUA_QP_EV_ACCESS_ERR);
+}
+
+/* --- receives --- */
+
+static struct rlist *recv_list(struct turn *t)
+{
+	return &t->dev->engine->recv[qp_index(t->qp->qpn) % ENGINE_LISTS];
+}
+
+/* The receive WQE at ci, as first fetched if it still is there. */
+static enum skua_vendor recv_fetch(struct turn *t, struct rlist **out)
+{
+	struct rlist *l = recv_list(t);
+	uint32_t ci = le32_to_cpu(t->rqc->ci);
+	uint32_t incarnation = le32_to_cpu(t->sqc->incarnation);
+	enum skua_vendor err;
+
+	*out = l;
+	if (l->valid && l->qpn == t->qp->qpn && l->incarnation == incarnation && l->index == ci)
+		return SKUA_VENDOR_NONE;
+	l->valid = false;
+	err = rq_fetch(t->dev, t->qp, ci, &l->rwqe);
+	if (err)
+		return err;
+	l->qpn = t->qp->qpn;
+	l->incarnation = incarnation;
+	l->index = ci;
+	l->pos = (struct sge_pos){ 0 };
+	l->valid = true;
+	return SKUA_VENDOR_NONE;
+}
+
+/* Report the receive WQE at ci. False: the QP is in error. */
+static bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited)
+{
+	uint32_t ci = le32_to_cpu(t->rqc->ci);
+
+	le32p_replace_bits(&cqe->what, ci & 0xffff, SKUA_CQE_WQE_INDEX);
+	t->rqc->ci = cpu_to_le32(ci + 1);
+	recv_list(t)->valid = false;
+	return post_cqe(t, le32_to_cpu(t->rqc->cfg.cqn), cqe, solicited);
+}
+
+/* The receive WQE at ci could not take the message. */
+static void fail_recv(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor,
+		      enum ib_nak_code nak)
+{
+	struct skua_cqe cqe = {
+		.what = le32_encode_bits(SKUA_CQE_RECV, SKUA_CQE_OPCODE) |
+			le32_encode_bits(status, SKUA_CQE_STATUS),
+		.own = le32_encode_bits(vendor, SKUA_CQE_VENDOR),
+	};
+
+	t->dev->cnt[SKUA_CNT_RESP_CQE_ERROR]++;
+	fail(t, nak, SKUA_QP_EV_COUNT);
+	recv_done(t, &cqe, false);
+}
+
+static bool complete_recv(struct turn *t, const struct skua_pkt *pkt, enum skua_cqe_op op)
+{
+	struct skua_cqe cqe = {
+		.byte_len = t->rqc->cur_got,
+		.what = le32_encode_bits(op, SKUA_CQE_OPCODE),
+		.own = cpu_to_le32(pkt->se ? SKUA_CQE_F_SOLICITED : 0),
+	};
+
+	if (pkt->immdt) {
+		memcpy(&cqe.imm, pkt->immdt->data, sizeof(cqe.imm));
+		cqe.own |= cpu_to_le32(SKUA_CQE_F_IMM);
+	}
+	return recv_done(t, &cqe, pkt->se);
+}
+
+/* --- a request of the expected PSN --- */
+
+#define KIND(flags)	((flags) & (IB_F_SEND | IB_F_WRITE))
+
+/* Does the opcode follow the one before it? */
+static bool sequence_ok(const struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t under_way = le32_to_cpu(t->rqc->cur_op);
+
+	if (pkt->op->flags & IB_F_FIRST)
+		return !under_way;
+	return under_way && under_way == KIND(pkt->op->flags);
+}
+
+/* Are there so many bytes in the packet as its place in the message demands? */
+static bool payload_ok(const struct turn *t, const struct skua_pkt *pkt)
+{
+	if (!(pkt->op->flags & IB_F_LAST))
+		return pkt->payload_len == t->mtu;
+	if (!(pkt->op->flags & IB_F_FIRST))
+		return pkt->payload_len >= 1 && pkt->payload_len <= t->mtu;
+	return pkt->payload_len <= t->mtu;
+}
+
+/* Can the device do it, and is the QP set up for it? */
+static bool supported(const struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t access = le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_ACCESS);
+
+	if (pkt->op->flags & IB_F_SEND)
+		return !pkt->ieth;
+	if (pkt->op->flags & IB_F_WRITE)
+		return access & SKUA_ACCESS_REMOTE_WRITE;
+	return pkt->op->flags & IB_F_READ && access & SKUA_ACCESS_REMOTE_READ;
+}
+
+/* A packet was executed. */
+static void advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
+{
+	t->rqc->epsn = cpu_to_le32(psn_add(le32_to_cpu(t->rqc->epsn), psns));
+	if (pkt->op->flags & IB_F_LAST) {
+		t->rqc->msn = cpu_to_le32((le32_to_cpu(t->rqc->msn) + 1) & IB_MSN_MASK);
+		t->rqc->cur_op = 0;
+	} else {
+		t->rqc->cur_op = cpu_to_le32(KIND(pkt->op->flags));
+	}
+	if (pkt->ackreq)
+		want_ack(t);
+}
+
+/* No receive WQE: the peer shall come again. */
+static void not_ready(struct turn *t)
+{
+	uint32_t timer = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_MIN_RNR_TIMER);
+
+	t->dev->cnt[SKUA_CNT_OUT_OF_BUFFER]++;
+	rqc_set(t, SKUA_RQC_RNR_SENT);
+	want_nak(t, IB_AETH_RNR_NAK | timer, le32_to_cpu(t->rqc->epsn));
+}
+
+static void do_send(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t got = pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
+	enum skua_vendor err;
+	struct rlist *l;
+
+	if (!rq_avail(t->dev, t->qp)) {
+		not_ready(t);
+		return;
+	}
+	err = recv_fetch(t, &l);
+	if (err) {
+		fail_recv(t, SKUA_CQE_LOC_QP_OP_ERR, err, IB_NAK_REMOTE_OP);
+		return;
+	}
+	if (got + (uint64_t)pkt->payload_len > l->rwqe.len || got > 1u << MODEL_LOG_MSG) {
+		t->dev->cnt[SKUA_CNT_RESP_LOCAL_LEN]++;
+		fail_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN, IB_NAK_INVALID_REQUEST);
+		return;
+	}
+	err = sge_copy(t, l->rwqe.sge, l->rwqe.nsge, &l->pos, got,
+		       (void *)(uintptr_t)pkt->payload, pkt->payload_len, true);
+	if (err) {
+		fail_recv(t, SKUA_CQE_LOC_PROT_ERR, err, IB_NAK_REMOTE_OP);
+		return;
+	}
+	t->rqc->cur_got = cpu_to_le32(got + pkt->payload_len);
+	if (pkt->op->flags & IB_F_LAST) {
+		t->dev->cnt[SKUA_CNT_RX_SEND]++;
+		if (!complete_recv(t, pkt, SKUA_CQE_RECV))
+			return;
+	}
+	advance(t, pkt, 1);
+}
+
+/* The first packet of a WRITE says where all of them go. */
+static void write_begin(struct turn *t, const struct skua_pkt *pkt)
+{
+	t->rqc->cur_va = cpu_to_le64(be64_get(pkt->reth->va));
+	t->rqc->cur_rkey = cpu_to_le32(be32_get(pkt->reth->rkey));
+	t->rqc->cur_len = cpu_to_le32(be32_get(pkt->reth->len));
+	t->rqc->cur_got = 0;
+}
+
+/* Is the announced length that of the packets? */
+static bool write_len_ok(const struct turn *t, const struct skua_pkt *pkt)
+{
+	uint64_t end = (uint64_t)le32_to_cpu(t->rqc->cur_got) + pkt->payload_len;
+	uint32_t len = le32_to_cpu(t->rqc->cur_len);
+
+	if (len > 1u << MODEL_LOG_MSG)
+		return false;
+	return pkt->op->flags & IB_F_LAST ? end == len : end < len;
+}
+
+static void do_write(struct turn *t, const struct skua_pkt *pkt)
+{
+	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	uint64_t va;
+	uint32_t rkey;
+
+	if (pkt->reth)
+		write_begin(t, pkt);
+	if (!write_len_ok(t, pkt)) {
+		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+		return;
+	}
+	if (pkt->op->flags & IB_F_RECV && !rq_avail(t->dev, t->qp)) {
+		not_ready(t);
+		return;
+	}
+	va = le64_to_cpu(t->rqc->cur_va);
+	rkey = le32_to_cpu(t->rqc->cur_rkey);
+	/* The whole is checked before the first byte is written. */
+	if (pkt->reth)
+		err = mr_check(t->dev, &who, rkey, va, le32_to_cpu(t->rqc->cur_len));
+	if (!err)
+		err = mr_write(t->dev, &who, rkey, va + le32_to_cpu(t->rqc->cur_got),
+			       pkt->payload, pkt->payload_len);
+	if (err) {
+		fail_remote_key(t, le32_to_cpu(t->rqc->epsn), err);
+		return;
+	}
+	t->rqc->cur_got = cpu_to_le32(le32_to_cpu(t->rqc->cur_got) + pkt->payload_len);
+	if (pkt->op->flags & IB_F_LAST)
+		t->dev->cnt[SKUA_CNT_RX_WRITE]++;
+	if (pkt->op->flags & IB_F_RECV && !complete_recv(t, pkt, SKUA_CQE_RECV_WRITE_IMM))
+		return;
+	advance(t, pkt, 1);
+}
+
+/* --- READ --- */
+
+/* Entries in use; what memory of the host may say besides is bounded. */
+static uint32_t rr_count(const struct turn *t)
+{
+	uint32_t n = le32_to_cpu(t->rqc->rr_tail) - le32_to_cpu(t->rqc->rr_head);
+
+	return n > SKUA_RR_PER_QP ? 0 : n;
+}
+
+static struct skua_rr *rr_at(const struct turn *t, struct skua_rr *rrc, uint32_t i)
+{
+	return &rrc[(le32_to_cpu(t->rqc->rr_head) + i) % SKUA_RR_PER_QP];
+}
+
+static void rr_fill(struct skua_rr *rr, const struct skua_pkt *pkt, uint32_t psns, bool dup)
+{
+	*rr = (struct skua_rr){
+		.psn = cpu_to_le32(pkt->psn),
+		.op = cpu_to_le32(SKUA_WQE_READ | (dup ? (uint32_t)SKUA_RR_DUP : 0)),
+		.va = cpu_to_le64(be64_get(pkt->reth->va)),
+		.rkey = cpu_to_le32(be32_get(pkt->reth->rkey)),
+		.len = cpu_to_le32(be32_get(pkt->reth->len)),
+		.psns = cpu_to_le32(psns),
+	};
+}
+
+/* Take entry @i out. */
+static void rr_drop(struct turn *t, struct skua_rr *rrc, uint32_t i)
+{
+	for (; i; i--)
+		*rr_at(t, rrc, i) = *rr_at(t, rrc, i - 1);
+	t->rqc->rr_head = cpu_to_le32(le32_to_cpu(t->rqc->rr_head) + 1);
+}
+
+static bool rr_is_dup(const struct skua_rr *rr)
+{
+	return le32_to_cpu(rr->op) & SKUA_RR_DUP;
+}
+
+/* Room for a new request; repeated ones must give way. False: more than agreed. */
+static bool rr_room(struct turn *t, struct skua_rr *rrc)
+{
+	uint32_t most = le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
+	uint32_t fresh = 0, dup = SKUA_RR_PER_QP;
+
+	for (uint32_t i = 0; i < rr_count(t); i++) {
+		if (rr_is_dup(rr_at(t, rrc, i)))
+			dup = i;
+		else
+			fresh++;
+	}
+	if (fresh >= most || fresh >= SKUA_RR_PER_QP)
+		return false;
+	if (rr_count(t) == SKUA_RR_PER_QP)
+		rr_drop(t, rrc, dup);
+	return true;
+}
+
+/* Does the key allow it? The answer takes *@psns PSNs. */
+static enum skua_vendor read_check(struct turn *t, const struct skua_pkt *pkt, uint32_t *psns)
+{
+	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
+	uint32_t len = be32_get(pkt->reth->len);
+
+	*psns = psns_of(len, t->mtu);
+	return mr_check(t->dev, &who, be32_get(pkt->reth->rkey), be64_get(pkt->reth->va), len);
+}
+
+static void do_read(struct turn *t, const struct skua_pkt *pkt)
+{
+	struct skua_rr *rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
+	enum skua_vendor err;
+	uint32_t psns;
+
+	if (!rrc)
+		return;
+	if (be32_get(pkt->reth->len) > 1u << MODEL_LOG_MSG || !rr_room(t, rrc)) {
+		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+	} else {
+		err = read_check(t, pkt, &psns);
+		if (err) {
+			fail_remote_key(t, le32_to_cpu(t->rqc->epsn), err);
+		} else {
+			rr_fill(rr_at(t, rrc, rr_count(t)), pkt, psns, false);
+			t->rqc->rr_tail = cpu_to_le32(le32_to_cpu(t->rqc->rr_tail) + 1);
+			ctx_dirty(t->dev, rrc);
+			t->dev->cnt[SKUA_CNT_RX_READ]++;
+			advance(t, pkt, psns);
+			/* The response is the acknowledgment. */
+			rqc_clear(t, SKUA_RQC_ACK_PENDING);
+			sched_kick(t->dev, t->qp->qpn);
+		}
+	}
+	ctx_put(t->dev, rrc);
+}
+
+/* --- a request of an earlier PSN --- */
+
+/*
+ * A READ that is answered at present, asked for again from its start or from
+ * within: the peer has what is before, and the answer starts anew there. False: it
+ * is not this one.
+ */
+static bool rr_restart(struct skua_rr *rr, const struct skua_pkt *pkt, uint32_t psns)
+{
+	uint32_t in = psn_sub(pkt->psn, le32_to_cpu(rr->psn));
+
+	if (in >= le32_to_cpu(rr->psns))
+		return false;
+	rr_fill(rr, pkt, psns, rr_is_dup(rr));
+	return true;
+}
+
+/*
+ * A READ whose response was lost: executed again, from now valid keys. Entries
+ * are kept in the order of PSNs. Without room the request is lost.
+ */
+static void read_again(struct turn *t, struct skua_rr *rrc, const struct skua_pkt *pkt,
+		       uint32_t psns)
+{
+	uint32_t n = rr_count(t), i;
+
+	for (i = 0; i < n; i++) {
+		if (rr_restart(rr_at(t, rrc, i), pkt, psns))
+			return;
+	}
+	if (n == SKUA_RR_PER_QP)
+		return;
+	for (i = n; i && ib_psn_diff(pkt->psn, le32_to_cpu(rr_at(t, rrc, i - 1)->psn)) < 0; i--)
+		*rr_at(t, rrc, i) = *rr_at(t, rrc, i - 1);
+	rr_fill(rr_at(t, rrc, i), pkt, psns, true);
+	t->rqc->rr_tail = cpu_to_le32(le32_to_cpu(t->rqc->rr_tail) + 1);
+}
+
+static void duplicate_read(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t behind = psn_sub(le32_to_cpu(t->rqc->epsn), pkt->psn);
+	struct skua_rr *rrc;
+	uint32_t psns;
+
+	if (!supported(t, pkt) || be32_get(pkt->reth->len) > 1u << MODEL_LOG_MSG ||
+	    read_check(t, pkt, &psns) || psns > behind) {
+		t->dev->cnt[SKUA_CNT_RX_MALFORMED]++;
+		return;
+	}
+	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
+	if (!rrc)
+		return;
+	read_again(t, rrc, pkt, psns);
+	ctx_dirty(t->dev, rrc);
+	ctx_put(t->dev, rrc);
+	sched_kick(t->dev, t->qp->qpn);
+}
+
+static void duplicate(struct turn *t, const struct skua_pkt *pkt)
+{
+	t->dev->cnt[SKUA_CNT_DUPLICATE_REQUEST]++;
+	if (pkt->op->flags & IB_F_READ)
+		duplicate_read(t, pkt);
+	else if (pkt->op->flags & (IB_F_SEND | IB_F_WRITE) && !rqc_is(t, SKUA_RQC_NAK_PENDING))
+		want_ack(t);
+}
+
+/* One NAK for each gap; after an RNR NAK the peer knows already. */
+static void out_of_sequence(struct turn *t)
+{
+	t->dev->cnt[SKUA_CNT_OUT_OF_SEQUENCE]++;
+	if (rqc_is(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT))
+		return;
+	rqc_set(t, SKUA_RQC_NAK_SENT);
+	want_nak(t, IB_AETH_NAK | IB_NAK_PSN_SEQUENCE, le32_to_cpu(t->rqc->epsn));
+}
+
+static void expected(struct turn *t, const struct skua_pkt *pkt)
+{
+	/* What a NAK that has not left yet asked for is here. */
+	rqc_clear(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT | SKUA_RQC_NAK_PENDING);
+	if (!sequence_ok(t, pkt) || !supported(t, pkt) || !payload_ok(t, pkt))
+		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+	else if (pkt->op->flags & IB_F_SEND)
+		do_send(t, pkt);
+	else if (pkt->op->flags & IB_F_WRITE)
+		do_write(t, pkt);
+	else
+		do_read(t, pkt);
+}
+
+void resp_rx(struct turn *t, const struct skua_pkt *pkt)
+{
+	int32_t d = ib_psn_diff(pkt->psn, le32_to_cpu(t->rqc->epsn));
+
+	if (qp_state(t->qp) == SKUA_QP_RTR && !rqc_is(t, SKUA_RQC_COMM_EST)) {
+		rqc_set(t, SKUA_RQC_COMM_EST);
+		qp_event(t->dev, t->sqc, SKUA_QP_EV_COMM_EST);
+	}
+	if (rqc_is(t, SKUA_RQC_FAILED))
+		t->dev->cnt[SKUA_CNT_RX_BAD_STATE]++;
+	else if (d < 0)
+		duplicate(t, pkt);
+	else if (d > 0)
+		out_of_sequence(t);
+	else
+		expected(t, pkt);
+}
+
+/* --- answers --- */
+
+static void put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome)
+{
+	/* End-to-end credits are not given: RNR NAKs tell of missing receives. */
+	if (b->aeth)
+		ib_aeth_put(b->aeth, syndrome, le32_to_cpu(t->rqc->msn));
+}
+
+static void send_aeth(struct turn *t, uint8_t syndrome, uint32_t psn)
+{
+	struct skua_pkt_build b;
+
+	if (!tx_start(t, &b, IB_OPCODE(RC, ACK), psn, false, false))
+		return;
+	put_aeth(t, &b, syndrome);
+	tx_finish(t, &b, 0);
+}
+
+/* The next packet of a READ response. False: the QP failed. */
+static bool send_response(struct turn *t, struct skua_rr *rr)
+{
+	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
+	uint32_t sent = le32_to_cpu(rr->sent);
+	uint32_t left = le32_to_cpu(rr->len) - sent;
+	uint32_t n = left < t->mtu ? left : t->mtu;
+	uint32_t psn = psn_add(le32_to_cpu(rr->psn), sent / t->mtu);
+	bool first = !sent, last = n == left;
+	static const uint8_t op[2][2] = {
+		{ IB_OPCODE(RC, READ_RESP_MIDDLE), IB_OPCODE(RC, READ_RESP_LAST) },
+		{ IB_OPCODE(RC, READ_RESP_FIRST), IB_OPCODE(RC, READ_RESP_ONLY) },
+	};
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	struct skua_pkt_build b;
+
+	if (tx_start(t, &b, op[first][last], psn, false, false)) {
+		put_aeth(t, &b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
+		err = mr_read(t->dev, &who, le32_to_cpu(rr->rkey), le64_to_cpu(rr->va) + sent,
+			      b.payload, n);
+		if (!err)
+			tx_finish(t, &b, n);
+	}
+	if (err) {
+		t->rqc->rr_head = t->rqc->rr_tail;
+		fail_remote_key(t, psn, err);
+		return false;
+	}
+	rr->sent = cpu_to_le32(sent + n);
+	t->budget -= n + SKUA_PKT_OVERHEAD;
+	return true;
+}
+
+/* May an entry be answered? It may come from memory of the host. */
+static bool rr_sane(const struct skua_rr *rr)
+{
+	return le32_get_bits(rr->op, SKUA_RR_OP) == SKUA_WQE_READ &&
+	       le32_to_cpu(rr->sent) <= le32_to_cpu(rr->len);
+}
+
+/* READ responses; false: the budget ended before them. */
+static bool send_responses(struct turn *t)
+{
+	struct skua_rr *rrc;
+	bool done = true;
+
+	if (!rr_count(t))
+		return true;
+	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
+	if (!rrc)
+		return true;
+	while (rr_count(t)) {
+		struct skua_rr *rr = rr_at(t, rrc, 0);
+
+		done = t->budget > 0 && !port_tx_busy(t->dev);
+		if (!done || (rr_sane(rr) && !send_response(t, rr)))
+			break;
+		if (!rr_sane(rr) || rr->sent == rr->len)
+			t->rqc->rr_head = cpu_to_le32(le32_to_cpu(t->rqc->rr_head) + 1);
+	}
+	ctx_dirty(t->dev, rrc);
+	ctx_put(t->dev, rrc);
+	return done;
+}
+
+static void send_nak(struct turn *t)
+{
+	uint8_t syndrome = (uint8_t)le32_to_cpu(t->rqc->nak);
+
+	rqc_clear(t, SKUA_RQC_NAK_PENDING | SKUA_RQC_ACK_PENDING);
+	t->dev->cnt[SKUA_CNT_TX_NAK]++;
+	if ((syndrome & IB_AETH_TYPE_MASK) == IB_AETH_RNR_NAK)
+		t->dev->cnt[SKUA_CNT_TX_RNR]++;
+	send_aeth(t, syndrome, le32_to_cpu(t->rqc->nak_psn));
+	if (rqc_is(t, SKUA_RQC_FAILED))
+		qp_error(t->dev, t->qp, SKUA_QP_ERR, le32_to_cpu(t->rqc->fail_event));
+}
+
+static void send_ack(struct turn *t)
+{
+	uint32_t psn = psn_add(le32_to_cpu(t->rqc->epsn), IB_PSN_MASK);
+
+	rqc_clear(t, SKUA_RQC_ACK_PENDING);
+	t->dev->cnt[SKUA_CNT_TX_ACK]++;
+	send_aeth(t, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, psn);
+	t->rqc->ack_psn = cpu_to_le32(psn);
+}
+
+bool resp_run(struct turn *t)
+{
+	if (!send_responses(t))
+		return true;
+	if (rqc_is(t, SKUA_RQC_NAK_PENDING))
+		send_nak(t);
+	else if (rqc_is(t, SKUA_RQC_ACK_PENDING))
+		send_ack(t);
+	return false;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From a frame to a QP: everything that is checked before a packet means anything
+ * to its queue pair. What fails here is dropped and counted, never answered.
+ */
+#include <string.h>
+
+#include "engine.h"
+
+/* Each type of QP speaks one transport; bits of the opcode. */
+static int transport_of(enum skua_qp_type type)
+{
+	switch (type) {
+	case SKUA_QP_RC:
+		return IB_TRANSPORT_RC;
+	case SKUA_QP_UC:
+		return IB_TRANSPORT_UC;
+	case SKUA_QP_UD:
+	case SKUA_QP_GSI:
+		return IB_TRANSPORT_UD;
+	case SKUA_QP_XRC_INI:
+	case SKUA_QP_XRC_TGT:
+		return IB_TRANSPORT_XRC;
+	default:
+		return -1;
+	}
+}
+
+/* The P_Key table has one entry, the default P_Key of a full member. */
+static bool pkey_ok(uint16_t pkey)
+{
+	return ((pkey ^ IB_PKEY_DEFAULT) & ~IB_PKEY_FULL & 0xffff) == 0;
+}
+
+/* A connected QP hears its peer only, at the address that it speaks from. */
+static bool peer_ok(struct skua_dev *dev, const struct qp *qp, const struct skua_pkt *pkt)
+{
+	const struct skua_av *av = &qp->sqc->attr.av;
+	const struct skua_gid *gid = port_gid(dev, le16_to_cpu(av->sgid_index));
+	uint16_t vlan = pkt->vlan && (pkt->tci & 0xfff) ? pkt->tci & 0xfff : SKUA_GID_NO_VLAN;
+
+	return gid && !memcmp(av->dgid, pkt->sgid, sizeof(pkt->sgid)) &&
+	       !memcmp(gid->gid, pkt->dgid, sizeof(pkt->dgid)) && le16_to_cpu(gid->vlan) == vlan;
+}
+
+static bool state_ok(enum skua_qp_state state, const struct skua_pkt *pkt)
+{
+	switch (state) {
+	case SKUA_QP_RTR:
+	case SKUA_QP_SQE:
+		return pkt->op->flags & IB_F_REQUEST;
+	case SKUA_QP_RTS:
+	case SKUA_QP_SQD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* SKUA_CNT_COUNT: the packet is the QP's. Else the counter of the reason to drop it. */
+static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
+			       const struct skua_pkt *pkt)
+{
+	if ((pkt->opcode & IB_TRANSPORT_MASK) != transport_of(qp_type(qp)))
+		return SKUA_CNT_RX_MALFORMED;
+	if (!pkey_ok(pkt->pkey))
+		return SKUA_CNT_RX_BAD_PKEY;
+	if (!state_ok(qp_state(qp), pkt))
+		return SKUA_CNT_RX_BAD_STATE;
+	if (!peer_ok(dev, qp, pkt))
+		return SKUA_CNT_RX_BAD_PEER;
+	return SKUA_CNT_COUNT;
+}
+
+static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt)
+{
+	enum skua_counter drop;
+	struct turn t;
+	struct qp qp;
+
+	if (qp_get(dev, pkt->dqpn, &qp)) {
+		dev->cnt[SKUA_CNT_RX_NO_QP]++;
+		return;
+	}
+	drop = check(dev, &qp, pkt);
+	if (drop != SKUA_CNT_COUNT) {
+		dev->cnt[drop]++;
+	} else {
+		turn_begin(&t, dev, &qp);
+		if (pkt->op->flags & IB_F_REQUEST)
+			resp_rx(&t, pkt);
+		else
+			comp_rx(&t, pkt);
+		turn_end(&t);
+	}
+	qp_put(dev, &qp);
+}
+
+void roce_rx(struct skua_dev *dev, const void *frame, size_t len)
+{
+	enum skua_pkt_status status;
+	struct skua_pkt pkt;
+
+	status = skua_pkt_parse(frame, len, &pkt);
+	if (status) {
+		dev->cnt[status == SKUA_PKT_ICRC ? SKUA_CNT_RX_ICRC : SKUA_CNT_RX_MALFORMED]++;
+		return;
+	}
+	dev->cnt[SKUA_CNT_RDMA_RX_PKTS]++;
+	dev->cnt[SKUA_CNT_RDMA_RX_BYTES] += len;
+	if ((pkt.tclass & IP_ECN_MASK) == IP_ECN_CE)
+		dev->cnt[SKUA_CNT_NP_ECN_MARKED]++;
+	if (pkt.opcode == IB_OPCODE_CNP)
+		dev->cnt[SKUA_CNT_RP_CNP_HANDLED]++;
+	else
+		deliver(dev, &pkt);
+}
