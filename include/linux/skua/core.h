@@ -360,7 +360,7 @@ bool skua_roce_enabled(const struct skua_dev *dev);
 /* --- Netdev of the function: set by skua_en, used by skua_ib --- */
 struct net_device;
 void skua_set_netdev(struct skua_dev *dev, struct net_device *ndev);
-/* Returns a held netdev (dev_put()), or NULL. */
+/* Returns a held netdev (dev_put()), perhaps not registered yet, or NULL. */
 struct net_device *skua_get_netdev(struct skua_dev *dev);
 
 #endif /* LINUX_SKUA_CORE_H */

@@ -97,9 +97,11 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	if (err)
 		goto err_netdev;
 	netif_carrier_off(ndev);
+	/* First, so that skua_ib knows it when the stack tells of it. */
+	skua_set_netdev(dev, ndev);
 	err = register_netdev(ndev);
 	if (err)
-		goto err_pd;
+		goto err_unset;
 	en->nb.notifier_call = skua_en_notify;
 	err = skua_register_notifier(dev, &en->nb);
 	if (err)
@@ -107,13 +109,16 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	/* Died before anyone was there to be told? */
 	if (skua_dead(dev))
 		skua_en_dead(en);
-	skua_set_netdev(dev, ndev);
 	auxiliary_set_drvdata(adev, en);
 	return 0;
 
 err_unregister:
 	unregister_netdev(ndev);
-err_pd:
+err_unset:
+	/* Notifiers look at it, registered or not, but only under RTNL. */
+	rtnl_lock();
+	skua_set_netdev(dev, NULL);
+	rtnl_unlock();
 	skua_pd_free(dev, en->pdn);
 err_netdev:
 	free_netdev(ndev);
