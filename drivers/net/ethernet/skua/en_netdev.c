@@ -241,11 +241,12 @@ void skua_en_down(struct skua_en *en)
 	unsigned int i;
 
 	netif_carrier_off(en->ndev);
-	netif_tx_disable(en->ndev);
 	skua_en_port_down(en);
 	skua_en_filters_clear(en);
 	for (i = en->channels; i--;)
 		skua_en_channel_stop(en->channel[i]);
+	/* Only now: NAPI wakes queues that have room again. */
+	netif_tx_disable(en->ndev);
 	skua_rss_destroy(en->dev, en->rss_index);
 	skua_en_channels_destroy(en, en->channels);
 }

@@ -330,7 +330,7 @@ void skua_en_channel_start(struct skua_en_channel *ch)
 
 /**
  * skua_en_channel_stop() - keep completions out
- * @ch: the channel; its transmit queue is stopped
+ * @ch: the channel
  */
 void skua_en_channel_stop(struct skua_en_channel *ch)
 {
