@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Single frames and datagrams, sent and awaited by the netdev tests.
 
-  frames.py send NETDEV DMAC [--type T] [--count N]   raw frames
-  frames.py count NETDEV [--type T] --for SECONDS     how many of them arrive
+  frames.py send NETDEV DMAC [--count N]              raw frames, a broadcast behind
+  frames.py count NETDEV                              how many arrive before that
   frames.py badsum NETDEV DMAC SRC DST [--count N]    UDP of a wrong checksum
   frames.py mrecv NETDEV GROUP ADDR                   join, print one datagram
   frames.py msend GROUP ADDR [--count N]              datagrams to a group
@@ -12,9 +12,9 @@ import argparse
 import socket
 import struct
 import sys
-import time
 
 ETYPE = 0x88b5          # for local experiments
+LAST = b"that was all"
 PORT = 7777
 
 
@@ -33,25 +33,26 @@ def own_mac(netdev):
 
 
 def send(o):
-    s = raw(o.netdev, o.type)
-    frame = mac(o.dmac) + own_mac(o.netdev) + struct.pack("!H", o.type) + bytes(46)
+    s = raw(o.netdev, ETYPE)
+    rest = own_mac(o.netdev) + struct.pack("!H", ETYPE)
     for _ in range(o.count):
-        s.send(frame)
+        s.send(mac(o.dmac) + rest + bytes(46))
+    s.send(b"\xff" * 6 + rest + LAST.ljust(46, b"\0"))
 
 
 def count(o):
-    s = raw(o.netdev, o.type)
+    s = raw(o.netdev, ETYPE)
+    s.settimeout(30)
     print("listening", flush=True)
-    end = time.monotonic() + o.seconds
     n = 0
-    while (left := end - time.monotonic()) > 0:
-        s.settimeout(left)
-        try:
-            # What this host sends itself is seen here too
-            if s.recvfrom(2048)[1][2] != socket.PACKET_OUTGOING:
-                n += 1
-        except TimeoutError:
+    while True:
+        data, addr = s.recvfrom(2048)
+        # What this host sends itself is seen here too
+        if addr[2] == socket.PACKET_OUTGOING:
+            continue
+        if data[14:].startswith(LAST):
             break
+        n += 1
     print(n)
 
 
@@ -100,9 +101,7 @@ def options():
         q.set_defaults(fn=fn)
         for arg in args.split():
             q.add_argument(arg)
-        q.add_argument("--type", type=lambda t: int(t, 0), default=ETYPE)
         q.add_argument("--count", type=int, default=10)
-        q.add_argument("--for", dest="seconds", type=float, default=3)
     return p.parse_args()
 
 
