@@ -435,6 +435,8 @@ void port_tx(struct skua_dev *dev, const void *frame, size_t len);
 bool port_tx_busy(const struct skua_dev *dev);
 /* Deliver a bounded number of them; true while there are more. */
 bool port_run(struct skua_dev *dev);
+/* Are there any? */
+bool port_pending(const struct skua_dev *dev);
 /* From the wire. */
 void port_rx(struct skua_dev *dev, const void *frame, size_t len);
 void port_link(struct skua_dev *dev, bool up);

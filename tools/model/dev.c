@@ -174,7 +174,7 @@ bool skua_dev_run(struct skua_dev *dev)
 	if (dev->state == DEV_OPERATIONAL)
 		more |= port_run(dev);
 	if (dev->state == DEV_OPERATIONAL)
-		more |= sched_run(dev);
+		more |= sched_run(dev) || port_pending(dev);
 	timer_sync(dev);
 	return more && running(dev);
 }

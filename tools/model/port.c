@@ -244,6 +244,11 @@ bool port_run(struct skua_dev *dev)
 	return p->loop_head != p->loop_tail;
 }
 
+bool port_pending(const struct skua_dev *dev)
+{
+	return dev->port->loop_head != dev->port->loop_tail;
+}
+
 /* --- commands --- */
 
 static bool gid_ok(const struct skua_gid *gid)
