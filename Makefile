@@ -64,9 +64,14 @@ check-deep: modules model provider test-progs
 test-progs:
 	@$(enter) make -s -C tests/vm/progs O=/build/progs -j2
 
+## make hwdoc           the device manual from the headers (Documentation/hw)
+hwdoc:
+	@$(enter) python3 /skua/tools/hwdoc/hwdoc /usr/src/linux-tools/tools/docs/kernel-doc \
+		/skua /skua/Documentation/hw
+
 ## make clean           what was built from this checkout (not the Debian tree)
 clean:
 	rm -rf "$$($(vm)/enter --where)"
 
-.PHONY: help setup modules modules_install modules-6.12 modules-debug model provider demo \
+.PHONY: help setup hwdoc modules modules_install modules-6.12 modules-debug model provider demo \
 	shell check check-deep test-progs clean
