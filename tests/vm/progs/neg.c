@@ -123,15 +123,19 @@ bool expect_wc(struct pair *p, int side, uint64_t id, enum ibv_wc_status status)
 
 long long counter(struct neg *n, const char *name)
 {
-	static const char *const dir[] = { "ports/1/hw_counters", "hw_counters" };
+	/* A network namespace has a sysfs of its own, without the device: see init's too. */
+	static const char *const dir[] = {
+		"/sys/class/infiniband/%s/hw_counters/%s",
+		"/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		"/proc/1/root/sys/class/infiniband/%s/hw_counters/%s",
+	};
 	char path[256];
 	long long v;
 	unsigned int i;
 	FILE *f;
 
-	for (i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s/%s", n->name, dir[i],
-			 name);
+	for (i = 0; i < sizeof(dir) / sizeof(dir[0]); i++) {
+		snprintf(path, sizeof(path), dir[i], n->name, name);
 		f = fopen(path, "r");
 		if (!f)
 			continue;

@@ -188,7 +188,7 @@ static bool mmap_ways(struct neg *n)
 	     may_map(fd, r.status_offset, pg, PROT_READ, MAP_SHARED, 0);
 	/* every protection of both */
 	for (prot = 0; ok && prot < 8; prot++) {
-		bool uar = (prot & PROT_WRITE) && !(prot & PROT_EXEC);
+		bool uar = prot == PROT_WRITE;
 		bool status = !(prot & (PROT_WRITE | PROT_EXEC));
 
 		ok = may_map(fd, r.uar_offset, pg, prot, MAP_SHARED, uar ? 0 : EINVAL) &&

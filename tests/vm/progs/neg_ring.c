@@ -156,7 +156,7 @@ static bool db_halves(struct neg *n)
 
 static bool db_unknown(struct neg *n)
 {
-	long long before = settled(n, "bad_doorbell_queue");
+	long long before = settled(n, "bad_doorbell_queue"), form = settled(n, "bad_doorbells");
 	uint8_t *uar = my_uar();
 	struct pair p;
 	bool ok;
@@ -164,9 +164,12 @@ static bool db_unknown(struct neg *n)
 	pair_make(&p, n, ALL_RIGHTS, true);
 	store64(uar, SKUA_UAR_SQ, 1, p.qp[0]->qp_num ^ 0x800000);
 	store64(uar, SKUA_UAR_SQ, 1, 0xffffff);
-	store64(uar, SKUA_UAR_SQ, 1, 0xffffffff);
 	store64(uar, SKUA_UAR_CQ_ARM, 0, 0xffffff);
-	ok = counted(n, "bad_doorbell_queue", before, 4) && works(n, &p);
+	/* Bits that must be zero. */
+	store64(uar, SKUA_UAR_SQ, 1, p.qp[0]->qp_num | 1U << 24);
+	store64(uar, SKUA_UAR_CQ_ARM, 0, 1U << 31);
+	ok = counted(n, "bad_doorbell_queue", before, 3) &&
+	     counted(n, "bad_doorbells", form, 2) && works(n, &p);
 	pair_free(&p);
 	return ok;
 }
