@@ -8,12 +8,25 @@
 
 #include "skua_ib.h"
 
+/*
+ * Call the completion handler. Not that of a kernel CQ that was never armed:
+ * ib_core sets the handler only after the CQ was made, and one that is only ever
+ * polled does not expect to be called. Nor that of one without QPs: nothing can
+ * complete there, and ib_core may be about to free it.
+ */
+static void skua_ib_cq_call(struct skua_ib_cq *cq)
+{
+	struct ib_cq *ibcq = &cq->ibcq;
+	bool idle = cq->ring && (!READ_ONCE(cq->arm_serial) || xa_empty(&cq->qps));
+
+	if (!idle && ibcq->comp_handler)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
 /* From hard interrupt context. */
 static void skua_ib_cq_comp(struct skua_cq *core)
 {
-	struct ib_cq *ibcq = &container_of(core, struct skua_ib_cq, core)->ibcq;
-
-	ibcq->comp_handler(ibcq, ibcq->cq_context);
+	skua_ib_cq_call(container_of(core, struct skua_ib_cq, core));
 }
 
 static void skua_ib_cq_event(struct skua_cq *core, enum skua_cq_err err)
@@ -31,22 +44,13 @@ static void skua_ib_cq_event(struct skua_cq *core, enum skua_cq_err err)
 		ibcq->event_handler(&event, ibcq->cq_context);
 }
 
-/*
- * Call the completion handler of a CQ of a dead device, unless it is one that is
- * only ever polled: its handler does not expect to be called.
- */
-static void skua_ib_cq_call(struct skua_ib_cq *cq)
-{
-	struct ib_cq *ibcq = &cq->ibcq;
-	bool polled = cq->ring && !READ_ONCE(cq->arm_serial);
-
-	if (ibcq->comp_handler && !polled)
-		ibcq->comp_handler(ibcq, ibcq->cq_context);
-}
-
 static void skua_ib_cq_wake(struct work_struct *work)
 {
-	skua_ib_cq_call(container_of(work, struct skua_ib_cq, wake));
+	struct skua_ib_cq *cq = container_of(work, struct skua_ib_cq, wake);
+
+	/* skua_ib_destroy_qp() passes this lock before ib_core frees the CQ. */
+	guard(spinlock_irqsave)(&to_skua_dev(cq->ibcq.device)->cq_lock);
+	skua_ib_cq_call(cq);
 }
 
 /**
@@ -85,7 +89,7 @@ static int skua_ib_cq_init(struct skua_ib_cq *cq, const struct ib_cq_init_attr *
 		return -EIO;
 
 	cq->log_size = order_base_2(attr->cqe);
-	cq->core.comp = cq->ibcq.comp_handler ? skua_ib_cq_comp : NULL;
+	cq->core.comp = skua_ib_cq_comp;
 	cq->core.event = skua_ib_cq_event;
 	cq->core.vector = attr->comp_vector;
 	INIT_WORK(&cq->wake, skua_ib_cq_wake);
@@ -151,7 +155,7 @@ static int skua_ib_user_cq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext 
 	struct ib_umem *umem;
 	int err;
 
-	if (req->buf_len < size)
+	if (req->buf_len < size || size > SIZE_MAX)
 		return -EINVAL;
 	umem = ib_umem_get_cq_buf_or_va(&dev->ibdev, attrs, req->buf_addr, size,
 					IB_ACCESS_LOCAL_WRITE);
