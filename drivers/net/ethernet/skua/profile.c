@@ -15,6 +15,8 @@
 #define SKUA_OBJ_FIRST		1
 #define SKUA_NUM_BITS		24
 #define SKUA_LOG_EQ_MAX		16
+/* More than anybody needs, and few enough for rings to have sizes. */
+#define SKUA_LOG_CQ_MAX		22
 
 static u32 skua_pow2(unsigned int log)
 {
@@ -29,6 +31,7 @@ static u64 skua_pow2_64(unsigned int log)
 static bool skua_icm_desc_ok(u32 entry_size, u32 log_num)
 {
 	return is_power_of_2(entry_size) && entry_size <= SKUA_ICM_CHUNK_SIZE &&
+	       log_num < SKUA_ICM_ADDR_BITS &&
 	       log_num + ilog2(entry_size) < SKUA_ICM_ADDR_BITS;
 }
 
@@ -46,7 +49,9 @@ static int skua_profile_tables(struct skua_dev *dev, const struct skua_cmd_query
 
 		if (!entry_size && i >= SKUA_ICM_TABLES)
 			continue;
-		if (!skua_icm_desc_ok(entry_size, log_num)) {
+		/* MTT entries are written from here, so that their size is not free. */
+		if (!skua_icm_desc_ok(entry_size, log_num) ||
+		    (i == SKUA_ICM_MTT && entry_size != SKUA_ICM_MTT_SIZE)) {
 			dev_err(dev->dev, "ICM table %u: 2^%u entries of %u bytes?\n", i,
 				log_num, entry_size);
 			return -EPROTO;
@@ -118,7 +123,7 @@ static void skua_profile_limits(struct skua_dev *dev, const struct skua_cmd_quer
 	lim->max_rq_sge = out->max_rq_sge;
 	lim->max_wqe_blocks = out->max_wqe_blocks;
 	lim->max_inline = le16_to_cpu(out->max_inline);
-	lim->max_cqe = skua_pow2(out->log_max_cq);
+	lim->max_cqe = skua_pow2(min_t(u32, out->log_max_cq, SKUA_LOG_CQ_MAX));
 	lim->max_eqe = skua_pow2(min_t(u32, out->log_max_eq, SKUA_LOG_EQ_MAX));
 	lim->max_rd_atomic = out->max_rd_atomic;
 	lim->max_msg = skua_pow2_64(out->log_max_msg);
@@ -133,7 +138,8 @@ static int skua_profile_check(struct skua_dev *dev, const struct skua_cmd_query_
 {
 	if (le32_to_cpu(out->size) < sizeof(*out) || out->ports != 1 ||
 	    out->log_min_page < SKUA_ICM_PAGE_SHIFT || out->log_max_page > 63 ||
-	    out->log_min_page > out->log_max_page || !le16_to_cpu(out->msix_vectors)) {
+	    out->log_min_page > out->log_max_page || !le16_to_cpu(out->msix_vectors) ||
+	    out->max_wqe_blocks < 2 || out->max_wqe_blocks > SKUA_WQE_MAX_BLOCKS) {
 		dev_err(dev->dev, "device says what cannot be\n");
 		return -EPROTO;
 	}
