@@ -72,12 +72,12 @@ static inline void le##w##p_replace_bits(__le##w *p, uint##w##_t v,		\
 }
 
 /* The same on words in host order. */
-static inline uint32_t u32_get_bits(uint32_t v, uint32_t mask)
+static inline __u32 u32_get_bits(__u32 v, __u32 mask)
 {
 	return (v & mask) / (mask & -mask);
 }
 
-static inline uint32_t u32_encode_bits(uint32_t v, uint32_t mask)
+static inline __u32 u32_encode_bits(__u32 v, __u32 mask)
 {
 	return (v * (mask & -mask)) & mask;
 }

@@ -306,6 +306,7 @@ static inline void skua_rq_ring_init(struct skua_rq_ring *ring, void *buf, __u32
 	ring->mask = ((__u32)1 << log_wqes) - 1;
 	ring->log_stride = log_segs + 4;
 }
+
 _Static_assert(SKUA_WQE_SEG == 1 << 4, "skua_rq_ring_init counts segments by shifts");
 
 /**
