@@ -120,7 +120,10 @@ int skua_comp_vector_irq(const struct skua_dev *dev, unsigned int vector);
  *
  * True from the moment it is declared dead (all-ones, fatal, heartbeat lost,
  * a command without an end) until a reset brought it back. Lock free; commands
- * fail with -EIO at once while true.
+ * fail with -EIO at once while true, and the device does no DMA: what it owned may
+ * be freed.
+ *
+ * Return: true if so.
  */
 bool skua_dead(const struct skua_dev *dev);
 
@@ -131,7 +134,8 @@ struct dentry *skua_debugfs(const struct skua_dev *dev);
 
 /*
  * Events of the function, told to a client's blocking notifier chain in process
- * context. @data is the netdev-independent struct skua_dev.
+ * context. @data is the struct skua_dev. SKUA_EVENT_DEAD is told before the
+ * auxiliary devices of the dead function are unplugged.
  */
 enum skua_event {
 	SKUA_EVENT_PORT,	/* link state may have changed */
@@ -192,6 +196,8 @@ void skua_buf_free(struct skua_dev *dev, struct skua_buf *buf);
 /**
  * skua_buf_xlat() - describe a kernel ring for a context
  * @buf: contiguous coherent memory
+ *
+ * Return: the description.
  */
 static inline struct skua_xlat skua_buf_xlat(const struct skua_buf *buf)
 {
@@ -223,6 +229,9 @@ struct skua_mtt {
  * @npages: entries
  * @log_page: log2 of the page size
  * @write: the device may write there
+ *
+ * Return: 0, -EINVAL for a size that the device does not know, -ENOSPC, or another
+ * negative errno.
  */
 int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
 		   u32 npages, u8 log_page, bool write);
@@ -268,6 +277,8 @@ struct skua_cq {
  * @cq: @comp, @event and @vector are set by the caller
  * @cqc: flags, uar, moderation, ring and dbr as the device interface says; the
  *	core fills in number and EQ
+ *
+ * Return: 0 or a negative errno.
  */
 int skua_cq_create(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cqc);
 void skua_cq_destroy(struct skua_dev *dev, struct skua_cq *cq);
@@ -310,6 +321,8 @@ struct skua_qp {
  * @in: everything but the number, which the core fills in. With @gsi the QP gets
  *	number 1.
  * @gsi: the GSI QP
+ *
+ * Return: 0, -EBUSY for a second GSI QP, or another negative errno.
  */
 int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 		   struct skua_cmd_create_qp_in *in, bool gsi);
@@ -333,6 +346,8 @@ struct skua_mr {
  * @dev: the function
  * @mr: filled in
  * @mpt: everything but the key
+ *
+ * Return: 0 or a negative errno.
  */
 int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 /* -EBUSY while windows are bound; a dead device frees it all the same. */

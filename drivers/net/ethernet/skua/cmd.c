@@ -46,13 +46,15 @@ static const struct skua_cmd_info skua_cmd_infos[SKUA_CMD_OPS] = {
 };
 
 static const int skua_cmd_errnos[] = {
-#define X(_name, _value, _errno, _text) [SKUA_CMD_ST_##_name] = -(_errno),
+#define X(_name, _value, _errno, _text)					\
+	[SKUA_CMD_ST_##_name] = -(_errno),
 	SKUA_CMD_STATUS_TABLE(X)
 #undef X
 };
 
 static const char * const skua_cmd_texts[] = {
-#define X(_name, _value, _errno, _text) [SKUA_CMD_ST_##_name] = _text,
+#define X(_name, _value, _errno, _text)					\
+	[SKUA_CMD_ST_##_name] = _text,
 	SKUA_CMD_STATUS_TABLE(X)
 #undef X
 };
@@ -67,6 +69,7 @@ const char *skua_cmd_name(unsigned int op)
 {
 	return op < SKUA_CMD_OPS ? skua_cmd_infos[op].name : NULL;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_cmd_name);
 
 static int skua_cmd_errno(u32 status)
 {
@@ -180,6 +183,7 @@ void skua_cmd_complete(struct skua_dev *dev, u32 token)
 	}
 	complete(&ctx->done);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_cmd_complete);
 
 /*
  * State of a command under way: 0 done, -EIO never any more, -EAGAIN neither.
@@ -395,6 +399,7 @@ int skua_cmd_query(struct skua_dev *dev, enum skua_cmd_op op, u32 index, void *o
 
 	return skua_cmd_exec(dev, op, &in, sizeof(in), out, out_len);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_cmd_query);
 
 /**
  * skua_cmd_destroy() - destroy an object whose memory is about to be freed
@@ -446,6 +451,7 @@ void skua_cmdq_use_events(struct skua_dev *dev, bool events)
 {
 	WRITE_ONCE(dev->cmdq.events, events);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_cmdq_use_events);
 
 static void skua_cmdq_free(struct skua_dev *dev)
 {
@@ -490,6 +496,7 @@ int skua_cmdq_init(struct skua_dev *dev)
 	q->open = true;
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_cmdq_init);
 
 /**
  * skua_cmdq_exit() - free the ring and all mailboxes, lost ones too
@@ -508,3 +515,4 @@ void skua_cmdq_exit(struct skua_dev *dev)
 		WARN_ON(q->users);
 	skua_cmdq_free(dev);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_cmdq_exit);

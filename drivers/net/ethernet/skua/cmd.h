@@ -87,7 +87,7 @@ struct skua_cmd_stat {
 struct skua_cmdq {
 	struct skua_buf ring;
 	struct skua_cmd_ctx ctx[SKUA_CMDQ_SLOTS];
-	spinlock_t lock;
+	spinlock_t lock;		/* see above */
 	wait_queue_head_t wait;
 	bool open;
 	unsigned int users;

@@ -286,6 +286,7 @@ static int skua_vector_request(struct skua_dev *dev, unsigned int i)
 {
 	struct skua_vector *v = &dev->vectors[i];
 	int irq = pci_irq_vector(dev->pdev, i);
+	unsigned int cpu;
 	int err;
 
 	snprintf(v->name, sizeof(v->name), "skua%u@pci:%s", i, pci_name(dev->pdev));
@@ -294,9 +295,10 @@ static int skua_vector_request(struct skua_dev *dev, unsigned int i)
 		return err;
 	v->irq = irq;
 	/* Vector 0 is for commands and rare events: leave it to irqbalance. */
-	if (i)
-		irq_set_affinity_and_hint(irq, get_cpu_mask(cpumask_local_spread(i - 1,
-								dev_to_node(dev->dev))));
+	if (i) {
+		cpu = cpumask_local_spread(i - 1, dev_to_node(dev->dev));
+		irq_set_affinity_and_hint(irq, get_cpu_mask(cpu));
+	}
 	return 0;
 }
 

@@ -12,7 +12,8 @@
 #include "skua.h"
 
 static const char * const skua_icm_names[] = {
-#define X(_name, _number, _size, _text) [SKUA_ICM_##_name] = #_name,
+#define X(_name, _number, _size, _text)					\
+	[SKUA_ICM_##_name] = #_name,
 	SKUA_ICM_TABLE(X)
 #undef X
 };

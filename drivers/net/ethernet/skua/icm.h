@@ -42,7 +42,7 @@ struct skua_icm_tbl {
 	u32 entry_size;
 	u8 log_num;
 	u32 chunk_size;
-	struct mutex lock;
+	struct mutex lock;		/* see above */
 	struct xarray chunks;
 	u64 pages;
 };

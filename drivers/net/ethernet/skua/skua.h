@@ -146,7 +146,7 @@ struct skua_dev {
 	struct skua_adev *adev_eth;
 	struct skua_adev *adev_rdma;
 	int adev_id;
-	spinlock_t netdev_lock;
+	spinlock_t netdev_lock;		/* see above */
 	struct net_device *netdev;
 	bool roce;
 	struct dentry *debugfs;
