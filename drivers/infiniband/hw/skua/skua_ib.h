@@ -34,6 +34,7 @@
  * @netdev_nb: for the netdev's coming and going
  * @dead: the function was declared dead. Stays set: a function that comes back
  *	does so with a new ib_device.
+ * @port_state: kernels that leave port events to the driver: last one told
  * @cq_lock: protects @cqs; also keeps its members from going while their
  *	handlers are called
  * @cqs: all CQs, to wake their owners when the function dies

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of kernel verbs on a live device: two QPs of one Skua function talk to
+ * each other. They need a function whose netdev is up and has an address;
+ * without one they are skipped.
+ */
+#include <kunit/test.h>
+#include <linux/dma-mapping.h>
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#define DEPTH		16
+#define BUF_SIZE	16384
+#define TIMEOUT		msecs_to_jiffies(20000)
+
+static struct ib_device *live_dev;
+
+static int live_add(struct ib_device *ibdev)
+{
+	if (live_dev || strncmp(dev_name(&ibdev->dev), "skua", 4))
+		return -EOPNOTSUPP;
+	live_dev = ibdev;
+	return 0;
+}
+
+static void live_remove(struct ib_device *ibdev, void *data)
+{
+	live_dev = NULL;
+}
+
+static struct ib_client live_client = {
+	.name = "skua_kverbs_kunit",
+	.add = live_add,
+	.remove = live_remove,
+};
+
+/* A work request and how it ended. */
+struct req {
+	struct ib_cqe cqe;
+	struct completion done;
+	struct ib_wc wc;
+	int seen;
+};
+
+struct side {
+	struct ib_qp *qp;
+	u8 *buf;
+	dma_addr_t dma;
+};
+
+struct pair {
+	struct kunit *test;
+	struct ib_pd *pd;
+	struct ib_mr *mr;
+	struct ib_cq *cq;
+	const struct ib_gid_attr *gid;
+	struct side side[2];
+};
+
+static void req_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct req *r = container_of(wc->wr_cqe, struct req, cqe);
+
+	r->wc = *wc;
+	r->seen++;
+	complete(&r->done);
+}
+
+static void req_init(struct req *r)
+{
+	memset(r, 0, sizeof(*r));
+	init_completion(&r->done);
+	r->cqe.done = req_done;
+}
+
+static void expect(struct kunit *test, struct req *r, enum ib_wc_status status,
+		   enum ib_wc_opcode opcode)
+{
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&r->done, TIMEOUT), 0);
+	KUNIT_EXPECT_EQ(test, r->wc.status, status);
+	if (status == IB_WC_SUCCESS)
+		KUNIT_EXPECT_EQ(test, r->wc.opcode, opcode);
+}
+
+/* --- making a connected pair --- */
+
+static const struct ib_gid_attr *any_gid(struct ib_device *ibdev)
+{
+	const struct ib_gid_attr *attr;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		attr = rdma_get_gid_attr(ibdev, 1, i);
+		if (!IS_ERR(attr))
+			return attr;
+	}
+	return NULL;
+}
+
+static int modify_init(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
+	};
+
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			    IB_QP_ACCESS_FLAGS);
+}
+
+static int modify_rtr(struct pair *p, struct ib_qp *qp, u32 peer)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.path_mtu = IB_MTU_1024,
+		.dest_qp_num = peer,
+		.rq_psn = 0xfffff0,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE,
+	};
+	u8 mac[ETH_ALEN];
+	int err;
+
+	err = rdma_read_gid_l2_fields(p->gid, NULL, mac);
+	if (err)
+		return err;
+	rdma_ah_set_grh(&attr.ah_attr, NULL, 0, p->gid->index, 64, 0);
+	rdma_ah_set_dgid_raw(&attr.ah_attr, (void *)p->gid->gid.raw);
+	rdma_ah_set_port_num(&attr.ah_attr, 1);
+	ether_addr_copy(attr.ah_attr.roce.dmac, mac);
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+			    IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+}
+
+static int modify_rts(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTS,
+		.sq_psn = 0xfffff0,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+	};
+
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT |
+			    IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void connect(struct kunit *test, struct pair *p)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct ib_qp *qp = p->side[i].qp;
+
+		KUNIT_ASSERT_EQ(test, modify_init(qp), 0);
+		KUNIT_ASSERT_EQ(test, modify_rtr(p, qp, p->side[!i].qp->qp_num), 0);
+		KUNIT_ASSERT_EQ(test, modify_rts(qp), 0);
+	}
+}
+
+static void pair_free(void *data)
+{
+	struct pair *p = data;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct side *s = &p->side[i];
+
+		if (!IS_ERR_OR_NULL(s->qp))
+			ib_destroy_qp(s->qp);
+		if (s->buf)
+			dma_free_coherent(p->pd->device->dma_device, BUF_SIZE, s->buf, s->dma);
+	}
+	if (!IS_ERR_OR_NULL(p->cq))
+		ib_free_cq(p->cq);
+	if (!IS_ERR_OR_NULL(p->mr))
+		p->pd->device->ops.dereg_mr(p->mr, NULL);
+	if (!IS_ERR_OR_NULL(p->pd))
+		ib_dealloc_pd(p->pd);
+	if (p->gid)
+		rdma_put_gid_attr(p->gid);
+}
+
+static struct pair *pair_new(struct kunit *test, enum ib_poll_context ctx)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 2,
+			 .max_recv_sge = 2, .max_inline_data = 64 },
+	};
+	struct pair *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	if (!live_dev)
+		kunit_skip(test, "no Skua device");
+	p->gid = any_gid(live_dev);
+	if (!p->gid)
+		kunit_skip(test, "its netdev has no address");
+	p->pd = ib_alloc_pd(live_dev, 0);
+	if (IS_ERR(p->pd)) {
+		rdma_put_gid_attr(p->gid);
+		KUNIT_FAIL_AND_ABORT(test, "PD: %pe", p->pd);
+	}
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_free, p), 0);
+	/* What IB_PD_UNSAFE_GLOBAL_RKEY does, without its warning. */
+	p->mr = live_dev->ops.get_dma_mr(p->pd, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+					 IB_ACCESS_REMOTE_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(p->mr));
+	p->mr->device = live_dev;
+	p->cq = ib_alloc_cq(live_dev, p, 4 * DEPTH, 0, ctx);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(p->cq));
+	init.send_cq = p->cq;
+	init.recv_cq = p->cq;
+	for (i = 0; i < 2; i++) {
+		struct side *s = &p->side[i];
+
+		s->buf = dma_alloc_coherent(live_dev->dma_device, BUF_SIZE, &s->dma,
+					    GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, s->buf);
+		s->qp = ib_create_qp(p->pd, &init);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(s->qp));
+		KUNIT_EXPECT_GE(test, init.cap.max_send_wr, DEPTH);
+		KUNIT_EXPECT_GE(test, init.cap.max_recv_wr, DEPTH);
+		init.cap.max_send_wr = DEPTH;
+		init.cap.max_recv_wr = DEPTH;
+	}
+	return p;
+}
+
+static void pattern(u8 *buf, size_t len, u8 seed)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		buf[i] = seed + i * 7;
+}
+
+static int post_recv(struct pair *p, int side, struct req *r, u32 len)
+{
+	struct ib_sge sge = { p->side[side].dma, len, p->pd->local_dma_lkey };
+	struct ib_recv_wr wr = { .wr_cqe = &r->cqe, .sg_list = &sge, .num_sge = 1 };
+
+	req_init(r);
+	return ib_post_recv(p->side[side].qp, &wr, NULL);
+}
+
+/* From side 0 to side 1; inline payload is named by its kernel address. */
+static int post_send(struct pair *p, struct req *r, enum ib_wr_opcode op, u32 len, int flags)
+{
+	struct ib_sge sge = {
+		.addr = flags & IB_SEND_INLINE ? (uintptr_t)p->side[0].buf : p->side[0].dma,
+		.length = len,
+		.lkey = p->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &r->cqe, .sg_list = &sge, .num_sge = 1, .opcode = op,
+			.send_flags = IB_SEND_SIGNALED | flags,
+			.ex.imm_data = cpu_to_be32(0xdeadbeef),
+		},
+		.remote_addr = p->side[1].dma,
+		.rkey = p->mr->rkey,
+	};
+
+	req_init(r);
+	return ib_post_send(p->side[0].qp, &wr.wr, NULL);
+}
+
+/* --- cases --- */
+
+static void test_send(struct kunit *test)
+{
+	static const u32 sizes[] = { 0, 1, 64, 1024, 1025, BUF_SIZE };
+	struct pair *p = pair_new(test, IB_POLL_WORKQUEUE);
+	struct req send, recv;
+	unsigned int i;
+
+	connect(test, p);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		pattern(p->side[0].buf, BUF_SIZE, i);
+		memset(p->side[1].buf, 0, BUF_SIZE);
+		KUNIT_ASSERT_EQ(test, post_recv(p, 1, &recv, BUF_SIZE), 0);
+		KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_SEND_WITH_IMM, sizes[i],
+						sizes[i] <= 64 ? IB_SEND_INLINE : 0), 0);
+		expect(test, &send, IB_WC_SUCCESS, IB_WC_SEND);
+		expect(test, &recv, IB_WC_SUCCESS, IB_WC_RECV);
+		KUNIT_EXPECT_EQ(test, recv.wc.byte_len, sizes[i]);
+		KUNIT_EXPECT_EQ(test, recv.wc.wc_flags, IB_WC_WITH_IMM);
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(recv.wc.ex.imm_data), 0xdeadbeef);
+		KUNIT_EXPECT_PTR_EQ(test, recv.wc.qp, p->side[1].qp);
+		KUNIT_EXPECT_MEMEQ(test, p->side[1].buf, p->side[0].buf, sizes[i]);
+		if (sizes[i] < BUF_SIZE)
+			KUNIT_EXPECT_EQ(test, p->side[1].buf[sizes[i]], 0);
+	}
+}
+
+static void test_rdma(struct kunit *test)
+{
+	struct pair *p = pair_new(test, IB_POLL_SOFTIRQ);
+	struct req send, recv;
+
+	connect(test, p);
+	pattern(p->side[0].buf, BUF_SIZE, 3);
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 5000, 0), 0);
+	expect(test, &send, IB_WC_SUCCESS, IB_WC_RDMA_WRITE);
+	KUNIT_EXPECT_MEMEQ(test, p->side[1].buf, p->side[0].buf, 5000);
+
+	pattern(p->side[0].buf, BUF_SIZE, 4);
+	KUNIT_ASSERT_EQ(test, post_recv(p, 1, &recv, 0), 0);
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE_WITH_IMM, 5000, 0), 0);
+	expect(test, &send, IB_WC_SUCCESS, IB_WC_RDMA_WRITE);
+	expect(test, &recv, IB_WC_SUCCESS, IB_WC_RECV_RDMA_WITH_IMM);
+	KUNIT_EXPECT_MEMEQ(test, p->side[1].buf, p->side[0].buf, 5000);
+
+	pattern(p->side[1].buf, BUF_SIZE, 5);
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_READ, BUF_SIZE, 0), 0);
+	expect(test, &send, IB_WC_SUCCESS, IB_WC_RDMA_READ);
+	KUNIT_EXPECT_MEMEQ(test, p->side[0].buf, p->side[1].buf, BUF_SIZE);
+}
+
+/* A chain longer than the ring stops at the first that does not fit. */
+static void test_full(struct kunit *test)
+{
+	struct pair *p = pair_new(test, IB_POLL_WORKQUEUE);
+	struct ib_recv_wr *rwr = kunit_kcalloc(test, 256, sizeof(*rwr), GFP_KERNEL);
+	struct ib_send_wr *swr = kunit_kcalloc(test, 256, sizeof(*swr), GFP_KERNEL);
+	struct req *r = kunit_kcalloc(test, 512, sizeof(*r), GFP_KERNEL);
+	const struct ib_recv_wr *bad_recv = NULL;
+	const struct ib_send_wr *bad_send = NULL;
+	unsigned int i, posted;
+
+	KUNIT_ASSERT_NOT_NULL(test, rwr);
+	KUNIT_ASSERT_NOT_NULL(test, swr);
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	for (i = 0; i < 256; i++) {
+		req_init(&r[i]);
+		req_init(&r[256 + i]);
+		rwr[i].wr_cqe = &r[i].cqe;
+		rwr[i].next = i < 255 ? &rwr[i + 1] : NULL;
+		swr[i].wr_cqe = &r[256 + i].cqe;
+		swr[i].opcode = IB_WR_SEND;
+		swr[i].send_flags = IB_SEND_SIGNALED;
+		swr[i].next = i < 255 ? &swr[i + 1] : NULL;
+	}
+	/* Not in RESET; not to send in INIT. */
+	KUNIT_EXPECT_EQ(test, ib_post_recv(p->side[1].qp, rwr, &bad_recv), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, bad_recv, rwr);
+	KUNIT_ASSERT_EQ(test, modify_init(p->side[0].qp), 0);
+	KUNIT_EXPECT_EQ(test, ib_post_send(p->side[0].qp, swr, &bad_send), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, bad_send, swr);
+
+	connect(test, p);
+	KUNIT_EXPECT_EQ(test, ib_post_recv(p->side[1].qp, rwr, &bad_recv), -ENOMEM);
+	posted = bad_recv - rwr;
+	KUNIT_EXPECT_GE(test, posted, DEPTH);
+	KUNIT_ASSERT_LT(test, posted, 256);
+	/* As many sends as there are receives, of which the last is none. */
+	swr[posted - 1].next = NULL;
+	swr[DEPTH / 2].opcode = IB_WR_REG_MR;
+	KUNIT_EXPECT_EQ(test, ib_post_send(p->side[0].qp, swr, &bad_send), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, bad_send, &swr[DEPTH / 2]);
+	for (i = 0; i < DEPTH / 2; i++) {
+		expect(test, &r[i], IB_WC_SUCCESS, IB_WC_RECV);
+		expect(test, &r[256 + i], IB_WC_SUCCESS, IB_WC_SEND);
+	}
+}
+
+/* Everything that was posted comes back flushed, once, also what comes late. */
+static void drain(struct kunit *test, enum ib_poll_context ctx)
+{
+	struct pair *p = pair_new(test, ctx);
+	struct req *r = kunit_kcalloc(test, DEPTH, sizeof(*r), GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	connect(test, p);
+	for (i = 0; i < DEPTH - 2; i++)
+		KUNIT_ASSERT_EQ(test, post_recv(p, 1, &r[i], 64), 0);
+	ib_drain_qp(p->side[1].qp);
+	for (i = 0; i < DEPTH - 2; i++) {
+		KUNIT_EXPECT_EQ(test, r[i].seen, 1);
+		KUNIT_EXPECT_EQ(test, r[i].wc.status, IB_WC_WR_FLUSH_ERR);
+	}
+	/* Its end is told to the other side by silence: retries run out there. */
+	ib_drain_qp(p->side[0].qp);
+}
+
+static void test_drain_softirq(struct kunit *test)
+{
+	drain(test, IB_POLL_SOFTIRQ);
+}
+
+static void test_drain_workqueue(struct kunit *test)
+{
+	drain(test, IB_POLL_WORKQUEUE);
+}
+
+static void test_drain_direct(struct kunit *test)
+{
+	drain(test, IB_POLL_DIRECT);
+}
+
+/* A QP that failed works again after RESET. */
+static void test_error_reset(struct kunit *test)
+{
+	struct pair *p = pair_new(test, IB_POLL_WORKQUEUE);
+	struct ib_qp_attr reset = { .qp_state = IB_QPS_RESET };
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	struct req send, recv, late;
+	u32 rkey = p->mr->rkey;
+	int i;
+
+	connect(test, p);
+	KUNIT_ASSERT_EQ(test, post_recv(p, 0, &recv, 64), 0);
+	p->mr->rkey ^= 1;
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
+	p->mr->rkey = rkey;
+	expect(test, &send, IB_WC_REM_ACCESS_ERR, 0);
+	expect(test, &recv, IB_WC_WR_FLUSH_ERR, 0);
+	/* The device went to ERR by itself; a receive posted now is flushed too. */
+	KUNIT_ASSERT_EQ(test, post_recv(p, 0, &late, 64), 0);
+	expect(test, &late, IB_WC_WR_FLUSH_ERR, 0);
+	KUNIT_ASSERT_EQ(test, ib_query_qp(p->side[0].qp, &attr, IB_QP_STATE, &init), 0);
+	KUNIT_EXPECT_EQ(test, attr.qp_state, IB_QPS_ERR);
+
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, ib_modify_qp(p->side[i].qp, &reset, IB_QP_STATE), 0);
+	connect(test, p);
+	pattern(p->side[0].buf, BUF_SIZE, 9);
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
+	expect(test, &send, IB_WC_SUCCESS, IB_WC_RDMA_WRITE);
+	KUNIT_EXPECT_MEMEQ(test, p->side[1].buf, p->side[0].buf, 100);
+}
+
+static void test_refused(struct kunit *test)
+{
+	struct pair *p = pair_new(test, IB_POLL_WORKQUEUE);
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC, .send_cq = p->cq, .recv_cq = p->cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS };
+	struct ib_qp *qp;
+
+	init.cap.max_send_wr = live_dev->attrs.max_qp_wr + 1;
+	qp = ib_create_qp(p->pd, &init);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(qp), -EINVAL);
+	init.cap.max_send_wr = U32_MAX;
+	qp = ib_create_qp(p->pd, &init);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(qp), -EINVAL);
+	init.cap.max_send_wr = 1;
+	init.cap.max_send_sge = live_dev->attrs.max_send_sge + 1;
+	qp = ib_create_qp(p->pd, &init);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(qp), -EINVAL);
+	init.cap.max_send_sge = 1;
+	init.qp_type = IB_QPT_RAW_PACKET;
+	qp = ib_create_qp(p->pd, &init);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(qp), -EOPNOTSUPP);
+	/* RESET to RTS, and a mask without what INIT needs. */
+	KUNIT_EXPECT_EQ(test, ib_modify_qp(p->side[0].qp, &attr, IB_QP_STATE), -EINVAL);
+	attr.qp_state = IB_QPS_INIT;
+	KUNIT_EXPECT_EQ(test, ib_modify_qp(p->side[0].qp, &attr, IB_QP_STATE), -EINVAL);
+}
+
+static struct kunit_case skua_kverbs_cases[] = {
+	KUNIT_CASE_SLOW(test_send),
+	KUNIT_CASE_SLOW(test_rdma),
+	KUNIT_CASE_SLOW(test_full),
+	KUNIT_CASE_SLOW(test_drain_softirq),
+	KUNIT_CASE_SLOW(test_drain_workqueue),
+	KUNIT_CASE_SLOW(test_drain_direct),
+	KUNIT_CASE_SLOW(test_error_reset),
+	KUNIT_CASE_SLOW(test_refused),
+	{}
+};
+
+static int skua_kverbs_init(struct kunit_suite *suite)
+{
+	return ib_register_client(&live_client);
+}
+
+static void skua_kverbs_exit(struct kunit_suite *suite)
+{
+	ib_unregister_client(&live_client);
+}
+
+static struct kunit_suite skua_kverbs_suite = {
+	.name = "skua_kverbs",
+	.suite_init = skua_kverbs_init,
+	.suite_exit = skua_kverbs_exit,
+	.test_cases = skua_kverbs_cases,
+};
+
+kunit_test_suite(skua_kverbs_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kernel verbs on a Skua device");
+MODULE_LICENSE("GPL");
