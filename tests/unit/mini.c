@@ -127,16 +127,13 @@ void mini_init_in(struct mini *m, struct skua_cmd_init_device_in *in)
 
 int mini_map(struct mini *m, uint64_t addr, uint64_t bus, unsigned int log_pages)
 {
-	struct {
-		struct skua_cmd_map_icm_in in;
-		__le64 page;
-	} map = {
-		.in.addr = cpu_to_le64(addr),
-		.in.count = cpu_to_le32(1),
-		.page = cpu_to_le64(bus | log_pages),
-	};
+	_Alignas(8) uint8_t body[sizeof(struct skua_cmd_map_icm_in) + 8] = { 0 };
+	struct skua_cmd_map_icm_in *in = (void *)body;
 
-	return mini_cmd(m, SKUA_CMD_MAP_ICM, &map, sizeof(map), NULL, 0);
+	in->addr = cpu_to_le64(addr);
+	in->count = cpu_to_le32(1);
+	in->page[0] = cpu_to_le64(bus | log_pages);
+	return mini_cmd(m, SKUA_CMD_MAP_ICM, body, sizeof(body), NULL, 0);
 }
 
 void mini_map_all(struct mini *m)

@@ -459,22 +459,19 @@ static void modify_device(void **state)
 static void counters(void **state)
 {
 	struct rig *r = *state;
-	struct {
-		struct skua_cmd_query_counters_out head;
-		__le64 value[SKUA_CNT_COUNT];
-	} out;
+	__le64 out[1 + SKUA_CNT_COUNT] = { 0 };
+	const struct skua_cmd_query_counters_out *head = (const void *)out;
 	struct skua_cmd_index_in in = { .index = cpu_to_le32(1) };
 
-	memset(&out, 0, sizeof(out));
-	assert_status(mini_index(&r->m, SKUA_CMD_QUERY_COUNTERS, 0, &out, sizeof(out)), OK);
-	assert_int_equal(le32_to_cpu(out.head.count), SKUA_CNT_COUNT);
-	assert_true(le64_to_cpu(out.value[SKUA_CNT_CMDS]) > 10);
+	assert_status(mini_index(&r->m, SKUA_CMD_QUERY_COUNTERS, 0, out, sizeof(out)), OK);
+	assert_int_equal(le32_to_cpu(head->count), SKUA_CNT_COUNT);
+	assert_true(le64_to_cpu(head->value[SKUA_CNT_CMDS]) > 10);
 	assert_status(mini_cmd(&r->m, SKUA_CMD_QUERY_COUNTERS, &in, sizeof(in), NULL, 8), BAD_INDEX);
 	in.index = 0;
 	in.reserved = cpu_to_le32(1);
 	assert_status(mini_cmd(&r->m, SKUA_CMD_QUERY_COUNTERS, &in, sizeof(in), NULL, 8), BAD_PARAM);
 	/* Room for three values only. */
-	assert_status(mini_index(&r->m, SKUA_CMD_QUERY_COUNTERS, 0, &out, 8 + 24), OK);
+	assert_status(mini_index(&r->m, SKUA_CMD_QUERY_COUNTERS, 0, out, 8 + 24), OK);
 	assert_int_equal(((uint8_t *)fake_ptr(&r->f, r->m.out))[8 + 24], 0xa5);
 }
 

@@ -16,10 +16,16 @@ static int unmap(struct mini *m, uint64_t addr, uint32_t npages)
 	return mini_cmd(m, SKUA_CMD_UNMAP_ICM, &in, sizeof(in), NULL, 0);
 }
 
+/* struct skua_cmd_map_icm_in with room for pages. */
 struct map {
-	struct skua_cmd_map_icm_in in;
+	struct {
+		__le64 addr;
+		__le32 count;
+		__le32 reserved;
+	} in;
 	__le64 page[8];
 };
+_Static_assert(offsetof(struct map, page) == sizeof(struct skua_cmd_map_icm_in), "struct map");
 
 static int map(struct mini *m, struct map *map, uint32_t count)
 {
