@@ -378,6 +378,9 @@ static int cq_create_kernel(struct ibv_context *ibctx, struct skua_cq *cq,
 	return 0;
 }
 
+/* See SQ_MIN_BLOCKS: what may be posted so must have room to complete. */
+#define CQ_MIN_ENTRIES	16
+
 struct ibv_cq *skua_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
 			      int comp_vector)
 {
@@ -392,6 +395,8 @@ struct ibv_cq *skua_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_com
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
+	if (cqe < CQ_MIN_ENTRIES)
+		cqe = CQ_MIN_ENTRIES;
 	cq->log_size = ilog32_nz(roundup_pow_of_two(cqe)) - 1;
 	cq->uar = ctx->uar;
 	cq->status = ctx->status;

@@ -356,6 +356,13 @@ static unsigned int log2_up(uint64_t n)
  */
 #define SQ_HEAD_SEGS	2
 
+/*
+ * Programs that wait for events may post before they have polled: an arm finds the
+ * completion that the last event told of, and its event leads to an empty poll.
+ * Some ask for a queue of one and live by the slack that others give.
+ */
+#define SQ_MIN_BLOCKS	8
+
 static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ibv_qp_cap *cap)
 {
 	const struct skua_alloc_ucontext_resp *lim = &ctx->lim;
@@ -381,6 +388,8 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 	if (per_wr > lim->max_wqe_blocks)
 		return EINVAL;
 	blocks = roundup_pow_of_two((uint64_t)cap->max_send_wr * per_wr);
+	if (blocks < SQ_MIN_BLOCKS)
+		blocks = SQ_MIN_BLOCKS;
 	if (blocks > lim->max_sq_blocks)
 		return EINVAL;
 
