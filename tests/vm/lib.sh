@@ -105,6 +105,24 @@ pattern()
 	port_in_use=18600 LIMIT=240 on_pair skua-pattern $opt
 }
 
+# tap NAME CMD...: a program that prints its cases itself, and a plan behind them
+tap()
+{
+	local name=$1 out=$TMP/tap rc=0 cases bad
+	shift
+
+	wanted "$name" || return 0
+	"$@" >"$out" 2>&1 || rc=$?
+	sed -E "/^1\.\./d; s/^(ok|not ok) [0-9]+ - /\1 $name: /" "$out"
+	cases=$(grep -cE '^(ok|not ok) ' "$out")
+	bad=$(grep -c '^not ok ' "$out")
+	if ! grep -qx "1\.\.$cases" "$out" || [ $((rc != 0)) != $((bad > 0)) ]; then
+		echo "not ok $name ends before its plan (exit $rc, $cases cases)"
+		bad=$((bad + 1))
+	fi
+	failures=$((failures + bad))
+}
+
 # on_ip6 CMD: with the GIDs of the IPv6 addresses
 on_ip6()
 {
