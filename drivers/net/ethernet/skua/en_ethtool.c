@@ -197,16 +197,27 @@ static int skua_en_set_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *
 			    struct netlink_ext_ack *extack)
 {
 	struct skua_en *en = netdev_priv(ndev);
+	u32 indir[SKUA_RSS_MAX];
+	u8 key[SKUA_RSS_KEY_SIZE];
+	int err;
 
 	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP)
 		return -EOPNOTSUPP;
+	memcpy(key, en->rss_key, sizeof(key));
+	memcpy(indir, en->rss_indir, sizeof(indir));
 	if (rxfh->key)
 		memcpy(en->rss_key, rxfh->key, sizeof(en->rss_key));
 	if (rxfh->indir)
 		memcpy(en->rss_indir, rxfh->indir, sizeof(en->rss_indir));
-	if (!netif_running(ndev) || !en->channel[0])
+	if (!en->channel[0])
 		return 0;
-	return skua_en_rss_apply(en, false);
+	err = skua_en_rss_apply(en, false);
+	if (err) {
+		/* The device has the old ones, and so have those who ask. */
+		memcpy(en->rss_key, key, sizeof(key));
+		memcpy(en->rss_indir, indir, sizeof(indir));
+	}
+	return err;
 }
 
 static int skua_en_get_rxfh_fields(struct net_device *ndev, struct ethtool_rxfh_fields *fields)
@@ -241,6 +252,7 @@ static const char skua_en_channel_names[][ETH_GSTRING_LEN] = {
 	"tx%u_packets", "tx%u_bytes", "tx%u_dropped", "tx%u_stopped", "tx%u_errors",
 	"rx%u_packets", "rx%u_bytes", "rx%u_csum_ok", "rx%u_alloc_fail", "rx%u_errors",
 };
+
 #define SKUA_EN_CHANNEL_STATS	ARRAY_SIZE(skua_en_channel_names)
 
 /* RDMA counters belong to "rdma statistic"; everything else is shown here. */
@@ -289,6 +301,7 @@ static void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p)
 
 static void skua_en_channel_stats(struct skua_en_channel *ch, u64 *data)
 {
+	struct skua_en_xmit_stats xmit = {};
 	struct skua_en_rx_stats rx = {};
 	struct skua_en_tx_stats tx = {};
 	unsigned int start;
@@ -299,6 +312,10 @@ static void skua_en_channel_stats(struct skua_en_channel *ch, u64 *data)
 			tx = ch->tx_stats;
 		} while (u64_stats_fetch_retry(&ch->tx_sync, start));
 		do {
+			start = u64_stats_fetch_begin(&ch->xmit_sync);
+			xmit = ch->xmit_stats;
+		} while (u64_stats_fetch_retry(&ch->xmit_sync, start));
+		do {
 			start = u64_stats_fetch_begin(&ch->rx_sync);
 			rx = ch->rx_stats;
 		} while (u64_stats_fetch_retry(&ch->rx_sync, start));
@@ -306,8 +323,8 @@ static void skua_en_channel_stats(struct skua_en_channel *ch, u64 *data)
 	/* In the order of skua_en_channel_names. */
 	*data++ = tx.packets;
 	*data++ = tx.bytes;
-	*data++ = tx.dropped;
-	*data++ = tx.stopped;
+	*data++ = xmit.dropped;
+	*data++ = xmit.stopped;
 	*data++ = tx.errors;
 	*data++ = rx.packets;
 	*data++ = rx.bytes;
