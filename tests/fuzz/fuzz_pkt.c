@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A stranger on the wire who knows addresses, QP numbers and PSNs: packets from
+ * plausible to nonsense, with a right ICRC so that they get past the parser, for a
+ * device with work under way and queue pairs in several states.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "rc_fuzz.h"
+#include "roce/icrc.h"
+
+static struct mini_qp other[3];	/* in INIT, RTR, ERR */
+
+/* A PSN near one that means something to the QP. */
+static uint32_t some_psn(struct input *in, bool request)
+{
+	struct skua_cmd_query_qp_out q = rc_query(&rc, 0);
+	uint8_t pick = (uint8_t)take(in, 1);
+	uint32_t psn = request ? le32_to_cpu(q.rqc.epsn) : le32_to_cpu(q.sqc.una_psn);
+
+	if (pick < 160)
+		return psn;
+	if (pick < 230)
+		return psn + (uint32_t)(int8_t)take(in, 1);
+	if (pick < 245)
+		return le32_to_cpu(q.sqc.max_psn) - 1;
+	return (uint32_t)take(in, 3);
+}
+
+static uint32_t some_dqpn(struct input *in)
+{
+	uint8_t pick = (uint8_t)take(in, 1);
+
+	if (pick < 230)
+		return rc.s[0].qp.qpn;
+	return pick < 250 ? other[pick % 3].qpn : (uint32_t)take(in, 3);
+}
+
+static void fill_headers(struct skua_pkt_build *b, struct input *in, uint32_t *payload)
+{
+	uint8_t pick = (uint8_t)take(in, 1);
+	uint32_t len = pick & 1 ? *payload : (uint32_t)take(in, pick & 2 ? 2 : 4);
+
+	if (b->reth)
+		ib_reth_put(b->reth, RC_VA + take(in, 3),
+			    pick & 0x30 ? rc.s[0].key : (uint32_t)take(in, 4), len);
+	if (b->aeth)
+		ib_aeth_put(b->aeth, pick & 0x40 ? IB_AETH_CREDIT_INVALID : (uint8_t)take(in, 1),
+			    (uint32_t)take(in, 1));
+	if (b->atomiceth)
+		ib_atomiceth_put(b->atomiceth, RC_VA, rc.s[0].key, take(in, 1), 0);
+	if (b->immdt)
+		take_bytes(in, b->immdt->data, 4);
+}
+
+static void packet(struct input *in)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 5000];
+	struct skua_pkt_addr addr = rc_addr(&rc, 1);
+	uint8_t pick = (uint8_t)take(in, 1);
+	struct skua_pkt_bth bth = { .opcode = (uint8_t)take(in, 1), .pkey = IB_PKEY_DEFAULT };
+	const struct ib_opcode_info *op;
+	struct skua_pkt_build b;
+	uint32_t payload;
+
+	if (pick < 230)
+		bth.opcode %= 0x18;
+	op = ib_opcode_info(bth.opcode);
+	if (!op)
+		return;
+	bth.dqpn = some_dqpn(in);
+	bth.psn = some_psn(in, op->flags & IB_F_REQUEST);
+	bth.ackreq = pick & 1;
+	bth.se = pick & 2;
+	if (pick == 255)
+		addr.sgid[15] ^= (uint8_t)take(in, 1);
+	if (pick == 254)
+		bth.pkey = (uint16_t)take(in, 2);
+	payload = op->flags & IB_F_PAYLOAD ?
+		  (pick & 4 ? (uint32_t)take(in, 2) % 4200 : pick & 8 ? rc.mtu : take(in, 1)) : 0;
+	if (skua_pkt_build_start(&b, frame, sizeof(frame), &addr, &bth))
+		return;
+	fill_headers(&b, in, &payload);
+	memset(b.payload, 0x55, payload);
+	if (pick == 253)
+		b.bth->flags ^= (uint8_t)take(in, 1);
+	rc_inject(&rc, 0, &b, payload);
+}
+
+/* Work of its own, so that responses may fit something. */
+static void post(struct input *in)
+{
+	static const uint8_t ops[] = { SKUA_WQE_SEND, SKUA_WQE_WRITE, SKUA_WQE_READ,
+				       SKUA_WQE_NOP, SKUA_WQE_WRITE_IMM };
+	uint8_t pick = (uint8_t)take(in, 1);
+
+	if (rc.s[0].qp.sq_pi - le32_to_cpu(rc_query(&rc, 0).sqc.ci) < 60)
+		rc_post(&rc, 0, &(struct rc_wr){ .op = ops[pick % sizeof(ops)], .quiet = pick & 8,
+						 .len = (uint32_t)take(in, 2) });
+}
+
+static void step(struct input *in)
+{
+	uint8_t act = (uint8_t)take(in, 1);
+
+	switch (act & 0x0f) {
+	case 0:
+		post(in);
+		break;
+	case 1:
+		rc_recv(&rc, 0, take(in, 2), (uint32_t)take(in, 2));
+		break;
+	case 2:
+		fake_run(&rc.s[0].f);
+		break;
+	case 3:
+		fake_advance(&rc.s[0].f, take(in, 3));
+		break;
+	case 4:
+		mini_qp_modify(&rc.s[0].m, &rc.s[0].qp, act & 0x10 ? SKUA_QP_SQD : SKUA_QP_RTS, 0,
+			       NULL);
+		break;
+	case 5:
+		skua_dev_run(rc.s[0].f.dev);
+		break;
+	default:
+		packet(in);
+		break;
+	}
+	rc_fuzz_check_frames(0);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct mini *m = &rc.s[0].m;
+	const struct rc_opt opt = { 0 };
+
+	(void)argc;
+	(void)argv;
+	rc_fuzz_open();
+	for (unsigned int k = 0; k < 3; k++) {
+		struct skua_qp_attr a = rc_attr(&rc, 0, &opt, rc.s[1].qp.qpn);
+
+		rc_qp(&rc, 0, &other[k], &opt);
+		if (k)
+			mini_rc_to_rts(m, &other[k], &a);
+		else
+			mini_qp_modify(m, &other[k], SKUA_QP_INIT, SKUA_QP_M_PKEY |
+				       SKUA_QP_M_PORT | SKUA_QP_M_ACCESS, &a);
+		if (k == 2)
+			mini_qp_modify(m, &other[k], SKUA_QP_ERR, 0, NULL);
+	}
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = { data, size };
+
+	rc_fuzz_start(&in);
+	while (in.left)
+		step(&in);
+	fake_advance(&rc.s[0].f, 10000000);
+	rc_fuzz_check_frames(0);
+	return 0;
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RC and those who mean harm: a guest that rewrites what it posted or what the
+ * device keeps in its memory, and a wire full of forged packets. The worst that
+ * may come of it is an error of that guest's own QP.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <skua/cqe_parse.h>
+
+#include "rc.h"
+#include "roce/engine.h"
+
+#define N(a)	(sizeof(a) / sizeof((a)[0]))
+#define SEC	1000000000ull
+
+/* --- WQEs that change after the doorbell --- */
+
+/* The first WQE of side 0: segments of a WRITE or READ. */
+static struct skua_wqe_ctrl *wqe_ctrl(struct rc *rc)
+{
+	return fake_ptr(&rc->s[0].f, rc->s[0].qp.sq);
+}
+
+static void change_len(struct rc *rc)
+{
+	struct skua_wqe_data *d = (void *)(wqe_ctrl(rc) + 2);
+
+	d->len = cpu_to_le32(le32_to_cpu(d->len) + 1);
+}
+
+static void change_op(struct rc *rc)
+{
+	le32p_replace_bits(&wqe_ctrl(rc)->op, SKUA_WQE_SEND, SKUA_WQE_OPCODE);
+	/* Its remote address is now a data segment of no key. */
+}
+
+static void change_to_read(struct rc *rc)
+{
+	le32p_replace_bits(&wqe_ctrl(rc)->op, SKUA_WQE_READ, SKUA_WQE_OPCODE);
+}
+
+static void change_rkey(struct rc *rc)
+{
+	struct skua_wqe_raddr *r = (void *)(wqe_ctrl(rc) + 1);
+
+	r->rkey = cpu_to_le32(le32_to_cpu(r->rkey) ^ 0x100);
+}
+
+static void change_va(struct rc *rc)
+{
+	struct skua_wqe_raddr *r = (void *)(wqe_ctrl(rc) + 1);
+
+	r->va = cpu_to_le64(0);
+}
+
+static void change_index(struct rc *rc)
+{
+	le32p_replace_bits(&wqe_ctrl(rc)->op, 16, SKUA_WQE_INDEX);
+}
+
+static void change_nseg(struct rc *rc)
+{
+	le32p_replace_bits(&wqe_ctrl(rc)->op, 255, SKUA_WQE_NSEG);
+}
+
+static void change_nseg0(struct rc *rc)
+{
+	le32p_replace_bits(&wqe_ctrl(rc)->op, 0, SKUA_WQE_NSEG);
+}
+
+static void change_flags(struct rc *rc)
+{
+	wqe_ctrl(rc)->flags ^= cpu_to_le32(SKUA_WQE_F_INLINE);
+}
+
+static void change_all(struct rc *rc)
+{
+	memset(wqe_ctrl(rc), 0xff, 64);
+}
+
+static void (*const changes[])(struct rc *) = {
+	change_len, change_op, change_to_read, change_rkey, change_va, change_index, change_nseg,
+	change_nseg0, change_flags, change_all,
+};
+
+static bool drop_all(void *priv, struct fake_frame *frame)
+{
+	(void)priv;
+	(void)frame;
+	return false;
+}
+
+/* In the midst of a message, of which a part is sent and nothing acknowledged. */
+static void test_changed_while_sent(void **state)
+{
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	for (size_t k = 0; k < N(changes); k++) {
+		rc_open(&rc, NULL);
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20 });
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8, .quiet = true });
+		skua_dev_run(rc.s[0].f.dev);
+		changes[k](&rc);
+		rc_pump_for(&rc, SEC);
+		cqe = rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+		assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_CHANGED);
+		assert_int_equal(skua_cqe_wqe_index(&cqe), 0);
+		rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
+		rc_expect_none(&rc, 0, false);
+		assert_int_equal(rc_state(&rc, 0), SKUA_QP_ERR);
+		assert_int_equal(rc_state(&rc, 1), SKUA_QP_RTS);
+		rc_close(&rc);
+	}
+}
+
+/*
+ * When all is sent and has to be sent again. With the cache's memory of it a
+ * change is found at once; without, ring and PSNs do not meet, or the peer refuses
+ * the packet, or it is what the guest might as well have asked for in the first
+ * place: then all is well.
+ */
+static void test_changed_before_resend(void **state)
+{
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	for (size_t k = 0; k < 2 * N(changes); k++) {
+		bool forget = k >= N(changes);
+
+		rc_open(&rc, &(struct rc_opt){ .mtu_code = 1 });
+		rc.s[0].f.filter = drop_all;
+		rc_recv(&rc, 1, 0, 1024);
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1024 });
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 });
+		rc_pump(&rc);
+		changes[k % N(changes)](&rc);
+		if (forget)
+			memset(rc.s[0].f.dev->engine->flight, 0,
+			       sizeof(rc.s[0].f.dev->engine->flight));
+		rc.s[0].f.filter = NULL;
+		rc_pump_for(&rc, 5 * SEC);
+		assert_true(mini_cq_next(&rc.s[0].m, &rc.s[0].scq, &cqe));
+		assert_int_equal(skua_cqe_wqe_index(&cqe), 0);
+		if (changes[k % N(changes)] == change_rkey)
+			assert_int_equal(skua_cqe_status(&cqe), SKUA_CQE_REM_ACCESS_ERR);
+		else if (skua_cqe_status(&cqe) == SKUA_CQE_OK)
+			assert_true(forget && (changes[k % N(changes)] == change_to_read ||
+					       changes[k % N(changes)] == change_op));
+		assert_int_equal(rc_state(&rc, 0), skua_cqe_status(&cqe) ? SKUA_QP_ERR :
+				 SKUA_QP_RTS);
+		assert_true(mini_cq_next(&rc.s[0].m, &rc.s[0].scq, &cqe));
+		assert_false(mini_cq_next(&rc.s[0].m, &rc.s[0].scq, &cqe));
+		rc_close(&rc);
+	}
+}
+
+/* The in-flight cache may lose anything: the ring has it all. */
+static void test_inflight_misses(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .mtu_code = 1, .log_sq = 8 });
+	rc_fill(rc.s[1].buf, 20000, 3);
+	for (unsigned int k = 0; k < 100; k++)
+		rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){
+			.op = k % 3 == 0 ? SKUA_WQE_READ : k % 3 == 1 ? SKUA_WQE_WRITE :
+			      SKUA_WQE_NOP,
+			.len = 100 * k, .off = 1 << 20, .roff = k % 3 ? 1 << 20 : 0 });
+	mini_ring(&rc.s[0].m, &rc.s[0].qp);
+	for (bool more = true; more; ) {
+		struct engine *e = rc.s[0].f.dev->engine;
+		struct fake_frame *f;
+
+		more = skua_dev_run(rc.s[0].f.dev);
+		memset(e->flight, 0, sizeof(e->flight));
+		for (unsigned int l = 0; l < ENGINE_LISTS; l++)
+			e->read[l].valid = false;
+		while ((f = fake_tx(&rc.s[0].f))) {
+			fake_rx(&rc.s[1].f, f->data, f->len);
+			free(f);
+			more = true;
+		}
+		more |= skua_dev_run(rc.s[1].f.dev);
+		while ((f = fake_tx(&rc.s[1].f))) {
+			fake_rx(&rc.s[0].f, f->data, f->len);
+			free(f);
+			more = true;
+		}
+	}
+	for (unsigned int k = 0; k < 100; k++) {
+		struct skua_cqe cqe = rc_expect(&rc, 0, false, SKUA_CQE_OK);
+
+		assert_int_equal(skua_cqe_wqe_index(&cqe), k);
+	}
+	rc_check(rc.s[0].buf + (1 << 20), 9900, 3);
+	assert_true(rc_cnt(&rc, 0, SKUA_CNT_INFLIGHT_MISS) > 50);
+	assert_int_equal(rc_cnt(&rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 0);
+	rc_close(&rc);
+}
+
+/* A WQE that claims more than was posted, and a ring that cannot be read. */
+static void test_ring_ends(void **state)
+{
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, NULL);
+	rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .nsge = 10 });
+	fake_db(&rc.s[0].f, MINI_UAR, SKUA_UAR_SQ, 1, rc.s[0].qp.qpn);
+	rc_pump(&rc);
+	cqe = rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_FORMAT);
+	rc_expect_none(&rc, 0, false);
+	rc_close(&rc);
+
+	rc_open(&rc, NULL);
+	fake_hole(&rc.s[0].f, rc.s[0].qp.sq, 4096);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE });
+	rc_pump(&rc);
+	cqe = rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_DMA);
+	rc_close(&rc);
+
+	/* Memory that is registered but gone. */
+	rc_open(&rc, NULL);
+	fake_hole(&rc.s[1].f, rc.s[1].bus + 8192, 4096);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 16384 });
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_REM_OP_ERR);
+	rc_expect_event(&rc, 1, SKUA_QP_EV_FATAL);
+	rc_close(&rc);
+
+	rc_open(&rc, NULL);
+	fake_hole(&rc.s[1].f, rc.s[1].bus + 8192, 4096);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 16384 });
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_REM_OP_ERR);
+	rc_close(&rc);
+}
+
+/* --- forged packets --- */
+
+enum forgery {
+	NONE, SOURCE, DEST, TAGGED, PKEY, PKEY_LIMITED, NO_QP, VARIANT, TRANSPORT, TVER, CRC,
+	VENDOR_OP, UNKNOWN_OP,
+};
+
+static const struct {
+	const char *name;
+	enum forgery how;
+	enum skua_counter cnt;
+} forgeries[] = {
+	{ "nothing forged", NONE, SKUA_CNT_RX_WRITE },
+	{ "from another address", SOURCE, SKUA_CNT_RX_BAD_PEER },
+	{ "for another address", DEST, SKUA_CNT_COUNT },
+	{ "in a VLAN", TAGGED, SKUA_CNT_COUNT },
+	{ "another P_Key", PKEY, SKUA_CNT_RX_BAD_PKEY },
+	{ "a limited member", PKEY_LIMITED, SKUA_CNT_RX_WRITE },
+	{ "a QP that is not", NO_QP, SKUA_CNT_RX_NO_QP },
+	{ "a QP of an earlier life", VARIANT, SKUA_CNT_RX_NO_QP },
+	{ "another transport", TRANSPORT, SKUA_CNT_RX_MALFORMED },
+	{ "another header version", TVER, SKUA_CNT_RX_MALFORMED },
+	{ "a damaged packet", CRC, SKUA_CNT_RX_ICRC },
+	{ "a manufacturer's opcode", VENDOR_OP, SKUA_CNT_RX_MALFORMED },
+	{ "an opcode that is not", UNKNOWN_OP, SKUA_CNT_RX_MALFORMED },
+};
+
+static void forge(struct rc *rc, enum forgery how)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 64];
+	struct skua_pkt_addr a = rc_addr(rc, 0);
+	struct skua_pkt_bth bth = {
+		.opcode = how == TRANSPORT ? IB_OPCODE(UC, WRITE_ONLY) : IB_OPCODE(RC, WRITE_ONLY),
+		.pkey = how == PKEY ? 0x8001 : how == PKEY_LIMITED ? 0x7fff : IB_PKEY_DEFAULT,
+		.dqpn = rc->s[1].qp.qpn ^ (how == NO_QP ? 0x80 : how == VARIANT ?
+					   1u << MODEL_LOG_QP : 0),
+		.ackreq = true,
+	};
+	struct skua_pkt_build b;
+	size_t len;
+
+	if (how == SOURCE)
+		a.sgid[15] = 77;
+	if (how == DEST)
+		a.dgid[15] = 78;
+	if (how == TAGGED) {
+		a.vlan = true;
+		a.tci = 5;
+	}
+	assert_int_equal(skua_pkt_build_start(&b, frame, sizeof(frame), &a, &bth), 0);
+	ib_reth_put(b.reth, RC_VA, rc->s[1].key, 8);
+	memset(b.payload, 0x66, 8);
+	if (how == TVER)
+		b.bth->flags |= 1;
+	if (how == VENDOR_OP)
+		b.bth->opcode = 0xc5;
+	if (how == UNKNOWN_OP)
+		b.bth->opcode = 0x15;
+	len = skua_pkt_build_finish(&b, 8);
+	if (how == CRC)
+		b.payload[3] ^= 1;
+	fake_rx(&rc->s[1].f, frame, len);
+}
+
+static void test_forged(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	for (size_t k = 0; k < N(forgeries); k++) {
+		bool good = forgeries[k].cnt == SKUA_CNT_RX_WRITE;
+
+		print_message("%s\n", forgeries[k].name);
+		rc_open(&rc, NULL);
+		forge(&rc, forgeries[k].how);
+		fake_run(&rc.s[1].f);
+		if (forgeries[k].cnt != SKUA_CNT_COUNT)
+			assert_int_equal(rc_cnt(&rc, 1, forgeries[k].cnt), 1);
+		assert_int_equal(rc.s[1].f.sent, good);
+		assert_int_equal(rc.s[1].buf[0], good ? 0x66 : 0);
+		rc_expect_no_event(&rc, 1);
+		assert_int_equal(rc_state(&rc, 1), SKUA_QP_RTS);
+		rc_close(&rc);
+	}
+}
+
+/* --- contexts in memory of the host --- */
+
+/*
+ * What the device wrote back is scribbled over: everything but what was said at
+ * creation. The device may die of it, or its QPs; nothing else.
+ */
+static void test_scribbled_contexts(void **state)
+{
+	const struct rc_opt opt = { .cache = 1, .log_sq = 4, .log_rq = 4, .mtu_code = 1,
+				    .timeout = 5 };
+	unsigned int seed = 1;
+	struct mini_qp qp[2][20];
+	struct rc rc;
+
+	(void)state;
+	for (unsigned int round = 0; round < 60; round++) {
+		rc_open(&rc, &opt);
+		for (unsigned int q = 0; q < 20; q++) {
+			for (int i = 0; i < 2; i++)
+				rc_qp(&rc, i, &qp[i][q], &opt);
+			for (int i = 0; i < 2; i++) {
+				struct skua_qp_attr a = rc_attr(&rc, i, &opt, qp[1 - i][q].qpn);
+
+				mini_rc_to_rts(&rc.s[i].m, &qp[i][q], &a);
+			}
+		}
+		for (unsigned int step = 0; step < 40; step++) {
+			unsigned int q = rand_r(&seed) % 20;
+			uint32_t index = qp_index(qp[0][q].qpn);
+			uint8_t *sqc = mini_icm(&rc.s[0].m, SKUA_ICM_SQC, index);
+			uint8_t *rqc = mini_icm(&rc.s[0].m, SKUA_ICM_RQC, index);
+			uint8_t *rrc = mini_icm(&rc.s[0].m, SKUA_ICM_RRC, index);
+			size_t from = offsetof(struct skua_sqc, cur);
+
+			rc_post_quiet(&rc, 0, &qp[0][q], &(struct rc_wr){
+				.op = rand_r(&seed) % 2 ? SKUA_WQE_WRITE : SKUA_WQE_READ,
+				.len = rand_r(&seed) % 5000 });
+			mini_ring(&rc.s[0].m, &qp[0][q]);
+			if (rand_r(&seed) % 4)
+				sqc[from + rand_r(&seed) % (sizeof(struct skua_sqc) - from)] =
+					rand_r(&seed);
+			from = offsetof(struct skua_rqc, epsn);
+			rqc[from + rand_r(&seed) % 100] = rand_r(&seed);
+			rrc[rand_r(&seed) % SKUA_ICM_RRC_SIZE] = rand_r(&seed);
+			skua_dev_run(rc.s[0].f.dev);
+			skua_dev_run(rc.s[1].f.dev);
+			if (rand_r(&seed) % 3 == 0)
+				rc_pump_for(&rc, 1000000);
+		}
+		rc_pump_for(&rc, 10000000);
+		rc_close(&rc);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_changed_while_sent),
+		cmocka_unit_test(test_changed_before_resend),
+		cmocka_unit_test(test_inflight_misses),
+		cmocka_unit_test(test_ring_ends),
+		cmocka_unit_test(test_forged),
+		cmocka_unit_test(test_scribbled_contexts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
