@@ -76,12 +76,14 @@ pingpong()
 	on_pair ibv_rc_pingpong "$@"
 }
 
-# perf PROGRAM [ARG]...: a perftest program, the average in PERF (MiB/s or us)
+# perf PROGRAM [ARG]...: a perftest program, with PERFOPT as well; the average in PERF
+# (MiB/s or us)
 perf()
 {
 	local out=$TMP/perf.out rc=0
 
-	GIDOPT=-x on_pair "$1" -F "${@:2}" >"$out" 2>&1 || rc=$?
+	# shellcheck disable=SC2086
+	GIDOPT=-x on_pair "$1" -F ${PERFOPT-} "${@:2}" >"$out" 2>&1 || rc=$?
 	cat "$out"
 	[ $rc = 0 ] || return 1
 	PERF=$(awk '/^ *#bytes/ { head = 1; col = /t_typical/ ? 5 : 4; next }
