@@ -318,7 +318,7 @@ listening()
 # ready NAME PORT: wait until it listens
 ready()
 {
-	until_true 30 listening "$1" "$2" && kill -0 "${PID[$1]}" 2>/dev/null && return
+	until_true 60 listening "$1" "$2" && kill -0 "${PID[$1]}" 2>/dev/null && return
 	echo "server $1 is not ready:"
 	cat "$TMP/$1.log"
 	return 1
