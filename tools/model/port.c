@@ -43,6 +43,7 @@ void port_reset(struct skua_dev *dev)
 	p->dflt = SKUA_PORT_NO_DFLT;
 	memset(p->gid, 0, sizeof(p->gid));
 	memset(p->gid_head, 0, sizeof(p->gid_head));
+	p->top_gid = 0;
 	steer_reset(dev);
 	p->loop_head = 0;
 	p->loop_tail = 0;
@@ -105,11 +106,14 @@ int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan)
 static void gid_rehash(struct port *p)
 {
 	memset(p->gid_head, 0, sizeof(p->gid_head));
+	p->top_gid = 0;
 	for (uint32_t i = GIDS; i--; ) {
 		uint16_t *head;
 
 		if (!(le32_to_cpu(p->gid[i].flags) & SKUA_GID_VALID))
 			continue;
+		if (!p->top_gid)
+			p->top_gid = i + 1;
 		head = &p->gid_head[gid_hash(p->gid[i].gid, le16_to_cpu(p->gid[i].vlan))];
 		p->gid_next[i] = *head;
 		*head = i + 1;
@@ -120,7 +124,7 @@ static bool own_mac(const struct port *p, const uint8_t mac[ETH_ADDR_LEN])
 {
 	if (!memcmp(mac, p->mac, ETH_ADDR_LEN))
 		return true;
-	for (uint32_t i = 0; i < GIDS; i++) {
+	for (uint32_t i = 0; i < p->top_gid; i++) {
 		if (le32_to_cpu(p->gid[i].flags) & SKUA_GID_VALID &&
 		    !memcmp(mac, p->gid[i].mac, ETH_ADDR_LEN))
 			return true;

@@ -36,6 +36,7 @@ struct rule {
  * @gid: copy of the GID table, for lookup by address
  * @gid_head: hash chains of it: index + 1
  * @gid_next: likewise
+ * @top_gid: behind the last valid entry
  * @rules: copy of the steering rules, in the order in which they are asked
  * @num_rules: how many
  * @room_rules: for how many there is room
@@ -58,6 +59,7 @@ struct port {
 	struct skua_gid gid[GIDS];
 	uint16_t gid_head[GIDS];
 	uint16_t gid_next[GIDS];
+	uint32_t top_gid;
 	struct rule *rules;
 	uint32_t num_rules, room_rules;
 	struct skua_mcg *mcg;
