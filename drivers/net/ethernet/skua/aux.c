@@ -117,7 +117,7 @@ void skua_aux_exit(struct skua_dev *dev)
 /**
  * skua_set_netdev() - tell which netdev the function has
  * @dev: the function
- * @ndev: netdev, before it is registered, or NULL before it is unregistered
+ * @ndev: netdev when its registration begins, or NULL when that ends; under RTNL
  */
 void skua_set_netdev(struct skua_dev *dev, struct net_device *ndev)
 {

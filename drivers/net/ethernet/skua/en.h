@@ -8,7 +8,9 @@
 
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
 #include <linux/workqueue.h>
 
@@ -69,17 +71,29 @@ struct skua_en_tx_info {
 	u16 blocks;
 };
 
+/* What a data segment maps. Not read back from the ring, where the device could
+ * have written something else.
+ */
+struct skua_en_tx_dma {
+	dma_addr_t addr;
+	u32 len;
+};
+
 /* The pages behind a receive WQE. */
 struct skua_en_rx_info {
 	struct page *page[SKUA_EN_RX_SGE];
 };
 
+/* Counted by xmit. */
+struct skua_en_xmit_stats {
+	u64 dropped;
+	u64 stopped;
+};
+
+/* Counted by NAPI. */
 struct skua_en_tx_stats {
 	u64 packets;
 	u64 bytes;
-	u64 dropped;
-	u64 stopped;
-	u64 csum_sw;
 	u64 errors;
 };
 
@@ -103,11 +117,14 @@ struct skua_en_rx_stats {
  * @txcq: send completions
  * @sq: send ring
  * @tx_info: by block
+ * @tx_dma: by segment
  * @tx_pi: producer index in blocks; written by xmit under the queue's lock
  * @tx_ci: consumer index in blocks; written by NAPI
  * @log_sq: log2 of the send ring's blocks
+ * @xmit_sync: lets @xmit_stats be read whole on 32-bit
+ * @xmit_stats: transmit counters of xmit
  * @tx_sync: lets @tx_stats be read whole on 32-bit
- * @tx_stats: transmit counters
+ * @tx_stats: transmit counters of NAPI
  * @rxcq: receive completions
  * @rq: receive ring's memory
  * @rx_info: by WQE
@@ -129,9 +146,12 @@ struct skua_en_channel {
 	struct skua_en_cq txcq;
 	struct skua_sq_ring sq;
 	struct skua_en_tx_info *tx_info;
+	struct skua_en_tx_dma *tx_dma;
 	u32 tx_pi;
 	u32 tx_ci;
 	u8 log_sq;
+	struct u64_stats_sync xmit_sync;
+	struct skua_en_xmit_stats xmit_stats;
 	struct u64_stats_sync tx_sync;
 	struct skua_en_tx_stats tx_stats;
 
@@ -156,7 +176,11 @@ struct skua_en_channel {
  * @ring_rx: receive WQEs of a channel
  * @ring_tx: packets of a send ring
  * @channel: the channels, while the netdev is up
- * @stats: totals of channels that are gone. Lock: RTNL to write
+ * @stats_lock: makes a channel's end and @stats one step for those who add them up
+ * @stats: totals of channels that are gone
+ * @link_lock: protects @link_watch; keeps an older answer from overtaking a newer
+ *	one
+ * @link_watch: the carrier follows the device's link
  * @rss_index: RSS context, while up
  * @rss_key: Toeplitz key
  * @rss_indir: channel of each hash bucket
@@ -178,7 +202,10 @@ struct skua_en {
 	u32 ring_rx;
 	u32 ring_tx;
 	struct skua_en_channel *channel[SKUA_EN_MAX_CHANNELS];
+	spinlock_t stats_lock; /* see above */
 	struct rtnl_link_stats64 stats;
+	struct mutex link_lock; /* see above */
+	bool link_watch;
 	u32 rss_index;
 	u8 rss_key[SKUA_RSS_KEY_SIZE];
 	u32 rss_indir[SKUA_RSS_MAX];

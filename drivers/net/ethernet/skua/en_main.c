@@ -12,7 +12,7 @@
 static void skua_en_dead(struct skua_en *en)
 {
 	WRITE_ONCE(en->dead, true);
-	netif_carrier_off(en->ndev);
+	skua_en_link(en);
 	netif_device_detach(en->ndev);
 }
 
@@ -54,6 +54,15 @@ static void skua_en_set_features(struct net_device *ndev, const struct skua_limi
 	ndev->features = f;
 }
 
+/* Has the device room for the smallest queues, and for any packet of the stack? */
+static bool skua_en_fits(const struct skua_limits *lim)
+{
+	return lim->max_mtu >= ETH_MIN_MTU && lim->max_rq_sge >= SKUA_EN_RX_SGE &&
+	       lim->max_rq_wqes >= SKUA_EN_RING_MIN &&
+	       lim->max_sq_blocks >= SKUA_EN_RING_MIN * SKUA_EN_TX_BLOCKS &&
+	       lim->max_wqe_blocks >= SKUA_EN_TX_MAX_BLOCKS;
+}
+
 static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct skua_dev *dev)
 {
 	const struct skua_limits *lim = skua_limits(dev);
@@ -62,20 +71,26 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	en->ndev = ndev;
 	en->channels = min3(skua_num_comp_vectors(dev), SKUA_EN_MAX_CHANNELS,
 			    num_online_cpus());
-	en->ring_rx = SKUA_EN_RING_DEFAULT;
-	en->ring_tx = SKUA_EN_RING_DEFAULT;
+	en->ring_rx = min(SKUA_EN_RING_DEFAULT, lim->max_rq_wqes);
+	en->ring_tx = min(SKUA_EN_RING_DEFAULT, lim->max_sq_blocks / SKUA_EN_TX_BLOCKS);
+	spin_lock_init(&en->stats_lock);
+	mutex_init(&en->link_lock);
 	netdev_rss_key_fill(en->rss_key, sizeof(en->rss_key));
 	skua_en_rss_default(en);
 	INIT_WORK(&en->rx_mode, skua_en_rx_mode_work);
 	INIT_WORK(&en->reset, skua_en_reset_work);
 
 	SET_NETDEV_DEV(ndev, &skua_pdev(dev)->dev);
-	eth_hw_addr_set(ndev, lim->mac);
+	if (is_valid_ether_addr(lim->mac))
+		eth_hw_addr_set(ndev, lim->mac);
+	else
+		eth_hw_addr_random(ndev);
 	ndev->netdev_ops = &skua_en_netdev_ops;
 	ndev->ethtool_ops = &skua_en_ethtool_ops;
 	ndev->watchdog_timeo = 15 * HZ;
 	ndev->min_mtu = ETH_MIN_MTU;
 	ndev->max_mtu = min_t(u32, lim->max_mtu, SKUA_EN_MAX_MTU);
+	ndev->mtu = min(ndev->mtu, ndev->max_mtu);
 	ndev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
 	skua_en_set_features(ndev, lim);
 }
@@ -87,6 +102,8 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	struct skua_en *en;
 	int err;
 
+	if (!skua_en_fits(skua_limits(dev)))
+		return dev_err_probe(&adev->dev, -EOPNOTSUPP, "device is too small\n");
 	ndev = alloc_etherdev_mqs(sizeof(*en), SKUA_EN_MAX_CHANNELS, SKUA_EN_MAX_CHANNELS);
 	if (!ndev)
 		return -ENOMEM;
@@ -97,28 +114,23 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	if (err)
 		goto err_netdev;
 	netif_carrier_off(ndev);
-	/* First, so that skua_ib knows it when the stack tells of it. */
-	skua_set_netdev(dev, ndev);
-	err = register_netdev(ndev);
-	if (err)
-		goto err_unset;
 	en->nb.notifier_call = skua_en_notify;
+	/* First: once registered the netdev may be up before we are back. */
 	err = skua_register_notifier(dev, &en->nb);
 	if (err)
-		goto err_unregister;
-	/* Died before anyone was there to be told? */
+		goto err_pd;
+	err = register_netdev(ndev);
+	if (err)
+		goto err_notifier;
+	/* Died before anyone was there to be told, or before there was a netdev? */
 	if (skua_dead(dev))
 		skua_en_dead(en);
 	auxiliary_set_drvdata(adev, en);
 	return 0;
 
-err_unregister:
-	unregister_netdev(ndev);
-err_unset:
-	/* Notifiers look at it, registered or not, but only under RTNL. */
-	rtnl_lock();
-	skua_set_netdev(dev, NULL);
-	rtnl_unlock();
+err_notifier:
+	skua_unregister_notifier(dev, &en->nb);
+err_pd:
 	skua_pd_free(dev, en->pdn);
 err_netdev:
 	free_netdev(ndev);
@@ -130,9 +142,8 @@ static void skua_en_remove(struct auxiliary_device *adev)
 	struct skua_en *en = auxiliary_get_drvdata(adev);
 	struct skua_dev *dev = en->dev;
 
-	skua_set_netdev(dev, NULL);
-	skua_unregister_notifier(dev, &en->nb);
 	unregister_netdev(en->ndev);
+	skua_unregister_notifier(dev, &en->nb);
 	/* Both find the netdev down, or wait for nothing: they may be disabled now. */
 	disable_work_sync(&en->reset);
 	disable_work_sync(&en->rx_mode);

@@ -11,6 +11,7 @@
 
 static void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_channel *ch)
 {
+	struct skua_en_xmit_stats xmit;
 	struct skua_en_rx_stats rx;
 	struct skua_en_tx_stats tx;
 	unsigned int start;
@@ -23,6 +24,10 @@ static void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_chann
 		start = u64_stats_fetch_begin(&ch->tx_sync);
 		tx = ch->tx_stats;
 	} while (u64_stats_fetch_retry(&ch->tx_sync, start));
+	do {
+		start = u64_stats_fetch_begin(&ch->xmit_sync);
+		xmit = ch->xmit_stats;
+	} while (u64_stats_fetch_retry(&ch->xmit_sync, start));
 
 	to->rx_packets += rx.packets;
 	to->rx_bytes += rx.bytes;
@@ -31,7 +36,7 @@ static void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_chann
 	to->rx_dropped += rx.alloc_fail;
 	to->tx_packets += tx.packets;
 	to->tx_bytes += tx.bytes;
-	to->tx_dropped += tx.dropped;
+	to->tx_dropped += xmit.dropped;
 	to->tx_errors += tx.errors;
 }
 
@@ -52,11 +57,22 @@ void skua_en_link(struct skua_en *en)
 {
 	struct skua_cmd_query_port_out port;
 
-	if (skua_query_port(en->dev, &port) == 0 &&
+	mutex_lock(&en->link_lock);
+	if (en->link_watch && !READ_ONCE(en->dead) && !skua_query_port(en->dev, &port) &&
 	    (le32_to_cpu(port.state) & SKUA_PORT_LINK_UP))
 		netif_carrier_on(en->ndev);
 	else
 		netif_carrier_off(en->ndev);
+	mutex_unlock(&en->link_lock);
+}
+
+/* Have the carrier follow the link, or stay off. */
+static void skua_en_link_watch(struct skua_en *en, bool watch)
+{
+	mutex_lock(&en->link_lock);
+	en->link_watch = watch;
+	mutex_unlock(&en->link_lock);
+	skua_en_link(en);
 }
 
 static void skua_en_filters_clear(struct skua_en *en)
@@ -173,10 +189,10 @@ static void skua_en_channels_destroy(struct skua_en *en, unsigned int n)
 
 	while (n--) {
 		ch = en->channel[n];
+		spin_lock_bh(&en->stats_lock);
 		skua_en_stats_add(&en->stats, ch);
-		/* Readers of statistics hold no lock but RCU's. */
-		WRITE_ONCE(en->channel[n], NULL);
-		synchronize_net();
+		en->channel[n] = NULL;
+		spin_unlock_bh(&en->stats_lock);
 		skua_en_channel_destroy(ch);
 	}
 }
@@ -202,7 +218,9 @@ int skua_en_up(struct skua_en *en)
 			err = PTR_ERR(ch);
 			goto err_channels;
 		}
-		WRITE_ONCE(en->channel[i], ch);
+		spin_lock_bh(&en->stats_lock);
+		en->channel[i] = ch;
+		spin_unlock_bh(&en->stats_lock);
 	}
 	err = netif_set_real_num_queues(en->ndev, en->channels, en->channels);
 	if (err)
@@ -215,8 +233,9 @@ int skua_en_up(struct skua_en *en)
 	err = skua_en_port_up(en);
 	if (err)
 		goto err_stop;
-	netif_tx_start_all_queues(en->ndev);
-	skua_en_link(en);
+	/* Not only start: packets may have been waiting during a restart. */
+	netif_tx_wake_all_queues(en->ndev);
+	skua_en_link_watch(en, true);
 	schedule_work(&en->rx_mode);
 	return 0;
 
@@ -240,7 +259,7 @@ void skua_en_down(struct skua_en *en)
 {
 	unsigned int i;
 
-	netif_carrier_off(en->ndev);
+	skua_en_link_watch(en, false);
 	skua_en_port_down(en);
 	skua_en_filters_clear(en);
 	for (i = en->channels; i--;)
@@ -317,17 +336,14 @@ static int skua_en_change_mtu(struct net_device *ndev, int mtu)
 static void skua_en_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stats)
 {
 	struct skua_en *en = netdev_priv(ndev);
-	struct skua_en_channel *ch;
 	unsigned int i;
 
+	spin_lock_bh(&en->stats_lock);
 	*stats = en->stats;
-	rcu_read_lock();
-	for (i = 0; i < SKUA_EN_MAX_CHANNELS; i++) {
-		ch = READ_ONCE(en->channel[i]);
-		if (ch)
-			skua_en_stats_add(stats, ch);
-	}
-	rcu_read_unlock();
+	for (i = 0; i < SKUA_EN_MAX_CHANNELS; i++)
+		if (en->channel[i])
+			skua_en_stats_add(stats, en->channel[i]);
+	spin_unlock_bh(&en->stats_lock);
 }
 
 static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
@@ -359,7 +375,28 @@ void skua_en_reset_work(struct work_struct *work)
 	rtnl_unlock();
 }
 
+/*
+ * The RDMA driver finds the netdev from the moment it is announced until its end
+ * was: both are under RTNL, so that no event of it can come in between.
+ */
+static int skua_en_init(struct net_device *ndev)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	skua_set_netdev(en->dev, ndev);
+	return 0;
+}
+
+static void skua_en_uninit(struct net_device *ndev)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	skua_set_netdev(en->dev, NULL);
+}
+
 const struct net_device_ops skua_en_netdev_ops = {
+	.ndo_init		= skua_en_init,
+	.ndo_uninit		= skua_en_uninit,
 	.ndo_open		= skua_en_open,
 	.ndo_stop		= skua_en_stop,
 	.ndo_start_xmit		= skua_en_xmit,

@@ -35,8 +35,8 @@ const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq)
 /* Consumer index to the record: the device reads it when the CQ looks full. */
 static void skua_en_cq_publish(struct skua_en_cq *cq)
 {
-	/* All reads of the entries are done before they are given back. */
-	dma_wmb();
+	/* The entries were read before the device learns that they are free. */
+	dma_mb();
 	WRITE_ONCE(cq->dbr->ci, cpu_to_le32(cq->ci));
 }
 
@@ -156,8 +156,10 @@ static int skua_en_rings_alloc(struct skua_en_channel *ch)
 	int err;
 
 	ch->tx_info = kvcalloc(BIT(ch->log_sq), sizeof(*ch->tx_info), GFP_KERNEL);
+	ch->tx_dma = kvcalloc(SKUA_WQE_SEGS_PER_BLOCK << ch->log_sq, sizeof(*ch->tx_dma),
+			      GFP_KERNEL);
 	ch->rx_info = kvcalloc(BIT(ch->log_rq), sizeof(*ch->rx_info), GFP_KERNEL);
-	if (!ch->tx_info || !ch->rx_info) {
+	if (!ch->tx_info || !ch->tx_dma || !ch->rx_info) {
 		err = -ENOMEM;
 		goto err_free;
 	}
@@ -171,6 +173,7 @@ static int skua_en_rings_alloc(struct skua_en_channel *ch)
 
 err_free:
 	kvfree(ch->rx_info);
+	kvfree(ch->tx_dma);
 	kvfree(ch->tx_info);
 	return err;
 }
@@ -179,6 +182,7 @@ static void skua_en_rings_free(struct skua_en_channel *ch)
 {
 	skua_buf_free(ch->en->dev, &ch->buf);
 	kvfree(ch->rx_info);
+	kvfree(ch->tx_dma);
 	kvfree(ch->tx_info);
 }
 
@@ -277,6 +281,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en, u32 index)
 	ch->nsge = 1;
 	if (len > SKUA_EN_RX_FIRST)
 		ch->nsge += DIV_ROUND_UP(len - SKUA_EN_RX_FIRST, PAGE_SIZE);
+	u64_stats_init(&ch->xmit_sync);
 	u64_stats_init(&ch->tx_sync);
 	u64_stats_init(&ch->rx_sync);
 
@@ -324,8 +329,10 @@ void skua_en_channel_start(struct skua_en_channel *ch)
 	netif_napi_set_irq(&ch->napi, ch->rxcq.cq.irq);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, &ch->napi);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, &ch->napi);
-	skua_en_cq_arm(ch->en, &ch->txcq);
-	skua_en_cq_arm(ch->en, &ch->rxcq);
+	/* The poll fills the receive ring, should memory have been short, and arms. */
+	local_bh_disable();
+	napi_schedule(&ch->napi);
+	local_bh_enable();
 }
 
 /**

@@ -139,7 +139,8 @@ static void skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cq
 {
 	struct skua_en_rx_info *info = &ch->rx_info[pos & skua_en_rx_mask(ch)];
 	struct net_device *ndev = ch->en->ndev;
-	u32 len = le32_to_cpu(cqe->byte_len);
+	/* Read once: what is checked is what is used. */
+	u32 len = le32_to_cpu(READ_ONCE(cqe->byte_len));
 	struct sk_buff *skb;
 
 	/* Neither index nor length of the device is taken on trust. */
@@ -185,7 +186,7 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 		if (!cqe)
 			break;
 		/* More completions than WQEs: the device is not believed. */
-		if (unlikely(pos == ch->rx_pi)) {
+		if (unlikely((s32)(ch->rx_pi - pos) <= 0)) {
 			net_err_ratelimited("%s: queue %u: receive completion without WQE\n",
 					    netdev_name(ch->en->ndev), ch->index);
 			schedule_work(&ch->en->reset);

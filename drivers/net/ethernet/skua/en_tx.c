@@ -12,10 +12,20 @@
 
 #include "en.h"
 
-/* Blocks that are free, less one so that a full ring is not an empty one. */
+/* Blocks that are free. */
 static u32 skua_en_tx_free(const struct skua_en_channel *ch)
 {
-	return BIT(ch->log_sq) - (ch->tx_pi - READ_ONCE(ch->tx_ci));
+	/* Pairs with the release in skua_en_tx_retire(). */
+	return BIT(ch->log_sq) - (READ_ONCE(ch->tx_pi) - smp_load_acquire(&ch->tx_ci));
+}
+
+/* Where the mapping of a WQE's segment is kept. */
+static struct skua_en_tx_dma *skua_en_tx_dma(const struct skua_en_channel *ch, u32 index,
+					     unsigned int seg)
+{
+	u32 mask = SKUA_WQE_SEGS_PER_BLOCK * BIT(ch->log_sq) - 1;
+
+	return &ch->tx_dma[(index * SKUA_WQE_SEGS_PER_BLOCK + seg) & mask];
 }
 
 /* Can the device find and compute this packet's checksum? */
@@ -54,6 +64,8 @@ netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device 
 					 netdev_features_t features)
 {
 	features = vlan_features_check(skb, features);
+	if (skb_is_gso(skb) && skb_shinfo(skb)->gso_size > FIELD_MAX(SKUA_WQE_ETH_MSS))
+		features &= ~NETIF_F_GSO_MASK;
 	if (skb->encapsulation)
 		return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
 	if (skb->ip_summed == CHECKSUM_PARTIAL && !skb_csum_is_sctp(skb) &&
@@ -66,20 +78,26 @@ static void skua_en_tx_unmap(struct skua_en_channel *ch, u32 index)
 {
 	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
 	struct device *dma = &skua_pdev(ch->en->dev)->dev;
-	const struct skua_wqe_data *seg;
+	const struct skua_en_tx_dma *map;
 	u16 i;
 
-	/* The ring is the driver's own coherent memory: the device only reads it. */
 	for (i = 0; i < info->nsegs; i++) {
-		seg = skua_sq_seg(&ch->sq, index, 1 + i);
+		map = skua_en_tx_dma(ch, index, 1 + i);
 		if (i == 0)
-			dma_unmap_single(dma, le64_to_cpu(seg->addr), le32_to_cpu(seg->len),
-					 DMA_TO_DEVICE);
+			dma_unmap_single(dma, map->addr, map->len, DMA_TO_DEVICE);
 		else
-			dma_unmap_page(dma, le64_to_cpu(seg->addr), le32_to_cpu(seg->len),
-				       DMA_TO_DEVICE);
+			dma_unmap_page(dma, map->addr, map->len, DMA_TO_DEVICE);
 	}
 	info->nsegs = 0;
+}
+
+static void skua_en_tx_seg(struct skua_en_channel *ch, u32 index, dma_addr_t addr, u32 len)
+{
+	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
+	unsigned int seg = 1 + info->nsegs++;
+
+	*skua_en_tx_dma(ch, index, seg) = (struct skua_en_tx_dma) { .addr = addr, .len = len };
+	skua_wqe_data_set(skua_sq_seg(&ch->sq, index, seg), addr, SKUA_RESERVED_LKEY, len);
 }
 
 /* Map head and fragments into the WQE at @index. */
@@ -96,8 +114,7 @@ static int skua_en_tx_map(struct skua_en_channel *ch, struct sk_buff *skb, u32 i
 	addr = dma_map_single(dma, skb->data, len, DMA_TO_DEVICE);
 	if (dma_mapping_error(dma, addr))
 		return -ENOMEM;
-	skua_wqe_data_set(skua_sq_seg(&ch->sq, index, 1), addr, SKUA_RESERVED_LKEY, len);
-	info->nsegs = 1;
+	skua_en_tx_seg(ch, index, addr, len);
 
 	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
 		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
@@ -108,9 +125,7 @@ static int skua_en_tx_map(struct skua_en_channel *ch, struct sk_buff *skb, u32 i
 			skua_en_tx_unmap(ch, index);
 			return -ENOMEM;
 		}
-		skua_wqe_data_set(skua_sq_seg(&ch->sq, index, 1 + info->nsegs), addr,
-				  SKUA_RESERVED_LKEY, len);
-		info->nsegs++;
+		skua_en_tx_seg(ch, index, addr, len);
 	}
 	return 0;
 }
@@ -143,12 +158,18 @@ static void skua_en_tx_doorbell(struct skua_en_channel *ch)
 	skua_ring_db(skua_kernel_uar(ch->en->dev), SKUA_UAR_SQ, ch->tx_pi, ch->qp.obj.num);
 }
 
-static void skua_en_tx_drop(struct skua_en_channel *ch, struct sk_buff *skb)
+static void skua_en_tx_count_drop(struct skua_en_channel *ch)
 {
-	u64_stats_update_begin(&ch->tx_sync);
-	ch->tx_stats.dropped++;
-	u64_stats_update_end(&ch->tx_sync);
-	dev_kfree_skb_any(skb);
+	u64_stats_update_begin(&ch->xmit_sync);
+	ch->xmit_stats.dropped++;
+	u64_stats_update_end(&ch->xmit_sync);
+}
+
+static void skua_en_tx_count_stop(struct skua_en_channel *ch)
+{
+	u64_stats_update_begin(&ch->xmit_sync);
+	ch->xmit_stats.stopped++;
+	u64_stats_update_end(&ch->xmit_sync);
 }
 
 /**
@@ -171,15 +192,16 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 	u32 index = ch->tx_pi;
 	bool more;
 
-	if (unlikely(skua_en_tx_free(ch) < SKUA_EN_TX_MAX_BLOCKS)) {
-		netif_tx_stop_queue(txq);
+	if (unlikely(!netif_txq_maybe_stop(txq, skua_en_tx_free(ch), SKUA_EN_TX_MAX_BLOCKS,
+					   2 * SKUA_EN_TX_MAX_BLOCKS)))
 		return NETDEV_TX_BUSY;
-	}
 	more = netdev_xmit_more();
 	if (unlikely(skb_put_padto(skb, ETH_ZLEN)))
-		goto drop_freed;
-	if (unlikely(skua_en_tx_map(ch, skb, index)))
 		goto drop;
+	if (unlikely(skua_en_tx_map(ch, skb, index))) {
+		dev_kfree_skb_any(skb);
+		goto drop;
+	}
 
 	info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
 	nseg = 1 + info->nsegs;
@@ -191,15 +213,14 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 	skua_wqe_ctrl_set(ctrl, SKUA_WQE_ETH, nseg, index, flags);
 	skua_wqe_eth_set(ctrl, tci, mss);
 
-	ch->tx_pi += blocks;
+	/* Pairs with the acquire in skua_en_tx_poll(): @info is there. */
+	smp_store_release(&ch->tx_pi, index + blocks);
 	skb_tx_timestamp(skb);
 	if (__netdev_tx_sent_queue(txq, skb->len, more))
 		more = false;
 	if (netif_txq_maybe_stop(txq, skua_en_tx_free(ch), SKUA_EN_TX_MAX_BLOCKS,
 				 2 * SKUA_EN_TX_MAX_BLOCKS) <= 0) {
-		u64_stats_update_begin(&ch->tx_sync);
-		ch->tx_stats.stopped++;
-		u64_stats_update_end(&ch->tx_sync);
+		skua_en_tx_count_stop(ch);
 		more = false;
 	}
 	if (!more)
@@ -207,13 +228,7 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 	return NETDEV_TX_OK;
 
 drop:
-	skua_en_tx_drop(ch, skb);
-	goto ring;
-drop_freed:
-	u64_stats_update_begin(&ch->tx_sync);
-	ch->tx_stats.dropped++;
-	u64_stats_update_end(&ch->tx_sync);
-ring:
+	skua_en_tx_count_drop(ch);
 	/* Packets that came before in this burst count on a doorbell. */
 	if (!more && ch->tx_pi != le32_to_cpu(ch->dbr->sq_pi))
 		skua_en_tx_doorbell(ch);
@@ -229,8 +244,8 @@ static void skua_en_tx_retire(struct skua_en_channel *ch, int budget, unsigned i
 	*bytes += info->skb->len;
 	napi_consume_skb(info->skb, budget);
 	info->skb = NULL;
-	/* Pairs with the read in skua_en_tx_free(). */
-	WRITE_ONCE(ch->tx_ci, ch->tx_ci + info->blocks);
+	/* Pairs with the acquire in skua_en_tx_free(): the entry may be reused. */
+	smp_store_release(&ch->tx_ci, ch->tx_ci + info->blocks);
 }
 
 /**
@@ -253,8 +268,9 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 		/*
 		 * Every WQE reports, in order: a CQE beyond what was posted or
 		 * out of order is the device's fault, and is not believed.
+		 * Pairs with the release in skua_en_xmit().
 		 */
-		if (unlikely(ch->tx_ci == ch->tx_pi ||
+		if (unlikely(ch->tx_ci == smp_load_acquire(&ch->tx_pi) ||
 			     skua_cqe_wqe_index(cqe) != (ch->tx_ci & 0xffff))) {
 			net_err_ratelimited("%s: queue %u: send completion out of order\n",
 					    netdev_name(ch->en->ndev), ch->index);
