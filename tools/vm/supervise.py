@@ -346,7 +346,9 @@ class Run:
         ident, verb, *rest = line.split(" ", 2)
         arg = rest[0] if rest else ""
         try:
-            if verb == "model":
+            if verb == "model" and arg in ("KILL", "TERM"):
+                answer = self.end_model(arg)
+            elif verb == "model":
                 answer = self.model.signal(arg)
             elif verb == "qmp":
                 answer = json.dumps(self.monitor(json.loads(arg)))
@@ -360,6 +362,16 @@ class Run:
             answer = f"error: {e}"
         with open(f"{JOB}/ctl.reply", "a") as f:
             f.write(f"{ident} {answer}\n")
+
+    def end_model(self, name):
+        """QEMU (11.1 at least) aborts if the model goes while two messages wait for
+        room in its socket: hold the guest until the model has read them all."""
+        self.monitor({"execute": "stop"})
+        time.sleep(0.3)
+        answer = self.model.signal(name)
+        self.model.proc.wait()
+        self.monitor({"execute": "cont"})
+        return answer
 
     def monitor(self, command):
         if not self.qmp:
