@@ -565,6 +565,35 @@ static void loopback(void **state)
 	assert_int_equal(got(&n), 0);
 }
 
+/* An address of the GID table turns round as well, while it is there. */
+static void loopback_gid_mac(void **state)
+{
+	struct rig *r = *state;
+	struct skua_cmd_set_gid_in in = {
+		.index = cpu_to_le32(7),
+		.gid.flags = cpu_to_le32(SKUA_GID_VALID),
+		.gid.vlan = cpu_to_le16(SKUA_GID_NO_VLAN),
+	};
+	uint8_t frame[64];
+	size_t len = make(frame, other, 50);
+
+	mini_gid_addr(in.gid.gid, 3, true);
+	memcpy(in.gid.mac, other, 6);
+	mini_ok(&r->m, SKUA_CMD_SET_GID, &in, sizeof(in));
+	assert_counts(&r->m, LOOPBACK_PKTS, 1, {
+		port_tx(r->f.dev, frame, len);
+		fake_run(&r->f);
+	});
+	assert_null(fake_tx(&r->f));
+	in.gid.flags = 0;
+	mini_ok(&r->m, SKUA_CMD_SET_GID, &in, sizeof(in));
+	assert_counts(&r->m, LOOPBACK_PKTS, 0, {
+		port_tx(r->f.dev, frame, len);
+		fake_run(&r->f);
+	});
+	assert_int_equal(r->f.sent, 1);
+}
+
 /* More than the queue holds: the rest is lost, nothing else. */
 static void loopback_full(void **state)
 {
@@ -606,6 +635,7 @@ int main(void)
 		rig_test(gid_many),
 		rig_test(roce_claim),
 		rig_test(loopback),
+		rig_test(loopback_gid_mac),
 		rig_test(loopback_full),
 	};
 

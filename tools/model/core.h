@@ -460,6 +460,7 @@ void engine_timer(struct skua_dev *dev, struct qp *qp);
 /*
  * From qp.c, after the contexts hold the new attributes and state: set up or
  * tear down what the engine keeps in them (PSNs, retry counters, timers, flush).
+ * Into RESET it comes before they are cleared, as does engine_destroy().
  */
 void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 		  enum skua_qp_state to);

@@ -102,34 +102,37 @@ int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan)
 	return -1;
 }
 
-/* The hash is made anew: it is small, and changes are rare. */
+static bool in_table(const struct port *p, const uint8_t mac[ETH_ADDR_LEN])
+{
+	for (uint32_t i = 0; i < p->num_own; i++) {
+		if (!memcmp(mac, p->own[i], ETH_ADDR_LEN))
+			return true;
+	}
+	return false;
+}
+
+/* What is looked up by is made anew: the table is small, and changes are rare. */
 static void gid_rehash(struct port *p)
 {
 	memset(p->gid_head, 0, sizeof(p->gid_head));
-	p->top_gid = 0;
+	p->num_own = 0;
 	for (uint32_t i = GIDS; i--; ) {
+		const struct skua_gid *gid = &p->gid[i];
 		uint16_t *head;
 
-		if (!(le32_to_cpu(p->gid[i].flags) & SKUA_GID_VALID))
+		if (!(le32_to_cpu(gid->flags) & SKUA_GID_VALID))
 			continue;
-		if (!p->top_gid)
-			p->top_gid = i + 1;
-		head = &p->gid_head[gid_hash(p->gid[i].gid, le16_to_cpu(p->gid[i].vlan))];
+		head = &p->gid_head[gid_hash(gid->gid, le16_to_cpu(gid->vlan))];
 		p->gid_next[i] = *head;
 		*head = i + 1;
+		if (!in_table(p, gid->mac))
+			memcpy(p->own[p->num_own++], gid->mac, ETH_ADDR_LEN);
 	}
 }
 
 static bool own_mac(const struct port *p, const uint8_t mac[ETH_ADDR_LEN])
 {
-	if (!memcmp(mac, p->mac, ETH_ADDR_LEN))
-		return true;
-	for (uint32_t i = 0; i < p->top_gid; i++) {
-		if (le32_to_cpu(p->gid[i].flags) & SKUA_GID_VALID &&
-		    !memcmp(mac, p->gid[i].mac, ETH_ADDR_LEN))
-			return true;
-	}
-	return false;
+	return !memcmp(mac, p->mac, ETH_ADDR_LEN) || in_table(p, mac);
 }
 
 /* --- round inside --- */

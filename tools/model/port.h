@@ -36,6 +36,8 @@ struct rule {
  * @gid: copy of the GID table, for lookup by address
  * @gid_head: hash chains of it: index + 1
  * @gid_next: likewise
+ * @own: MAC addresses of the GID table, each once
+ * @num_own: how many
  * @top_gid: behind the last valid entry
  * @rules: copy of the steering rules, in the order in which they are asked
  * @num_rules: how many
@@ -59,6 +61,8 @@ struct port {
 	struct skua_gid gid[GIDS];
 	uint16_t gid_head[GIDS];
 	uint16_t gid_next[GIDS];
+	uint8_t own[GIDS][ETH_ADDR_LEN];
+	uint32_t num_own;
 	uint32_t top_gid;
 	struct rule *rules;
 	uint32_t num_rules, room_rules;
