@@ -272,6 +272,9 @@ static void rules(void **state)
 	assert_status(rule(&n, 7, other, 0, 2, n.qp[3].qpn), OK);
 	assert_int_equal(rx(&n, other), 8);
 	assert_status(rule(&n, 7, other, 0, 2, n.qp[3].qpn), EXISTS);
+	assert_status(rule(&n, 8, other, 0, 2, n.qp[1].qpn), OK);
+	assert_int_equal(rx(&n, other), 8);
+	assert_status(unrule(&n, 8), OK);
 	/* A rule takes own frames from the default, drops, or listens. */
 	assert_status(rule(&n, 1, own, 0, 9, n.qp[1].qpn), OK);
 	assert_int_equal(rx(&n, own), 2);
