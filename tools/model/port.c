@@ -43,7 +43,6 @@ void port_reset(struct skua_dev *dev)
 	p->dflt = SKUA_PORT_NO_DFLT;
 	memset(p->gid, 0, sizeof(p->gid));
 	memset(p->gid_head, 0, sizeof(p->gid_head));
-	p->top_gid = 0;
 	steer_reset(dev);
 	p->loop_head = 0;
 	p->loop_tail = 0;

@@ -38,7 +38,6 @@ struct rule {
  * @gid_next: likewise
  * @own: MAC addresses of the GID table, each once
  * @num_own: how many
- * @top_gid: behind the last valid entry
  * @rules: copy of the steering rules, in the order in which they are asked
  * @num_rules: how many
  * @room_rules: for how many there is room
@@ -63,7 +62,6 @@ struct port {
 	uint16_t gid_next[GIDS];
 	uint8_t own[GIDS][ETH_ADDR_LEN];
 	uint32_t num_own;
-	uint32_t top_gid;
 	struct rule *rules;
 	uint32_t num_rules, room_rules;
 	struct skua_mcg *mcg;
