@@ -240,6 +240,14 @@ static void eviction(void **state)
 	assert_true(le64_to_cpu(c.misses) >= 3 * 56);
 	/* Each was written once: what has not changed since is just dropped. */
 	assert_int_equal(le64_to_cpu(c.writebacks), 64);
+	mini_ok(&r->m, SKUA_CMD_MODIFY_CQ, &(struct skua_cmd_modify_mod_in){
+		.index = cpu_to_le32(cq[3].cqn), .moderation = cpu_to_le32(7) },
+		sizeof(struct skua_cmd_modify_mod_in));
+	mini_index(&r->m, SKUA_CMD_QUERY_CQ, cq[3].cqn, &cqc, sizeof(cqc));
+	for (unsigned int i = 10; i < 50; i++)
+		mini_index(&r->m, SKUA_CMD_QUERY_CQ, cq[i].cqn, &cqc, sizeof(cqc));
+	c = cache_of(r, SKUA_ICM_CQC);
+	assert_int_equal(le64_to_cpu(c.writebacks), 65);
 	assert_int_equal(le64_to_cpu(c.mapped_pages), MINI_MAPPED * 128 / PAGE);
 	/* One that stays hot is not evicted by a walk over the others. */
 	for (unsigned int i = 0; i < 64; i++) {
