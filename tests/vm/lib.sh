@@ -104,7 +104,7 @@ pattern()
 	loss) opt="-q -M 200000 -T 60" ;;
 	esac
 	# shellcheck disable=SC2086
-	port_in_use=18600 LIMIT=240 on_pair skua-pattern $opt
+	port_in_use=18600 LIMIT=240 on_pair skua-pattern ${PATTERNOPT-} $opt
 }
 
 # tap NAME CMD...: a program that prints its cases itself, and a plan behind them

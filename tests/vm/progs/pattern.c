@@ -465,6 +465,7 @@ static void connect_qps(struct side *s)
 	struct link_attr l = link_default;
 	struct meet me = {}, peer;
 
+	l.timeout = s->o.ack_timeout;
 	for (i = 0; i < n; i++) {
 		s->qp[i] = make_qp(s, s->c.max_sge, s->c.max_inline);
 		if (!s->qp[i])
@@ -563,6 +564,7 @@ static const char usage[] =
 "  -o, --only N       only this batch\n"
 "  -X, --spoil N      change a bit in batch N before the check, which must see it\n"
 "  -T, --timeout S    seconds for a completion (30)\n"
+"  -a, --ack-timeout N  of the QPs: 4.096 us << N (14)\n"
 "  -v, --verbose\n";
 
 static const struct option longopts[] = {
@@ -570,7 +572,7 @@ static const struct option longopts[] = {
 	{ "gid2", 1, NULL, 'G' }, { "port", 1, NULL, 'p' }, { "seed", 1, NULL, 's' },
 	{ "quick", 0, NULL, 'q' }, { "full", 0, NULL, 'f' }, { "mode", 1, NULL, 'm' },
 	{ "max-size", 1, NULL, 'M' }, { "only", 1, NULL, 'o' }, { "timeout", 1, NULL, 'T' },
-	{ "spoil", 1, NULL, 'X' },
+	{ "spoil", 1, NULL, 'X' }, { "ack-timeout", 1, NULL, 'a' },
 	{ "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, {}
 };
 
@@ -579,11 +581,12 @@ int main(int argc, char **argv)
 	struct opts o = {
 		.seed = 1, .max_size = 16 << 20, .sizes = 8192, .step = 1, .passes = 1,
 		.rows = 1, .only = -1, .spoil = -1, .timeout = 30, .mode = 'm',
+		.ack_timeout = link_default.timeout,
 	};
 	const char *dev = NULL, *dev2 = NULL;
 	int gid = 0, gid2 = 0, port = 18600, c;
 
-	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:vh", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:a:vh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd': dev = optarg; break;
 		case 'g': gid = atoi(optarg); break;
@@ -598,6 +601,7 @@ int main(int argc, char **argv)
 		case 'o': o.only = atoi(optarg); break;
 		case 'T': o.timeout = atoi(optarg); break;
 		case 'X': o.spoil = atoi(optarg); break;
+		case 'a': o.ack_timeout = atoi(optarg) & 31; break;
 		case 'v': o.verbose = 1; break;
 		case 'h': fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;

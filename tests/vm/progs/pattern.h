@@ -32,6 +32,7 @@ static inline bool op_takes_recv(enum op op)
  * @mode: 'p' poll, 'e' events, 'm' either by chance
  * @only: this batch alone, or -1
  * @spoil: change a bit in this batch, or -1
+ * @ack_timeout: of the QPs, as the verbs' attribute
  */
 struct opts {
 	uint64_t seed;
@@ -45,7 +46,8 @@ struct opts {
 	int32_t timeout;
 	uint8_t mode;
 	uint8_t verbose;
-	uint8_t pad[2];
+	uint8_t ack_timeout;
+	uint8_t pad;
 };
 
 /* What both sides' devices can do: the smaller of each. */
