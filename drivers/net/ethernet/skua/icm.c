@@ -7,6 +7,7 @@
  * device's: only MTT entries are ever touched from here.
  */
 #include <kunit/visibility.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 
 #include "skua.h"
@@ -67,21 +68,17 @@ static struct skua_icm_chunk *skua_icm_chunk_alloc(struct skua_dev *dev, u32 siz
 static int skua_icm_chunk_map(struct skua_dev *dev, const struct skua_icm_tbl *t,
 			      const struct skua_icm_chunk *chunk, u64 index)
 {
-	struct {
-		struct skua_cmd_map_icm_in in;
-		__le64 page[SKUA_ICM_CHUNK_RUNS];
-	} cmd = {
-		.in.addr = cpu_to_le64(t->base + index * t->chunk_size),
-		.in.count = cpu_to_le32(chunk->num_runs),
-	};
+	DEFINE_RAW_FLEX(struct skua_cmd_map_icm_in, in, page, SKUA_ICM_CHUNK_RUNS);
 	u32 i;
 
+	in->addr = cpu_to_le64(t->base + index * t->chunk_size);
+	in->count = cpu_to_le32(chunk->num_runs);
 	for (i = 0; i < chunk->num_runs; i++)
-		cmd.page[i] = cpu_to_le64(chunk->run[i].dma) |
+		in->page[i] = cpu_to_le64(chunk->run[i].dma) |
 			      le64_encode_bits(ilog2(chunk->run[i].size) - SKUA_ICM_PAGE_SHIFT,
 					       SKUA_MAP_ICM_LOG_PAGES);
-	return skua_cmd_exec(dev, SKUA_CMD_MAP_ICM, &cmd,
-			     sizeof(cmd.in) + chunk->num_runs * sizeof(cmd.page[0]), NULL, 0);
+	return skua_cmd_exec(dev, SKUA_CMD_MAP_ICM, in,
+			     struct_size(in, page, chunk->num_runs), NULL, 0);
 }
 
 static int skua_icm_chunk_unmap(struct skua_dev *dev, const struct skua_icm_tbl *t, u64 index)
