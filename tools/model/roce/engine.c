@@ -151,6 +151,7 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 	turn_begin(&t, dev, qp);
 	switch (to) {
 	case SKUA_QP_RESET:
+		resp_farewell(&t);
 		forget(dev, qp);
 		break;
 	case SKUA_QP_INIT:
@@ -179,6 +180,10 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 
 void engine_destroy(struct skua_dev *dev, struct qp *qp)
 {
+	struct turn t;
+
+	turn_begin(&t, dev, qp);
+	resp_farewell(&t);
 	forget(dev, qp);
 }
 

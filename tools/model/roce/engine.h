@@ -197,6 +197,7 @@ void req_start(struct turn *t);
 void resp_rx(struct turn *t, const struct skua_pkt *pkt);
 /* Send READ responses, ACK, NAK; true: the budget ended first. */
 bool resp_run(struct turn *t);
+void resp_farewell(struct turn *t);
 /* INIT to RTR. */
 void resp_start(struct turn *t);
 

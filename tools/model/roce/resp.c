@@ -627,3 +627,20 @@ bool resp_run(struct turn *t)
 		send_ack(t);
 	return false;
 }
+
+/*
+ * Software takes the QP away: a message that it has seen complete must not stay
+ * without its acknowledgment, or the peer would retry it until it gives up.
+ */
+void resp_farewell(struct turn *t)
+{
+	enum skua_qp_state state = qp_state(t->qp);
+
+	if (state != SKUA_QP_RTR && state != SKUA_QP_RTS && state != SKUA_QP_SQD)
+		return;
+	if (rqc_is(t, SKUA_RQC_NAK_PENDING | SKUA_RQC_FAILED) ||
+	    t->rqc->rr_head != t->rqc->rr_tail)
+		return;
+	if (rqc_is(t, SKUA_RQC_ACK_PENDING))
+		send_ack(t);
+}
