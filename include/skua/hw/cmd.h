@@ -384,7 +384,8 @@ struct skua_cmd_query_eq_out {
 /*
  * CREATE_MPT: INVALID becomes FREE or VALID as @mpt says.
  * MODIFY_MPT: replaces a VALID region's entry (same key index; the key's
- * variant may change); BUSY while windows are bound to it.
+ * variant may change); BUSY while windows are bound to it. On return no access
+ * through the old entry is under way.
  * DESTROY_MPT: key; BUSY while windows are bound to it. On return no access
  * through it is under way.
  */

@@ -157,6 +157,22 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
 #define SKUA_MPT_DM			BIT(10)
 /* Reads give zero, writes are dropped: a null region. */
 #define SKUA_MPT_NULL			BIT(11)
+/*
+ * Who makes an entry VALID, besides CREATE_MPT:
+ *
+ * A region with FAST_REG is created FREE, with @pd, and with a run of MTT entries of
+ * its own (XLAT_MTT; @xlat.base, @npages: the most pages it can have; all else zero).
+ * REG_MR finds it FREE, copies its page list into these entries and makes it VALID
+ * under the key, rights, range, page size and offset of the WQE; @xlat.base and
+ * @npages stay. LOCAL_INV and SEND_INV make it FREE again.
+ *
+ * A window is created FREE, with @pd. BIND_MW makes it VALID; binding type 1 to
+ * nothing, or LOCAL_INV and SEND_INV on type 2, make it FREE. A bound window has no
+ * translation of its own: its @va is an address of the region @parent (with
+ * ZERO_BASED, byte 0 is the byte of the region that the bind named).
+ *
+ * The variant of a key is that of the last REG_MR or BIND_MW, or of CREATE_MPT.
+ */
 
 /**
  * struct skua_eqc - event queue context

@@ -51,7 +51,7 @@
  * @SKUA_WQE_MASKED_FAA: FAA with a field boundary mask
  * @SKUA_WQE_FLUSH: FLUSH (IBTA 1.6)
  * @SKUA_WQE_ATOMIC_WRITE: 8-byte ATOMIC WRITE (IBTA 1.6)
- * @SKUA_WQE_BIND_MW: bind a type 2 memory window
+ * @SKUA_WQE_BIND_MW: bind a memory window, of either type
  * @SKUA_WQE_LOCAL_INV: invalidate a local key (in @imm)
  * @SKUA_WQE_REG_MR: fast registration
  * @SKUA_WQE_ETH: Ethernet frame (RAW_ETH queues)
@@ -223,8 +223,9 @@ _Static_assert(sizeof(struct skua_wqe_xrc) == SKUA_WQE_SEG, "skua_wqe_xrc");
 
 /**
  * struct skua_wqe_bind - memory window bind segment
- * @mw_key: present key of the window
- * @new_key: key after the bind (type 2: new consumer byte)
+ * @mw_key: key of the window; its variant is not compared, as software cannot always
+ *	know the present one
+ * @new_key: key after the bind: index of the window, new consumer byte
  * @mr_key: region to bind to
  * @access: SKUA_ACCESS_* of the window
  * @va: first byte
@@ -247,7 +248,8 @@ _Static_assert(sizeof(struct skua_wqe_bind) == 2 * SKUA_WQE_SEG, "skua_wqe_bind"
  * @access: SKUA_ACCESS_*
  * @va: first byte as used in WQEs and on the wire
  * @len: bytes
- * @page_list: bus address of an array of __le64 page addresses, 64-byte aligned
+ * @page_list: bus address of an array of __le64 page addresses, 64-byte aligned; an
+ *	address is a multiple of the page size, and nothing but an address
  * @npages: entries of the array
  * @log_page: log2 of the page size
  * @offset: of the first byte in the first page
