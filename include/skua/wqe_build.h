@@ -126,6 +126,16 @@ static inline void skua_wqe_inv_set(struct skua_wqe_ctrl *c, __u32 key)
 }
 
 /**
+ * skua_wqe_flush_len_set() - give the control segment the length of a FLUSH
+ * @c: control segment of FLUSH
+ * @len: bytes, 0 for a whole region
+ */
+static inline void skua_wqe_flush_len_set(struct skua_wqe_ctrl *c, __u32 len)
+{
+	c->flush_len = cpu_to_le32(len);
+}
+
+/**
  * skua_wqe_eth_set() - fill the control segment's Ethernet word
  * @c: control segment of ETH
  * @vlan_tci: tag to insert, with SKUA_WQE_F_VLAN, else 0
@@ -202,6 +212,63 @@ static inline void skua_wqe_xrc_set(struct skua_wqe_xrc *x, __u32 srqn)
 {
 	memset(x, 0, sizeof(*x));
 	x->srqn = cpu_to_le32(srqn);
+}
+
+/**
+ * skua_wqe_bind_set() - fill the bind segments of a BIND_MW
+ * @b: segments 1 and 2 of the WQE
+ * @mw_key: key of the window
+ * @new_key: its key after the bind
+ * @mr_key: region to bind to, 0: none
+ * @access: SKUA_ACCESS_* of the window
+ * @va: first byte, an address of the region
+ * @len: bytes
+ */
+static inline void skua_wqe_bind_set(struct skua_wqe_bind *b, __u32 mw_key, __u32 new_key,
+				     __u32 mr_key, __u32 access, __u64 va, __u64 len)
+{
+	b->mw_key = cpu_to_le32(mw_key);
+	b->new_key = cpu_to_le32(new_key);
+	b->mr_key = cpu_to_le32(mr_key);
+	b->access = cpu_to_le32(access);
+	b->va = cpu_to_le64(va);
+	b->len = cpu_to_le64(len);
+}
+
+/**
+ * skua_wqe_reg_set() - fill the registration segments of a REG_MR
+ * @r: segments 1 to 3 of the WQE
+ * @key: key after registration
+ * @access: SKUA_ACCESS_*
+ * @va: first byte as used in WQEs and on the wire
+ * @len: bytes
+ *
+ * The page list is skua_wqe_reg_pages()'s to fill.
+ */
+static inline void skua_wqe_reg_set(struct skua_wqe_reg *r, __u32 key, __u32 access, __u64 va,
+				    __u64 len)
+{
+	r->key = cpu_to_le32(key);
+	r->access = cpu_to_le32(access);
+	r->va = cpu_to_le64(va);
+	r->len = cpu_to_le64(len);
+}
+
+/**
+ * skua_wqe_reg_pages() - name the page list of a REG_MR
+ * @r: segments 1 to 3 of the WQE
+ * @page_list: bus address of the array
+ * @npages: its entries
+ * @log_page: log2 of the page size
+ * @offset: of the first byte in the first page
+ */
+static inline void skua_wqe_reg_pages(struct skua_wqe_reg *r, __u64 page_list, __u32 npages,
+				      __u32 log_page, __u64 offset)
+{
+	r->page_list = cpu_to_le64(page_list);
+	r->npages = cpu_to_le32(npages);
+	r->log_page = cpu_to_le32(log_page);
+	r->offset = cpu_to_le64(offset);
 }
 
 /**

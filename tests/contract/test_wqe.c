@@ -140,6 +140,58 @@ static void inline_round_trip(void **state)
 		}
 }
 
+/* Operands are told apart by their values. */
+static void atomics_round_trip(void **state)
+{
+	static const struct {
+		enum skua_wqe_op op;
+		unsigned int nseg;	/* atomic segments */
+	} ops[] = {
+		{ SKUA_WQE_CAS, 1 }, { SKUA_WQE_FAA, 1 },
+		{ SKUA_WQE_MASKED_CAS, 2 }, { SKUA_WQE_MASKED_FAA, 2 },
+	};
+	uint32_t index;
+	unsigned int o;
+	struct wqe w;
+
+	(void)state;
+	for (o = 0; o < sizeof(ops) / sizeof(ops[0]); o++)
+		for (index = 20; index < 34; index++) {
+			unsigned int seg = 1;
+
+			skua_wqe_raddr_set(skua_sq_seg(&ring, index, seg++), 0x1000, 0x1234, 0);
+			skua_wqe_atomic_set(skua_sq_seg(&ring, index, seg++), 11, 22);
+			if (ops[o].nseg == 2)
+				skua_wqe_atomic_set(skua_sq_seg(&ring, index, seg++), 33, 44);
+			skua_wqe_data_set(skua_sq_seg(&ring, index, seg++), 0x2000, 0x77, 8);
+			skua_wqe_ctrl_set(skua_sq_seg(&ring, index, 0), ops[o].op, seg, index, 0);
+			assert_int_equal(decode(index, seg, SKUA_QP_RC, &w), SKUA_VENDOR_NONE);
+			assert_int_equal(w.swap_add, 11);
+			assert_int_equal(w.compare, 22);
+			assert_int_equal(w.swap_add_mask, ops[o].nseg == 2 ? 33 : 0);
+			assert_int_equal(w.compare_mask, ops[o].nseg == 2 ? 44 : 0);
+			assert_int_equal(w.nsge, 1);
+			assert_int_equal(w.sge[0].addr, 0x2000);
+		}
+}
+
+static void flush_round_trips(void **state)
+{
+	uint32_t how = u32_encode_bits(2, SKUA_WQE_FLUSH_PLT) |
+		       u32_encode_bits(1, SKUA_WQE_FLUSH_SEL);
+	struct wqe w;
+
+	(void)state;
+	skua_wqe_raddr_set(skua_sq_seg(&ring, 31, 1), 0x1000, 0x1234, how);
+	skua_wqe_ctrl_set(skua_sq_seg(&ring, 31, 0), SKUA_WQE_FLUSH, 2, 31, 0);
+	skua_wqe_flush_len_set(skua_sq_seg(&ring, 31, 0), 0x12345);
+	assert_int_equal(decode(31, 2, SKUA_QP_RC, &w), SKUA_VENDOR_NONE);
+	assert_int_equal(w.va, 0x1000);
+	assert_int_equal(w.rkey, 0x1234);
+	assert_int_equal(w.flush, how);
+	assert_int_equal(w.imm, 0x12345);
+}
+
 static void bad_wqes_are_refused(void **state)
 {
 	struct wqe w;
@@ -161,6 +213,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(lists_round_trip, setup),
 		cmocka_unit_test_setup(inline_round_trip, setup),
+		cmocka_unit_test_setup(atomics_round_trip, setup),
+		cmocka_unit_test_setup(flush_round_trips, setup),
 		cmocka_unit_test_setup(bad_wqes_are_refused, setup),
 	};
 

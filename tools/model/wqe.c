@@ -20,7 +20,7 @@
 #define L_MASKED	BIT(2)	/* and one with masks */
 #define L_DATA		BIT(3)	/* data segments */
 #define L_INLINE	BIT(4)	/* or an inline one */
-#define L_IMM		BIT(5)	/* the control segment has immediate data or a key */
+#define L_IMM		BIT(5)	/* the control segment has immediate data, a key or a length */
 #define L_EIGHT		BIT(6)	/* the payload is 8 bytes */
 #define L_BIND		BIT(7)
 #define L_REG		BIT(8)
@@ -52,7 +52,7 @@ static const struct layout layouts[] = {
 				  SKUA_CAP_MASKED_ATOMIC },
 	[SKUA_WQE_MASKED_FAA] = { RELIABLE, L_RADDR | L_ATOMIC | L_MASKED | L_DATA | L_EIGHT,
 				  SKUA_CAP_MASKED_ATOMIC },
-	[SKUA_WQE_FLUSH] = { T(RC), L_RADDR | L_FLUSH, SKUA_CAP_FLUSH },
+	[SKUA_WQE_FLUSH] = { T(RC), L_RADDR | L_FLUSH | L_IMM, SKUA_CAP_FLUSH },
 	[SKUA_WQE_ATOMIC_WRITE] = { T(RC), L_RADDR | L_DATA | L_INLINE | L_EIGHT,
 				    SKUA_CAP_ATOMIC_WRITE },
 	[SKUA_WQE_BIND_MW] = { CONN, L_BIND, SKUA_CAP_MW },

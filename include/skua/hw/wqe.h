@@ -84,6 +84,7 @@ enum skua_wqe_op {
  * @flags: SKUA_WQE_F_*
  * @imm: immediate data, big-endian; zero without
  * @inv_key: the key of SEND_INV and LOCAL_INV, in the place of @imm
+ * @flush_len: the bytes that FLUSH covers, in the place of @imm; zero for a whole region
  * @eth: ETH only: VLAN tag to insert (with F_VLAN), maximum segment size and
  *	header length (with F_LSO); else zero
  */
@@ -93,6 +94,7 @@ struct skua_wqe_ctrl {
 	union {
 		__be32 imm;
 		__le32 inv_key;
+		__le32 flush_len;
 	};
 	__le32 eth;
 };
