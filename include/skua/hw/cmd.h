@@ -384,10 +384,10 @@ struct skua_cmd_query_eq_out {
 /*
  * CREATE_MPT: INVALID becomes FREE or VALID as @mpt says.
  * MODIFY_MPT: replaces a VALID region's entry (same key index; the key's
- * variant may change); BUSY while windows are bound to it. On return no access
- * through the old entry is under way.
- * DESTROY_MPT: key; BUSY while windows are bound to it. On return no access
- * through it is under way.
+ * variant may change); BUSY while windows are bound to it, BAD_STATE if it is a
+ * window or FREE. On return no access through the old entry is under way.
+ * DESTROY_MPT: key, of any variant; BUSY while windows are bound to it; a bound
+ * window is unbound by it. On return no access through it is under way.
  */
 struct skua_cmd_create_mpt_in {
 	struct skua_mpt mpt;

@@ -118,8 +118,8 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
  * @len: bytes
  * @xlat: where the region lies; @xlat.offset is that of @va in the first page
  * @npages: pages of the list
- * @parent: windows: key of the region bound to
- * @qpn: type 2 windows: the QP that bound it
+ * @parent: state: bound windows: key of the region bound to
+ * @qpn: state: bound type 2 windows: the QP that bound it
  * @windows: state: windows bound to this region
  * @page: page addresses (XLAT_INLINE), as MTT entries
  */
@@ -609,12 +609,15 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 /**
  * struct skua_rr - one responder resource; RRC entries are arrays of these
  * @psn: first PSN of the request
- * @op: kind: 0 unused, else enum skua_wqe_op of the request, and SKUA_RR_DUP
+ * @op: kind: 0 unused, else enum skua_wqe_op of the request, and SKUA_RR_*
  * @va: READ: first byte; atomics: the original value
  * @rkey: READ: key
  * @len: READ: bytes; atomics: 8
  * @sent: READ: bytes already answered
  * @psns: PSNs the response takes up
+ *
+ * An entry stays after its answer until its place is used again, so that the
+ * original value of an atomic is there for a request that is repeated.
  */
 struct skua_rr {
 	__le32 psn;
@@ -628,6 +631,8 @@ struct skua_rr {
 
 _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
 #define SKUA_RR_OP			GENMASK(7, 0)
+/* The answer is yet to be sent. */
+#define SKUA_RR_PENDING			BIT(30)
 /* A repeated request: does not count against MAX_DEST_RD_ATOMIC. */
 #define SKUA_RR_DUP			BIT(31)
 #define SKUA_RR_PER_QP			(SKUA_ICM_RRC_SIZE / sizeof(struct skua_rr))

@@ -33,7 +33,8 @@ enum skua_cqe_op {
 
 /*
  * Completion status (SKUA_CQE_STATUS): X(name, value, verbs name). The verbs
- * name completes IB_WC_ and IBV_WC_.
+ * name completes IB_WC_ and IBV_WC_. MW_BIND_ERR is the IBTA's memory management
+ * operation error: of BIND_MW, LOCAL_INV and REG_MR.
  */
 #define SKUA_CQE_STATUS_TABLE(X)				\
 	X(OK,			0x00, SUCCESS)			\
@@ -116,7 +117,7 @@ _Static_assert(sizeof(struct skua_cqe_ud) == 32, "skua_cqe_ud");
  * @ud: datagram receive
  * @qpn: queue pair, with its variant bits
  * @srqn: SRQ the WQE came from (SKUA_CQE_F_SRQ)
- * @byte_len: bytes received (receives), bytes read (READ, atomics), else 0
+ * @byte_len: bytes received (receives), bytes read (READ; atomics: 8), else 0
  * @imm: immediate data, big-endian (SKUA_CQE_F_IMM)
  * @inv_key: key that the device invalidated (SKUA_CQE_F_INV)
  * @timestamp: device clock when the CQE was written (SKUA_CAP_TIMESTAMP)
@@ -180,6 +181,10 @@ _Static_assert(sizeof(struct skua_cqe) == 64, "skua_cqe");
 	X(KEY_ACCESS,	0x12, "key lacks the access right")		\
 	X(KEY_BOUNDS,	0x13, "outside the key's range")		\
 	X(KEY_DMA,	0x14, "memory not reachable")			\
+	X(KEY_STATE,	0x15, "key of the wrong kind or in the wrong state") \
+	X(KEY_BOUND,	0x16, "windows are bound to the region")	\
+	X(KEY_QP,	0x17, "window of another QP")			\
+	X(KEY_PAGES,	0x18, "page list not usable")			\
 	X(NAK_SEQ,	0x20, "NAK: PSN sequence")			\
 	X(NAK_INV,	0x21, "NAK: invalid request")			\
 	X(NAK_ACC,	0x22, "NAK: remote access")			\

@@ -24,6 +24,16 @@
  * than once, until its completion (or that of a later WQE) is reported.
  * Reserved bits are zero: a WQE that breaks a rule completes with
  * SKUA_CQE_LOC_QP_OP_ERR.
+ *
+ * READ, the atomics, FLUSH and ATOMIC_WRITE have responses of their own: all
+ * count against MAX_RD_ATOMIC.
+ *
+ * BIND_MW, LOCAL_INV and REG_MR work on keys, in the order of the queue: what is
+ * behind them finds the key changed. They are done once, however often what is
+ * before them is sent again; without LOCAL_FENCE that may find the key gone. A
+ * key that does not allow what they want, or is not in a state for it, completes
+ * them with SKUA_CQE_MW_BIND_ERR (the IBTA's memory management operation error),
+ * and nothing is changed.
  */
 #ifndef SKUA_HW_WQE_H
 #define SKUA_HW_WQE_H
@@ -47,13 +57,15 @@
  * @SKUA_WQE_READ: RDMA READ
  * @SKUA_WQE_CAS: compare and swap of 8 bytes
  * @SKUA_WQE_FAA: fetch and add of 8 bytes
- * @SKUA_WQE_MASKED_CAS: CAS with masks
- * @SKUA_WQE_MASKED_FAA: FAA with a field boundary mask
+ * @SKUA_WQE_MASKED_CAS: CAS of the bits that masks name (struct skua_wqe_atomic)
+ * @SKUA_WQE_MASKED_FAA: FAA of several fields at once, likewise
  * @SKUA_WQE_FLUSH: FLUSH (IBTA 1.6)
  * @SKUA_WQE_ATOMIC_WRITE: 8-byte ATOMIC WRITE (IBTA 1.6)
  * @SKUA_WQE_BIND_MW: bind a memory window, of either type
- * @SKUA_WQE_LOCAL_INV: invalidate a local key (in @imm)
- * @SKUA_WQE_REG_MR: fast registration
+ * @SKUA_WQE_LOCAL_INV: invalidate a local key (in @inv_key): a FAST_REG region
+ *	without windows or a type 2 window, VALID or FREE; it is FREE then
+ * @SKUA_WQE_REG_MR: fast registration: a FREE FAST_REG region becomes VALID. It
+ *	names bus addresses: only on queues with SKUA_QP_F_RESERVED_LKEY
  * @SKUA_WQE_ETH: Ethernet frame (RAW_ETH queues)
  */
 enum skua_wqe_op {
@@ -109,9 +121,9 @@ _Static_assert(sizeof(struct skua_wqe_ctrl) == SKUA_WQE_SEG, "skua_wqe_ctrl");
 #define SKUA_WQE_F_SIGNALED		BIT(0)
 /* SEND, SEND_IMM, SEND_INV, WRITE_IMM: solicited event at the receiver. */
 #define SKUA_WQE_F_SOLICITED		BIT(1)
-/* Start only when all earlier READs and atomics are complete. */
+/* Start only when all earlier READs, atomics, FLUSHes, ATOMIC_WRITEs are complete. */
 #define SKUA_WQE_F_FENCE		BIT(2)
-/* The payload is an inline segment. SEND*, WRITE*, ETH only. */
+/* The payload is an inline segment. SEND*, WRITE*, ATOMIC_WRITE, ETH only. */
 #define SKUA_WQE_F_INLINE		BIT(3)
 /* ETH: compute the IPv4 header checksum; the TCP or UDP checksum. */
 #define SKUA_WQE_F_L3_CSUM		BIT(4)
@@ -120,7 +132,7 @@ _Static_assert(sizeof(struct skua_wqe_ctrl) == SKUA_WQE_SEG, "skua_wqe_ctrl");
 #define SKUA_WQE_F_VLAN			BIT(6)
 /* ETH: cut a large TCP segment (capability SKUA_CAP_LSO). */
 #define SKUA_WQE_F_LSO			BIT(7)
-/* LOCAL_INV, REG_MR, BIND_MW: start only when all earlier WQEs are complete. */
+/* LOCAL_INV, REG_MR, BIND_MW only: start when all earlier WQEs are complete. */
 #define SKUA_WQE_F_LOCAL_FENCE		BIT(8)
 #define SKUA_WQE_F_ALL			GENMASK(8, 0)
 
@@ -133,6 +145,9 @@ _Static_assert(sizeof(struct skua_wqe_ctrl) == SKUA_WQE_SEG, "skua_wqe_ctrl");
  * @va: remote virtual address
  * @rkey: remote key
  * @flush: FLUSH only: placement type and selectivity level as in the FETH
+ *
+ * The address of an atomic and of ATOMIC_WRITE is a multiple of 8: the responder
+ * answers another one as an invalid request.
  */
 struct skua_wqe_raddr {
 	__le64 va;
@@ -143,7 +158,11 @@ struct skua_wqe_raddr {
 _Static_assert(sizeof(struct skua_wqe_raddr) == SKUA_WQE_SEG, "skua_wqe_raddr");
 
 #define SKUA_WQE_FLUSH_PLT		GENMASK(3, 0)
+#define SKUA_WQE_FLUSH_GLOBAL		BIT(0)	/* of PLT: visible to everybody */
+#define SKUA_WQE_FLUSH_PERSISTENT	BIT(1)	/* of PLT: survives a loss of power */
 #define SKUA_WQE_FLUSH_SEL		GENMASK(5, 4)
+#define SKUA_WQE_FLUSH_RANGE		0	/* of SEL: @va and the length */
+#define SKUA_WQE_FLUSH_MR		1	/* of SEL: all of the region */
 
 /**
  * struct skua_wqe_atomic - atomic operands; the masked forms have two of them,
@@ -152,8 +171,18 @@ _Static_assert(sizeof(struct skua_wqe_raddr) == SKUA_WQE_SEG, "skua_wqe_raddr");
  * @compare: compare operand (mask of it)
  *
  * FAA and MASKED_FAA use @swap_add; the boundary mask of MASKED_FAA is the
- * second segment's @swap_add. ATOMIC_WRITE has no atomic segment: its 8 bytes
- * are inline or in one data segment.
+ * second segment's @swap_add; @compare is zero there. The data segments, 8 bytes
+ * together, take the original value. ATOMIC_WRITE has no atomic segment: its 8
+ * bytes are inline or in data segments.
+ *
+ *   MASKED_CAS   if (((*va ^ compare) & compare_mask) == 0)
+ *                    *va = (*va & ~swap_mask) | (swap & swap_mask)
+ *   MASKED_FAA   *va += add, but no carry leaves a bit that is set in the mask:
+ *                each set bit is the highest one of a field
+ *
+ * Operands, results and the memory at @va are little-endian. Each operation is
+ * one step with regard to all others of this device on any QP; with regard to
+ * the host's processors it is a read and a write.
  */
 struct skua_wqe_atomic {
 	__le64 swap_add;
@@ -229,9 +258,22 @@ _Static_assert(sizeof(struct skua_wqe_xrc) == SKUA_WQE_SEG, "skua_wqe_xrc");
  *	know the present one
  * @new_key: key after the bind: index of the window, new consumer byte
  * @mr_key: region to bind to
- * @access: SKUA_ACCESS_* of the window
- * @va: first byte
- * @len: bytes; 0 unbinds a type 1 window
+ * @access: SKUA_ACCESS_* of the window: REMOTE_*, FLUSH_*, ZERO_BASED; LOCAL_WRITE
+ *	has no effect, others are refused
+ * @va: first byte, an address of the region
+ * @len: bytes; 0 unbinds a type 1 window (@mr_key is not looked at then), and is
+ *	refused for type 2
+ *
+ * A type 1 window may be bound again at any time, a type 2 window only when it
+ * is FREE. Window, region and QP are of one PD. The region is VALID and not
+ * zero-based, has SKUA_ACCESS_MW_BIND, LOCAL_WRITE for a window that can be
+ * written (REMOTE_WRITE, REMOTE_ATOMIC), and the window's FLUSH_* rights; the
+ * window lies in it. A ZERO_BASED window is addressed from 0, another one as the
+ * region.
+ *
+ * A type 1 window serves every QP of its PD, a type 2 window the QP that bound
+ * it alone (type 2B). A region with windows can be neither changed, invalidated
+ * nor destroyed.
  */
 struct skua_wqe_bind {
 	__le32 mw_key;
@@ -255,6 +297,8 @@ _Static_assert(sizeof(struct skua_wqe_bind) == 2 * SKUA_WQE_SEG, "skua_wqe_bind"
  * @npages: entries of the array
  * @log_page: log2 of the page size
  * @offset: of the first byte in the first page
+ *
+ * The device has read the array when it reports completion, at the latest.
  */
 struct skua_wqe_reg {
 	__le32 key;
