@@ -52,7 +52,8 @@ static void create_checks(void **state)
 		refuse(BAD_PARAM, in.flags = cpu_to_le32(3));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_MW2 << 4));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_ODP));
-		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_DM));
+		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_DM);
+		       in.xlat.base = cpu_to_le64(SKUA_BAR_DM_SIZE));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_FAST_REG));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_NULL));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(1u << 31));
@@ -279,6 +280,51 @@ static void null_region(void **state)
 	assert_int_equal(word, 0);
 }
 
+/* A region in device memory: what BAR 4 shows is what work requests see. */
+static void device_memory(void **state)
+{
+	struct rig *r = *state;
+	const struct skua_mpt good = {
+		.key = cpu_to_le32(200 << 8 | 1),
+		.flags = cpu_to_le32(SKUA_MPT_VALID | SKUA_MPT_DM),
+		.access = cpu_to_le32(SKUA_ACCESS_LOCAL_WRITE),
+		.pd = cpu_to_le32(MINI_PD),
+		.len = cpu_to_le64(8192),
+		.xlat.base = cpu_to_le64(SKUA_BAR_DM_SIZE - 8192),
+	};
+	struct skua_mpt in;
+	uint8_t got[5];
+	uint64_t word;
+
+#define refuse(change) do { in = good; change; assert_status(create(r, &in), BAD_PARAM); } while (0)
+	refuse(in.len = cpu_to_le64(8193));
+	refuse(in.xlat.offset = cpu_to_le32(1));
+	refuse(in.xlat.base = cpu_to_le64(~0ull); in.xlat.offset = cpu_to_le32(1));
+	refuse(in.xlat.base = cpu_to_le64(SKUA_BAR_DM_SIZE + 1); in.len = 0);
+	refuse(in.npages = cpu_to_le32(1));
+	refuse(in.flags |= cpu_to_le32(SKUA_MPT_NULL));
+	refuse(in.xlat.mode = cpu_to_le32(SKUA_XLAT_INLINE | 12 << 8); in.npages = cpu_to_le32(1);
+	       in.len = cpu_to_le64(4096));
+#undef refuse
+	in = good;
+	assert_status(create(r, &in), OK);
+
+	word = r->f.writes;
+	assert_int_equal(mr_write(r->f.dev, &writer, 200 << 8 | 1, 8187, "abcde", 5), 0);
+	assert_int_equal(r->f.writes, word);
+	skua_dev_bar_read(r->f.dev, SKUA_BAR_DM, SKUA_BAR_DM_SIZE - 8, &word, 8);
+	assert_memory_equal((char *)&word + 3, "abcde", 5);
+	skua_dev_bar_write(r->f.dev, SKUA_BAR_DM, SKUA_BAR_DM_SIZE - 4, "WXYZ", 4);
+	assert_int_equal(mr_read(r->f.dev, &reader, 200 << 8 | 1, 8187, got, 5), 0);
+	assert_memory_equal(got, "aWXYZ", 5);
+	assert_int_equal(mr_read(r->f.dev, &reader, 200 << 8 | 1, 8188, got, 5),
+			 SKUA_VENDOR_KEY_BOUNDS);
+	/* The next owner finds nothing of it. */
+	skua_dev_reset(r->f.dev, SKUA_RESET_FLR);
+	skua_dev_bar_read(r->f.dev, SKUA_BAR_DM, SKUA_BAR_DM_SIZE - 8, &word, 8);
+	assert_true(word == 0 || word == ~0ull);
+}
+
 static void modify_and_destroy(void **state)
 {
 	struct rig *r = *state;
@@ -366,6 +412,7 @@ int main(void)
 		rig_test(translation),
 		rig_test(not_present),
 		rig_test(null_region),
+		rig_test(device_memory),
 		rig_test(modify_and_destroy),
 		rig_test(tlps),
 	};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The BARs: registers (0), UAR pages (2, see db.c), device memory (4, there is
- * none without SKUA_CAP_DM). The host may use any width, offset and value.
+ * The BARs: registers (0), UAR pages (2, see db.c), device memory (4, see dm.c).
+ * The host may use any width, offset and value.
  */
 #include <string.h>
 
@@ -184,6 +184,8 @@ void skua_dev_bar_read(struct skua_dev *dev, unsigned int bar, uint64_t off, voi
 	dev->cnt[SKUA_CNT_TLP_MRD_RX]++;
 	if (bar == SKUA_BAR_REGS)
 		regs_read(dev, off, buf, len);
+	else if (bar == SKUA_BAR_DM)
+		dm_read(dev, off, buf, len);
 	else
 		memset(buf, 0, len);
 }
@@ -199,5 +201,7 @@ void skua_dev_bar_write(struct skua_dev *dev, unsigned int bar, uint64_t off, co
 		regs_write(dev, off, buf, len);
 	else if (bar == SKUA_BAR_UAR)
 		db_write(dev, off, buf, len);
+	else if (bar == SKUA_BAR_DM)
+		dm_write(dev, off, buf, len);
 	timer_sync(dev);
 }

@@ -106,6 +106,7 @@ struct skua_dev {
 	struct sched *sched;
 	struct timers *timers;
 	struct engine *engine;
+	uint8_t *dm;		/* device memory, SKUA_BAR_DM_SIZE bytes; NULL without */
 };
 
 /*
@@ -116,6 +117,7 @@ struct skua_dev {
  */
 #define MODEL_PARTS(X)								\
 	X(icm)		/* icm.c */						\
+	X(dm)		/* dm.c */						\
 	X(cmdq)		/* cmd.c */						\
 	X(db)		/* db.c */						\
 	X(timer)	/* timer.c */						\
@@ -210,6 +212,13 @@ void ctx_flush(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 
 /* One MTT entry by index, through its cache of lines. 0 or -1. */
 int mtt_get(struct skua_dev *dev, uint64_t index, uint64_t *entry);
+
+/* --- dm.c: device memory --- */
+/* Does [@off, @off + @len) lie in it? */
+bool dm_ok(const struct skua_dev *dev, uint64_t off, uint64_t len);
+/* For ranges that do. */
+void dm_read(struct skua_dev *dev, uint64_t off, void *buf, size_t len);
+void dm_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len);
 
 /* --- mr.c: keys and translation --- */
 

@@ -56,6 +56,9 @@ static bool xlat_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 		return false;
 	if (le32_to_cpu(mpt->flags) & SKUA_MPT_NULL)
 		return all_zero(&mpt->xlat, sizeof(mpt->xlat)) && !mpt->npages;
+	if (le32_to_cpu(mpt->flags) & SKUA_MPT_DM)
+		return mpt_mode(mpt) == SKUA_XLAT_CONTIG && start >= base &&
+		       dm_ok(dev, start, len) && !mpt->npages;
 	switch (mpt_mode(mpt)) {
 	case SKUA_XLAT_CONTIG:
 		return start >= base && (!len || start + (len - 1) >= start) && !mpt->npages;
@@ -75,6 +78,7 @@ static bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 
 	flags |= dev_has(dev, SKUA_CAP_FAST_REG) ? SKUA_MPT_FAST_REG : 0;
 	flags |= dev_has(dev, SKUA_CAP_NULL_MR) ? SKUA_MPT_NULL : 0;
+	flags |= dev_has(dev, SKUA_CAP_DM) ? SKUA_MPT_DM : 0;
 	if (le32_to_cpu(mpt->flags) & ~flags ||
 	    le32_get_bits(mpt->flags, SKUA_MPT_TYPE) != SKUA_MPT_MR ||
 	    le32_to_cpu(mpt->access) & ~SKUA_ACCESS_ALL || mpt->parent || mpt->qpn)
@@ -203,6 +207,17 @@ static enum skua_vendor copy(struct skua_dev *dev, const struct skua_mpt *mpt, u
 	if (le32_to_cpu(mpt->flags) & SKUA_MPT_NULL) {
 		if (!write)
 			memset(buf, 0, len);
+		return SKUA_VENDOR_NONE;
+	}
+	if (le32_to_cpu(mpt->flags) & SKUA_MPT_DM) {
+		/* The entry may have come back from ICM as another. */
+		bus = le64_to_cpu(mpt->xlat.base) + pos;
+		if (!dm_ok(dev, bus, len))
+			return SKUA_VENDOR_KEY_DMA;
+		if (write)
+			dm_write(dev, bus, buf, len);
+		else
+			dm_read(dev, bus, buf, len);
 		return SKUA_VENDOR_NONE;
 	}
 	while (len) {

@@ -10,6 +10,7 @@
 #define SKUA_ABI_USER_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 #define SKUA_UVERBS_ABI_VERSION	1
 
@@ -113,6 +114,30 @@ struct skua_create_qp_req {
 struct skua_create_qp_resp {
 	__u32 qpn;
 	__u32 comp_mask;
+};
+
+/*
+ * Device memory. The answer of UVERBS_METHOD_DM_ALLOC, in an attribute of its own,
+ * and of a query by any process that has the handle. offset: mmap offset; size: bytes
+ * to map; length: bytes asked for.
+ */
+struct skua_dm_resp {
+	__aligned_u64 offset;
+	__aligned_u64 size;
+	__aligned_u64 length;
+};
+
+enum skua_attrs_dm_alloc {
+	SKUA_ATTR_DM_ALLOC_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum skua_methods_dm {
+	SKUA_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum skua_attrs_dm_query {
+	SKUA_ATTR_DM_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	SKUA_ATTR_DM_QUERY_RESP,
 };
 
 #endif /* SKUA_ABI_USER_H */

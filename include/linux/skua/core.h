@@ -176,6 +176,23 @@ const struct skua_uar *skua_kernel_uar(const struct skua_dev *dev);
  */
 void skua_ring_db(const struct skua_uar *uar, unsigned int reg, u32 lo, u32 hi);
 
+/* --- Device memory (dm.c) --- */
+
+/**
+ * struct skua_dm - a run of device memory
+ * @offset: where it begins, as regions name it
+ * @size: bytes, whole pages
+ * @pfn: page frame for mapping it to user space
+ */
+struct skua_dm {
+	u32 offset;
+	u32 size;
+	unsigned long pfn;
+};
+
+int skua_dm_alloc(struct skua_dev *dev, struct skua_dm *dm, u64 size, u32 log_align);
+void skua_dm_free(struct skua_dev *dev, const struct skua_dm *dm);
+
 /* --- Ring memory (buf.c) --- */
 
 /**

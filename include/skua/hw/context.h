@@ -153,7 +153,10 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
 #define SKUA_MPT_FAST_REG		BIT(8)
 /* Not all pages are present: a miss is a page fault (SKUA_CAP_ODP). */
 #define SKUA_MPT_ODP			BIT(9)
-/* Lies in BAR 4: page addresses are offsets in device memory (SKUA_CAP_DM). */
+/*
+ * Lies in device memory (SKUA_CAP_DM): mode is SKUA_XLAT_CONTIG and the address an
+ * offset in BAR 4. The whole region lies within dm_size.
+ */
 #define SKUA_MPT_DM			BIT(10)
 /* Reads give zero, writes are dropped: a null region. */
 #define SKUA_MPT_NULL			BIT(11)

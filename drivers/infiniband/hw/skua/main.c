@@ -30,6 +30,7 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 	attr->max_res_rd_atom =
 		min_t(u64, (u64)lim->max_rd_atomic * lim->max_qp, INT_MAX);
 	attr->max_pkeys = 1;
+	attr->max_dm_size = lim->dm_size;
 	attr->local_ca_ack_delay = 15;
 	if (lim->caps & SKUA_CAP_ATOMIC)
 		attr->atomic_cap = IB_ATOMIC_HCA;
@@ -120,6 +121,11 @@ static int skua_ib_core_event(struct notifier_block *nb, unsigned long event, vo
 	return NOTIFY_DONE;
 }
 
+static const struct uapi_definition skua_ib_defs[] = {
+	UAPI_DEF_CHAIN(skua_ib_dm_defs),
+	{},
+};
+
 static void skua_ib_set_ops(struct ib_device *ibdev)
 {
 	ib_set_device_ops(ibdev, &skua_ib_dev_ops);
@@ -127,10 +133,12 @@ static void skua_ib_set_ops(struct ib_device *ibdev)
 	ib_set_device_ops(ibdev, &skua_ib_ucontext_ops);
 	ib_set_device_ops(ibdev, &skua_ib_pd_ops);
 	ib_set_device_ops(ibdev, &skua_ib_mr_ops);
+	ib_set_device_ops(ibdev, &skua_ib_dm_ops);
 	ib_set_device_ops(ibdev, &skua_ib_cq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_qp_ops);
 	ib_set_device_ops(ibdev, &skua_ib_counter_ops);
 	ib_set_device_ops(ibdev, &skua_ib_restrack_ops);
+	ibdev->driver_def = skua_ib_defs;
 }
 
 static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)

@@ -57,12 +57,20 @@ int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access)
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_access);
 
-static int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt)
+/**
+ * skua_ib_mr_create() - create a region
+ * @mr: filled in
+ * @ibpd: its protection domain
+ * @mpt: where it lies, and what may be done with it; flags of its kind
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt)
 {
 	int err;
 
-	mpt->flags = le32_encode_bits(SKUA_MPT_VALID, SKUA_MPT_STATE) |
-		     le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE);
+	mpt->flags |= le32_encode_bits(SKUA_MPT_VALID, SKUA_MPT_STATE) |
+		      le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE);
 	mpt->pd = cpu_to_le32(skua_ib_pdn(ibpd));
 	err = skua_mr_create(to_skua_dev(ibpd->device)->core, &mr->core, mpt);
 	if (err)

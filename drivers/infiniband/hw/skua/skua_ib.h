@@ -79,6 +79,7 @@ int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *p
 enum skua_ib_mmap_kind {
 	SKUA_IB_MMAP_UAR,
 	SKUA_IB_MMAP_STATUS,
+	SKUA_IB_MMAP_DM,
 };
 
 /**
@@ -87,6 +88,7 @@ enum skua_ib_mmap_kind {
  * @kind: what it is
  * @uar: the UAR page, owned
  * @page: the status page, one reference held
+ * @dm: the device memory, owned
  */
 struct skua_ib_mmap {
 	struct rdma_user_mmap_entry entry;
@@ -94,6 +96,7 @@ struct skua_ib_mmap {
 	union {
 		struct skua_uar uar;
 		struct page *page;
+		struct skua_dm dm;
 	};
 };
 
@@ -201,6 +204,22 @@ static inline struct skua_ib_mr *to_skua_mr(struct ib_mr *ibmr)
 
 extern const struct ib_device_ops skua_ib_mr_ops;
 int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
+int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt);
+
+/* --- dm.c --- */
+
+/**
+ * struct skua_ib_dm - device memory of a process
+ * @ibdm: the core's part
+ * @map: the memory, to map; outlives this while it is mapped
+ */
+struct skua_ib_dm {
+	struct ib_dm ibdm;
+	struct skua_ib_mmap *map;
+};
+
+extern const struct ib_device_ops skua_ib_dm_ops;
+extern const struct uapi_definition skua_ib_dm_defs[];
 
 /* --- cq.c, poll.c --- */
 

@@ -26,6 +26,9 @@ static void skua_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 	case SKUA_IB_MMAP_STATUS:
 		put_page(map->page);
 		break;
+	case SKUA_IB_MMAP_DM:
+		skua_dm_free(to_skua_dev(entry->ucontext->device)->core, &map->dm);
+		break;
 	}
 	kfree(map);
 }
@@ -171,7 +174,7 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
  * @flags: of the vma
  *
  * The UAR page is for writing (reading it means nothing), the status page for
- * reading, and neither for running.
+ * reading, device memory for both, and none for running.
  *
  * Return: 0, -EINVAL or -EPERM.
  */
@@ -188,6 +191,8 @@ int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags)
 		return (flags & VM_WRITE) ? 0 : -EINVAL;
 	case SKUA_IB_MMAP_STATUS:
 		return (flags & VM_WRITE) ? -EPERM : 0;
+	case SKUA_IB_MMAP_DM:
+		return 0;
 	}
 	return -EINVAL;
 }
@@ -225,6 +230,11 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		 * it away when the device goes. It reads zero then.
 		 */
 		err = vm_insert_page(vma, vma->vm_start, map->page);
+		break;
+	case SKUA_IB_MMAP_DM:
+		vm_flags_clear(vma, VM_MAYEXEC);
+		err = rdma_user_mmap_io(ibuc, vma, map->dm.pfn, map->dm.size,
+					pgprot_writecombine(vma->vm_page_prot), entry);
 		break;
 	}
 out:

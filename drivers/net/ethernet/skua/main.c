@@ -179,9 +179,12 @@ int skua_up(struct skua_dev *dev)
 	err = skua_uars_init(dev);
 	if (err)
 		goto err_profile;
-	err = skua_irqs_init(dev);
+	err = skua_dm_init(dev);
 	if (err)
 		goto err_uars;
+	err = skua_irqs_init(dev);
+	if (err)
+		goto err_dm;
 	err = skua_eqs_init(dev);
 	if (err)
 		goto err_irqs;
@@ -203,6 +206,8 @@ err_eqs:
 	skua_eqs_exit(dev);
 err_irqs:
 	skua_irqs_exit(dev);
+err_dm:
+	skua_dm_exit(dev);
 err_uars:
 	skua_uars_exit(dev);
 err_profile:
@@ -232,6 +237,7 @@ void skua_down(struct skua_dev *dev)
 	skua_eqs_exit(dev);
 	skua_irqs_exit(dev);
 	flush_work(&dev->port_work);
+	skua_dm_exit(dev);
 	skua_uars_exit(dev);
 	if (!skua_dead(dev))
 		skua_cmd_exec(dev, SKUA_CMD_TEARDOWN_DEVICE, NULL, 0, NULL, 0);
@@ -298,6 +304,7 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return -ENOMEM;
 	devlink = priv_to_devlink(dev);
 	dev->dev = &pdev->dev;
+	mutex_init(&dev->dm_lock);
 	dev->pdev = pdev;
 	dev->hw = &skua_pci_hw_ops;
 	/* No recovery before there is anything to recover. */

@@ -69,6 +69,10 @@ enum {
  * @num_vectors: elements of it
  * @uar: UAR page of the kernel
  * @uars: UAR pages in use
+ * @dm_lock: protects @dm_used
+ * @dm_used: pages of device memory in use
+ * @dm_pages: how many there are
+ * @dm_map: device memory, mapped
  * @cqs: CQs
  * @srqs: SRQs
  * @qps: QPs
@@ -123,6 +127,10 @@ struct skua_dev {
 
 	struct skua_uar uar;
 	struct ida uars;
+	struct mutex dm_lock;		/* see above */
+	unsigned long *dm_used;
+	unsigned long dm_pages;
+	void __iomem *dm_map;
 	struct skua_obj_table cqs;
 	struct skua_obj_table srqs;
 	struct skua_obj_table qps;
@@ -199,6 +207,10 @@ int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, bool q
 /* uar.c */
 int skua_uars_init(struct skua_dev *dev);
 void skua_uars_exit(struct skua_dev *dev);
+
+/* dm.c */
+int skua_dm_init(struct skua_dev *dev);
+void skua_dm_exit(struct skua_dev *dev);
 
 /* devlink.c */
 struct skua_dev *skua_devlink_alloc(struct pci_dev *pdev);

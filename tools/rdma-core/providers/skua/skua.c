@@ -12,6 +12,7 @@
 static void skua_free_context(struct ibv_context *ibctx);
 
 static const struct verbs_context_ops skua_ops = {
+	.alloc_dm = skua_alloc_dm,
 	.alloc_pd = skua_alloc_pd,
 	.async_event = skua_async_event,
 	.cq_event = skua_cq_event,
@@ -22,6 +23,8 @@ static const struct verbs_context_ops skua_ops = {
 	.destroy_cq = skua_destroy_cq,
 	.destroy_qp = skua_destroy_qp,
 	.free_context = skua_free_context,
+	.free_dm = skua_free_dm,
+	.import_dm = skua_import_dm,
 	.modify_qp = skua_modify_qp,
 	.poll_cq = skua_poll_cq,
 	.post_recv = skua_post_recv,
@@ -29,8 +32,10 @@ static const struct verbs_context_ops skua_ops = {
 	.query_device_ex = skua_query_device_ex,
 	.query_port = skua_query_port,
 	.query_qp = skua_query_qp,
+	.reg_dm_mr = skua_reg_dm_mr,
 	.reg_mr = skua_reg_mr,
 	.req_notify_cq = skua_arm_cq,
+	.unimport_dm = skua_unimport_dm,
 };
 
 /* Nothing that the kernel says is used as a size before it was looked at. */

@@ -241,6 +241,14 @@ struct ibv_mr *skua_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t h
 			   int access);
 int skua_dereg_mr(struct verbs_mr *vmr);
 
+/* dm.c */
+struct ibv_dm *skua_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
+int skua_free_dm(struct ibv_dm *dm);
+struct ibv_dm *skua_import_dm(struct ibv_context *ctx, uint32_t handle);
+void skua_unimport_dm(struct ibv_dm *dm);
+struct ibv_mr *skua_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+			      size_t length, unsigned int access);
+
 /* cq.c */
 struct ibv_cq *skua_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
 			      int comp_vector);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Device memory: BAR 4, handed out by pages so that each can be mapped into one
+ * process.
+ */
+#include <linux/bitmap.h>
+#include <linux/cleanup.h>
+#include <linux/io.h>
+#include <linux/mutex.h>
+
+#include "skua.h"
+
+/**
+ * skua_dm_alloc() - allocate device memory
+ * @dev: the function
+ * @dm: filled in
+ * @size: bytes, not zero; rounded up to pages
+ * @log_align: log2 of the alignment of its offset
+ *
+ * The memory reads as zero.
+ *
+ * Return: 0, -EOPNOTSUPP without device memory, -ENOMEM or -EIO.
+ */
+int skua_dm_alloc(struct skua_dev *dev, struct skua_dm *dm, u64 size, u32 log_align)
+{
+	phys_addr_t base = pci_resource_start(dev->pdev, SKUA_BAR_DM);
+	unsigned long pages, align, first;
+
+	if (!dev->dm_pages)
+		return -EOPNOTSUPP;
+	if (skua_dead(dev))
+		return -EIO;
+	if (size > dev->limits.dm_size || log_align >= BITS_PER_TYPE(dev->limits.dm_size))
+		return -ENOMEM;
+	pages = DIV_ROUND_UP(size, PAGE_SIZE);
+	align = max(BIT(log_align) >> PAGE_SHIFT, 1UL);
+
+	scoped_guard(mutex, &dev->dm_lock) {
+		first = bitmap_find_next_zero_area(dev->dm_used, dev->dm_pages, 0, pages,
+						   align - 1);
+		if (first >= dev->dm_pages)
+			return -ENOMEM;
+		bitmap_set(dev->dm_used, first, pages);
+	}
+	dm->offset = first << PAGE_SHIFT;
+	dm->size = pages << PAGE_SHIFT;
+	dm->pfn = PHYS_PFN(base) + first;
+	/* Nobody shall read what its last owner left. */
+	memset_io(dev->dm_map + dm->offset, 0, dm->size);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(skua_dm_alloc, "SKUA");
+
+/**
+ * skua_dm_free() - free device memory
+ * @dev: the function
+ * @dm: what skua_dm_alloc() gave; no region lies in it and nobody maps it
+ */
+void skua_dm_free(struct skua_dev *dev, const struct skua_dm *dm)
+{
+	guard(mutex)(&dev->dm_lock);
+	bitmap_clear(dev->dm_used, dm->offset >> PAGE_SHIFT, dm->size >> PAGE_SHIFT);
+}
+EXPORT_SYMBOL_NS_GPL(skua_dm_free, "SKUA");
+
+/**
+ * skua_dm_init() - get ready to hand out device memory
+ * @dev: the function, whose limits are known
+ *
+ * Return: 0, also if there is none, or a negative errno.
+ */
+int skua_dm_init(struct skua_dev *dev)
+{
+	u64 size = min_t(u64, dev->limits.dm_size, pci_resource_len(dev->pdev, SKUA_BAR_DM));
+	unsigned long pages = size >> PAGE_SHIFT;
+
+	dev->limits.dm_size = pages << PAGE_SHIFT;
+	if (!pages)
+		return 0;
+	dev->dm_used = bitmap_zalloc(pages, GFP_KERNEL);
+	if (!dev->dm_used)
+		return -ENOMEM;
+	dev->dm_map = ioremap_wc(pci_resource_start(dev->pdev, SKUA_BAR_DM), size);
+	if (!dev->dm_map) {
+		bitmap_free(dev->dm_used);
+		return -ENOMEM;
+	}
+	dev->dm_pages = pages;
+	return 0;
+}
+
+/**
+ * skua_dm_exit() - undo skua_dm_init()
+ * @dev: the function
+ */
+void skua_dm_exit(struct skua_dev *dev)
+{
+	if (!dev->dm_pages)
+		return;
+	WARN_ON_ONCE(!bitmap_empty(dev->dm_used, dev->dm_pages));
+	iounmap(dev->dm_map);
+	bitmap_free(dev->dm_used);
+	dev->dm_pages = 0;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Device memory: what BAR 4 shows, and regions that lie there. The processor's
+ * accesses and the engine's are each in order, as a doorbell comes after the
+ * stores before it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+int dm_init(struct skua_dev *dev)
+{
+	if (!dev_has(dev, SKUA_CAP_DM))
+		return 0;
+	dev->dm = malloc(SKUA_BAR_DM_SIZE);
+	return dev->dm ? 0 : -ENOMEM;
+}
+
+/* It does not survive a reset, and no owner shall find what another left. */
+void dm_reset(struct skua_dev *dev)
+{
+	if (dev->dm)
+		memset(dev->dm, 0, SKUA_BAR_DM_SIZE);
+}
+
+void dm_exit(struct skua_dev *dev)
+{
+	free(dev->dm);
+	dev->dm = NULL;
+}
+
+bool dm_ok(const struct skua_dev *dev, uint64_t off, uint64_t len)
+{
+	return dev->dm && off <= SKUA_BAR_DM_SIZE && len <= SKUA_BAR_DM_SIZE - off;
+}
+
+void dm_read(struct skua_dev *dev, uint64_t off, void *buf, size_t len)
+{
+	if (dm_ok(dev, off, len))
+		memcpy(buf, dev->dm + off, len);
+	else
+		memset(buf, 0, len);
+}
+
+void dm_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len)
+{
+	if (dm_ok(dev, off, len))
+		memcpy(dev->dm + off, buf, len);
+}
