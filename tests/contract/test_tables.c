@@ -104,6 +104,21 @@ static void attribute_bits_fit(void **state)
 	assert_true(SKUA_ICM_TABLES <= SKUA_ICM_TABLES_MAX);
 }
 
+/* Every capability bit has its name in the table, none has two. */
+static void capabilities_are_named(void **state)
+{
+	uint64_t all = 0;
+	unsigned int n = 0;
+
+	(void)state;
+#define X(name) all |= SKUA_CAP_##name; n++;
+	SKUA_CAP_TABLE(X)
+#undef X
+	/* The bits are given out one after the other. */
+	assert_true(all == (1ull << n) - 1);
+	assert_true(all & SKUA_CAP_NULL_MR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +126,7 @@ int main(void)
 		cmocka_unit_test(opcodes_are_distinct),
 		cmocka_unit_test(values_are_distinct),
 		cmocka_unit_test(attribute_bits_fit),
+		cmocka_unit_test(capabilities_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

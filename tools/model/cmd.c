@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "cmd_fault.h"
 
 #define SLOTS		(1u << SKUA_CMDQ_LOG_SIZE_MAX)
 /* Commands of one round. */
@@ -19,7 +20,8 @@
  * @base: bus address
  * @slots: slots, 0: ring off
  * @fifo: slots whose doorbell has come, in that order
- * @token: of each slot that waits in @fifo, else 0
+ * @token: of each slot that waits in @fifo or for its late completion, else 0
+ * @late: what that slot is to be completed with
  * @in: copy of the input while a command runs
  * @out: its output
  */
@@ -29,6 +31,10 @@ struct cmdq {
 	uint16_t fifo[SLOTS];
 	uint32_t head, tail;
 	uint32_t token[SLOTS];
+	struct late {
+		struct skua_cmd_slot slot;
+		int status;
+	} late[SLOTS];
 	_Alignas(8) uint8_t in[SKUA_CMD_MBOX_SIZE];
 	_Alignas(8) uint8_t out[SKUA_CMD_MBOX_SIZE];
 };
@@ -255,9 +261,11 @@ static int execute(struct skua_dev *dev, const struct skua_cmd_slot *slot)
 	return SKUA_CMD_ST_OK;
 }
 
-static void complete(struct skua_dev *dev, const struct skua_cmd_slot *slot, uint64_t addr,
-		     int status)
+/* Tell software the end of the command in slot @n, with its event or without. */
+static void complete(struct skua_dev *dev, const struct skua_cmd_slot *slot, uint32_t n,
+		     int status, bool event)
 {
+	uint64_t addr = dev->cmdq->base + n * sizeof(*slot);
 	struct {
 		__le32 status;
 		__le32 done;
@@ -266,12 +274,47 @@ static void complete(struct skua_dev *dev, const struct skua_cmd_slot *slot, uin
 	dev->cnt[SKUA_CNT_CMDS]++;
 	if (status)
 		dev->cnt[SKUA_CNT_CMD_ERRS]++;
+	/* Before completion: software may ring again as soon as it sees that. */
+	dev->cmdq->token[n] = 0;
 	if (dma_write(dev, addr + offsetof(struct skua_cmd_slot, status), &end, sizeof(end))) {
 		dev_fatal(dev, SKUA_FATAL_CMD_DMA);
 		return;
 	}
-	if (le16_to_cpu(slot->flags) & SKUA_CMD_F_EVENT && dev->cmd_eqn != SKUA_NO_EQ)
+	if (event && le16_to_cpu(slot->flags) & SKUA_CMD_F_EVENT && dev->cmd_eqn != SKUA_NO_EQ)
 		cmd_event(dev, le32_to_cpu(slot->token));
+	if (!status && le16_to_cpu(slot->opcode) == SKUA_CMD_INJECT_FATAL)
+		dev_fatal(dev, SKUA_FATAL_INJECTED);
+}
+
+static void complete_late(struct skua_dev *dev, uint32_t n)
+{
+	const struct late *late = &dev->cmdq->late[n];
+
+	complete(dev, &late->slot, n, late->status, true);
+}
+
+/* Execute, and complete as the rules of faults will have it. */
+static void run_command(struct skua_dev *dev, const struct skua_cmd_slot *slot, uint32_t n)
+{
+	struct cmd_fault fault = cmd_fault_next(dev, le16_to_cpu(slot->opcode));
+	int status = fault.status;
+
+	/* Without an end, the command keeps its slot until the device is reset. */
+	if (fault.kind == CMD_FAULT_IGNORE)
+		return;
+	if (fault.kind != CMD_FAULT_FAIL)
+		status = execute(dev, slot);
+	if (dev->state == DEV_FATAL || fault.kind == CMD_FAULT_LOSE)
+		return;
+	if (status)
+		dev_log(dev, 3, "command 0x%03x: status 0x%02x", le16_to_cpu(slot->opcode),
+			status);
+	if (fault.kind == CMD_FAULT_LATE) {
+		dev->cmdq->late[n] = (struct late){ .slot = *slot, .status = status };
+		if (!timer_call(dev, dev_now(dev) + fault.delay, complete_late, n))
+			return;
+	}
+	complete(dev, slot, n, status, fault.kind != CMD_FAULT_NO_EVENT);
 }
 
 static void run_slot(struct skua_dev *dev, uint32_t n)
@@ -280,26 +323,17 @@ static void run_slot(struct skua_dev *dev, uint32_t n)
 	uint64_t addr = q->base + n * sizeof(struct skua_cmd_slot);
 	uint32_t token = q->token[n];
 	struct skua_cmd_slot slot;
-	int status;
 
-	/* Free before completion: software may ring again as soon as it sees that. */
-	q->token[n] = 0;
 	if (dma_read(dev, addr, &slot, sizeof(slot))) {
 		dev_fatal(dev, SKUA_FATAL_CMD_DMA);
 		return;
 	}
 	if (le32_to_cpu(slot.token) != token) {
+		q->token[n] = 0;
 		dev->cnt[SKUA_CNT_BAD_CMD_DB]++;
 		return;
 	}
-	status = execute(dev, &slot);
-	if (dev->state == DEV_FATAL)
-		return;
-	if (status)
-		dev_log(dev, 3, "command 0x%03x: status 0x%02x", le16_to_cpu(slot.opcode), status);
-	complete(dev, &slot, addr, status);
-	if (!status && le16_to_cpu(slot.opcode) == SKUA_CMD_INJECT_FATAL)
-		dev_fatal(dev, SKUA_FATAL_INJECTED);
+	run_command(dev, &slot, n);
 }
 
 bool cmdq_run(struct skua_dev *dev)

@@ -60,6 +60,7 @@ enum dev_state { DEV_READY, DEV_RING, DEV_OPERATIONAL, DEV_FATAL };
 
 struct icm;		/* icm.c, cache.c */
 struct cmdq;		/* cmd.c */
+struct cmd_faults;	/* cmd_fault.c: rules of faults that commands suffer */
 struct uar_latches;	/* db.c */
 struct port;		/* port.c: link, GID and steering lookup, loopback queue */
 struct events;		/* eq.c: what waits for room in an EQ */
@@ -100,6 +101,7 @@ struct skua_dev {
 
 	struct icm *icm;
 	struct cmdq *cmdq;
+	struct cmd_faults *cmd_faults;
 	struct uar_latches *latches;
 	struct port *port;
 	struct events *events;
@@ -119,6 +121,7 @@ struct skua_dev {
 	X(icm)		/* icm.c */						\
 	X(dm)		/* dm.c */						\
 	X(cmdq)		/* cmd.c */						\
+	X(cmd_fault)	/* cmd_fault.c */					\
 	X(db)		/* db.c */						\
 	X(timer)	/* timer.c */						\
 	X(eq)		/* eq.c */						\

@@ -86,7 +86,7 @@ struct skua_dev *skua_dev_create(const struct skua_dev_cfg *cfg,
 	dev->host_priv = host_priv;
 	dev->wire = wire;
 	dev->wire_priv = wire_priv;
-	dev->caps = MODEL_CAPS;
+	dev->caps = MODEL_CAPS & ~cfg->caps_off;
 	skua_pci_init(&dev->pci, cfg);
 #define X(part)					\
 	if (part##_init(dev)) {			\

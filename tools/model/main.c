@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "host/event.h"
 #include "host/vfu.h"
 #include "model.h"
@@ -52,6 +53,7 @@ struct daemon {
 	int epfd;
 	int sigfd;
 	struct event_source signals;
+	struct control *control;
 	struct wire *wire;
 	struct function nics[OPT_MAX_NICS];
 	struct link_source links[OPT_MAX_LINKS];
@@ -121,6 +123,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 		.seed = d->opt.seed ^ nic->serial,
 		.cache = nic->cache,
 		.msix_vectors = nic->vectors,
+		.caps_off = d->opt.caps_off,
 		.log = log_msg,
 		.log_priv = fn,
 	};
@@ -223,6 +226,51 @@ static int add_signals(struct daemon *d)
 	return 0;
 }
 
+/* "[NIC/]SPEC" for one NIC or all; "show" in place of SPEC tells of the rules. */
+static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t room)
+{
+	const char *spec = strchr(arg, '/');
+	size_t len = spec ? (size_t)(spec - arg) : 0;
+	unsigned int num = 0;
+	size_t at = 0;
+
+	spec = spec ? spec + 1 : arg;
+	*answer = '\0';
+	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
+		struct function *fn = &d->nics[i];
+
+		if (len && (strlen(fn->name) != len || memcmp(fn->name, arg, len)))
+			continue;
+		num++;
+		if (!strcmp(spec, "show")) {
+			at += snprintf(answer + at, room - at, "%s%s: ", i ? " " : "", fn->name);
+			if (at >= room)
+				return;
+			skua_dev_cmd_fault_show(fn->dev, answer + at, room - at);
+			at += strlen(answer + at);
+		} else if (skua_dev_cmd_fault(fn->dev, spec, answer, room)) {
+			return;
+		}
+	}
+	if (!num)
+		snprintf(answer, room, "no NIC is called '%.*s'", (int)len, arg);
+}
+
+static void answer_control(void *priv, char *line, char *answer, size_t room)
+{
+	struct daemon *d = priv;
+	char *arg = strchr(line, ' ');
+
+	if (arg)
+		*arg++ = '\0';
+	if (arg && !strcmp(line, "cmd-fault"))
+		cmd_fault(d, arg, answer, room);
+	else
+		snprintf(answer, room, "what is '%s'?", line);
+	if (!*answer)
+		snprintf(answer, room, "ok");
+}
+
 static int setup(struct daemon *d)
 {
 	const struct options *opt = &d->opt;
@@ -249,6 +297,16 @@ static int setup(struct daemon *d)
 		if (wire_fault(d->wire, opt->faults[i], err, sizeof(err)))
 			return die("--fault", err);
 	}
+	for (unsigned int i = 0; i < opt->num_cmd_faults; i++) {
+		cmd_fault(d, opt->cmd_faults[i], err, sizeof(err));
+		if (*err)
+			return die("--cmd-fault", err);
+	}
+	if (opt->control) {
+		d->control = control_create(opt->control, d->epfd, answer_control, d);
+		if (!d->control)
+			return die(opt->control, strerror(errno));
+	}
 	if (opt->pcap && wire_pcap(d->wire, opt->pcap, err, sizeof(err)))
 		return die("--pcap", err);
 	return 0;
@@ -265,6 +323,7 @@ static void teardown(struct daemon *d)
 			skua_dev_destroy(fn->dev);
 		vfu_destroy(fn->vfu);
 	}
+	control_destroy(d->control);
 	if (d->wire)
 		wire_destroy(d->wire);
 	if (d->sigfd > 0)

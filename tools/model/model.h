@@ -65,6 +65,7 @@ struct skua_wire_ops {
  * @seed: seed of random key and QP number variants
  * @cache: entries of each context cache (0: the default)
  * @msix_vectors: MSI-X table size (0: the default)
+ * @caps_off: SKUA_CAP_* that the device is to be without
  * @log: where the model's messages go (may be NULL); @level 0 error,
  *	1 warning, 2 info, 3 debug
  * @log_priv: first argument of @log
@@ -75,6 +76,7 @@ struct skua_dev_cfg {
 	uint64_t seed;
 	unsigned int cache;
 	unsigned int msix_vectors;
+	uint64_t caps_off;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;
 };
@@ -122,5 +124,13 @@ void skua_dev_link(struct skua_dev *dev, bool up);
  * Returns true while there is more: call again, after looking at other sources.
  */
 bool skua_dev_run(struct skua_dev *dev);
+
+/*
+ * Faults that commands suffer, see Documentation/cmd-faults.rst: add the rules of
+ * @spec, or drop all ("off"). 0, or -EINVAL and the reason in @err.
+ */
+int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t len);
+/* The rules and how often they acted, in one line. */
+void skua_dev_cmd_fault_show(const struct skua_dev *dev, char *buf, size_t len);
 
 #endif /* SKUA_MODEL_H */

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/types.h>
+#include <skua/bits.h>
+#include <skua/hw/cmd.h>
 #include <skua/hw/pci.h>
 
 #include "options.h"
@@ -26,6 +29,18 @@ static const char usage[] =
 "                        a peer with QEMU's -netdev dgram; local is its remote\n"
 "  --tap NAME            a TAP interface on the same wire\n"
 "  --fault SPEC          loss, delay, reordering ... on the wire; may repeat\n"
+"  --cmd-fault [NIC/]OPCODE[@RANGE]:FAULT[;...]\n"
+"                        a command of that name (\"any\": of each) does not do what\n"
+"                        it should; RANGE: N, N-M or N+, by default 1+; NIC: nic0,\n"
+"                        nic1 ..., by default each; may repeat. FAULT is one of\n"
+"        fail=STATUS       not executed, completes with that status\n"
+"        ignore            not executed, never completes\n"
+"        lose              executed, never completes\n"
+"        noevent           executed, completes without its event\n"
+"        late=TIME         executed, completes so much later (us, ms, s)\n"
+"  --caps-off CAP[,...]  the NICs lack these capabilities (RSS, CSUM ...)\n"
+"  --control PATH        take commands at this unix datagram socket: \"cmd-fault\"\n"
+"                        as above, \"cmd-fault off\", \"cmd-fault show\"\n"
 "  --pcap FILE           capture the wire as pcapng\n"
 "  --stats FILE          write counters there at the end and at SIGUSR1\n"
 "  --seed N              seed of all that is random (default 0)\n"
@@ -147,6 +162,30 @@ static int parse_dgram(struct options *opt, char *arg)
 	return -1;
 }
 
+static int parse_caps(struct options *opt, char *arg)
+{
+	static const struct {
+		const char *name;
+		uint64_t cap;
+	} caps[] = {
+#define X(name) { #name, SKUA_CAP_##name },
+		SKUA_CAP_TABLE(X)
+#undef X
+	};
+	char *name;
+
+	while ((name = strsep(&arg, ","))) {
+		unsigned int i = 0;
+
+		while (i < sizeof(caps) / sizeof(caps[0]) && strcmp(caps[i].name, name))
+			i++;
+		if (i == sizeof(caps) / sizeof(caps[0]))
+			return bad("--caps-off: no capability is called '%s'", name);
+		opt->caps_off |= caps[i].cap;
+	}
+	return -1;
+}
+
 /* What the user left open: addresses that differ, and serial numbers made of them. */
 static int finish_nics(struct options *opt)
 {
@@ -175,12 +214,16 @@ static int finish_nics(struct options *opt)
 
 int options_parse(struct options *opt, int argc, char **argv)
 {
-	enum { NIC = 256, DGRAM, TAP, FAULT, PCAP, STATS, SEED, HELP, VERS };
+	enum { NIC = 256, DGRAM, TAP, FAULT, CMD_FAULT, CAPS_OFF, CONTROL, PCAP, STATS, SEED,
+	       HELP, VERS };
 	static const struct option longopts[] = {
 		{ "nic", required_argument, NULL, NIC },
 		{ "dgram", required_argument, NULL, DGRAM },
 		{ "tap", required_argument, NULL, TAP },
 		{ "fault", required_argument, NULL, FAULT },
+		{ "cmd-fault", required_argument, NULL, CMD_FAULT },
+		{ "caps-off", required_argument, NULL, CAPS_OFF },
+		{ "control", required_argument, NULL, CONTROL },
 		{ "pcap", required_argument, NULL, PCAP },
 		{ "stats", required_argument, NULL, STATS },
 		{ "seed", required_argument, NULL, SEED },
@@ -209,6 +252,17 @@ int options_parse(struct options *opt, int argc, char **argv)
 			if (opt->num_faults == OPT_MAX_FAULTS)
 				return bad("more than %d --fault", OPT_MAX_FAULTS);
 			opt->faults[opt->num_faults++] = optarg;
+			break;
+		case CMD_FAULT:
+			if (opt->num_cmd_faults == OPT_MAX_FAULTS)
+				return bad("more than %d --cmd-fault", OPT_MAX_FAULTS);
+			opt->cmd_faults[opt->num_cmd_faults++] = optarg;
+			break;
+		case CAPS_OFF:
+			ret = parse_caps(opt, optarg);
+			break;
+		case CONTROL:
+			opt->control = optarg;
 			break;
 		case PCAP:
 			opt->pcap = optarg;

@@ -44,6 +44,10 @@ struct options {
 	unsigned int num_links;
 	const char *faults[OPT_MAX_FAULTS];
 	unsigned int num_faults;
+	const char *cmd_faults[OPT_MAX_FAULTS];
+	unsigned int num_cmd_faults;
+	uint64_t caps_off;
+	const char *control;
 	const char *pcap;
 	const char *stats;
 	uint64_t seed;

@@ -19,6 +19,7 @@ import time
 
 HERE = "/skua/tools/vm"
 JOB = "/job"
+MODEL_CONTROL = "/run/model-control"
 MODEL_DIED, HANG, HARNESS, PANIC = 122, 124, 125, 126
 BOOT_LIMIT = {"debug": 240}     # seconds until the guest must have come up
 BOOT_LIMIT_DEFAULT = 120
@@ -48,6 +49,8 @@ def options():
     p.add_argument("--model-arg", action="append", default=[])
     p.add_argument("--nic-opt", action="append", default=[])
     p.add_argument("--fault")
+    p.add_argument("--cmd-fault", action="append", default=[])
+    p.add_argument("--caps-off")
     p.add_argument("--pcap")
     p.add_argument("--qemu-arg", action="append", default=[])
     p.add_argument("--allow-splat", action="store_true")
@@ -131,10 +134,15 @@ class Model:
         for n in range(o.nics):
             mac = "" if "mac=" in more.get(n, "") else f",mac=02:5c:a0:00:00:{n + 1:02x}"
             cmd += ["--nic", f"socket={nic_socket(n)}{mac}{more.get(n, '')}"]
+        cmd += ["--control", MODEL_CONTROL]
         if o.peer:
             cmd += ["--dgram", "local=/run/wire-model,remote=/run/wire-qemu"]
         if o.fault:
             cmd += ["--fault", o.fault]
+        for spec in o.cmd_fault:
+            cmd += ["--cmd-fault", spec]
+        if o.caps_off:
+            cmd += ["--caps-off", o.caps_off]
         if o.pcap:
             cmd += ["--pcap", o.pcap]
         cmd += o.model_arg
@@ -172,6 +180,15 @@ class Model:
 
     def died(self):
         return self.proc and not self.expected and self.proc.poll() is not None
+
+    def tell(self, line):
+        """A line to the control socket; the model's answer."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.settimeout(10)
+            s.bind("")                  # any name, for the answer to find us
+            s.connect(MODEL_CONTROL)
+            s.send(line.encode())
+            return s.recv(1 << 16).decode()
 
     def signal(self, name):
         if not self.proc:
@@ -348,8 +365,10 @@ class Run:
         try:
             if verb == "model" and arg in ("KILL", "TERM"):
                 answer = self.end_model(arg)
-            elif verb == "model":
+            elif verb == "model" and arg.isupper():
                 answer = self.model.signal(arg)
+            elif verb == "model":
+                answer = self.model.tell(arg)
             elif verb == "qmp":
                 answer = json.dumps(self.monitor(json.loads(arg)))
             elif verb == "reset":

@@ -198,6 +198,14 @@ enum skua_cmd_op {
 #define SKUA_CAP_COUNTER_SET		BIT_ULL(32)	/* per-QP counter sets */
 #define SKUA_CAP_NULL_MR		BIT_ULL(33)
 
+/* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
+#define SKUA_CAP_TABLE(X)						\
+	X(ROCE) X(ETH) X(RSS) X(CSUM) X(VLAN) X(LSO) X(FLOW) X(RC) X(UC) X(UD)	\
+	X(XRC) X(SRQ) X(ATOMIC) X(MASKED_ATOMIC) X(FLUSH) X(ATOMIC_WRITE)	\
+	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
+	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
+	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)
+
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {
 	__le32 entry_size;

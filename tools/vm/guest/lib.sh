@@ -387,7 +387,8 @@ kmemleak_clean()
 
 # ---- the harness outside --------------------------------------------------------------
 
-# vm_ctl VERB [ARG]: "model KILL" (any signal), "reset", "qmp JSON"; prints the answer
+# vm_ctl VERB [ARG]: "model KILL" (any signal), "model cmd-fault SPEC" (or another
+# line for the model's control socket), "reset", "qmp JSON"; prints the answer
 vm_ctl()
 {
 	local id=$BASHPID-$RANDOM-$SECONDS answer

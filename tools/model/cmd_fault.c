@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Faults of the command engine: the rules, their reader, and their turn. The
+ * language is described in Documentation/cmd-faults.rst.
+ *
+ * A rule outlives every reset of the device, so that also the commands fail which
+ * bring it back.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd_fault.h"
+
+#define RULES		32
+#define ANY_OP		UINT32_MAX
+#define TEXT_MAX	1024
+#define DELAY_MAX	(3600ull * 1000 * 1000 * 1000)
+
+/**
+ * struct rule - one clause
+ * @op: opcode, or ANY_OP
+ * @first: first command that suffers, counted from 1
+ * @last: last one
+ * @seen: commands of the opcode so far
+ * @hit: those that suffered by this rule
+ * @fault: what they suffer
+ */
+struct rule {
+	uint32_t op;
+	uint64_t first, last;
+	uint64_t seen, hit;
+	struct cmd_fault fault;
+};
+
+struct cmd_faults {
+	struct rule rule[RULES];
+	unsigned int num;
+};
+
+struct name {
+	const char *name;
+	uint32_t value;
+};
+
+static const struct name ops[] = {
+#define X(name, op, in, out, states, class) { #name, op },
+	SKUA_CMD_TABLE(X)
+#undef X
+	{ "any", ANY_OP },
+};
+
+static const struct name statuses[] = {
+#define X(name, value, err, text) { #name, value },
+	SKUA_CMD_STATUS_TABLE(X)
+#undef X
+};
+
+static const struct name kinds[] = {
+	{ "fail", CMD_FAULT_FAIL },
+	{ "ignore", CMD_FAULT_IGNORE },
+	{ "lose", CMD_FAULT_LOSE },
+	{ "noevent", CMD_FAULT_NO_EVENT },
+	{ "late", CMD_FAULT_LATE },
+};
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static bool find_value(const struct name *list, size_t n, const char *name, uint32_t *value)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(list[i].name, name)) {
+			*value = list[i].value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *find_name(const struct name *list, size_t n, uint32_t value)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].value == value)
+			return list[i].name;
+	}
+	return "?";
+}
+
+__attribute__((format(printf, 3, 4)))
+static int bad(char *err, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static bool parse_num(const char *text, uint64_t *num, char **end)
+{
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*num = strtoull(text, end, 10);
+	return !errno;
+}
+
+/* N, N-M or N+, counted from 1. */
+static bool parse_range(const char *text, struct rule *rule)
+{
+	char *end;
+
+	if (!parse_num(text, &rule->first, &end) || !rule->first)
+		return false;
+	rule->last = rule->first;
+	if (!strcmp(end, "+")) {
+		rule->last = UINT64_MAX;
+		return true;
+	}
+	if (*end == '-' && !parse_num(end + 1, &rule->last, &end))
+		return false;
+	return !*end && rule->last >= rule->first;
+}
+
+static bool parse_delay(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = { { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+	uint64_t num;
+	char *end;
+
+	if (!parse_num(text, &num, &end))
+		return false;
+	for (size_t i = 0; i < N(units); i++) {
+		if (strcmp(end, units[i].unit))
+			continue;
+		if (num > DELAY_MAX / units[i].ns)
+			return false;
+		*ns = num * units[i].ns;
+		return true;
+	}
+	return false;
+}
+
+static int parse_fault(char *text, struct cmd_fault *fault, char *err, size_t len)
+{
+	char *val = strchr(text, '=');
+	uint32_t num;
+
+	if (val)
+		*val++ = '\0';
+	if (!find_value(kinds, N(kinds), text, &num))
+		return bad(err, len, "no fault is called '%s'", text);
+	fault->kind = num;
+	switch (fault->kind) {
+	case CMD_FAULT_FAIL:
+		if (!val || !find_value(statuses, N(statuses), val, &num) || !num)
+			return bad(err, len, "'%s' is no status of a failure", val ? val : "");
+		fault->status = num;
+		return 0;
+	case CMD_FAULT_LATE:
+		if (!val || !parse_delay(val, &fault->delay))
+			return bad(err, len, "'%s' is no time (us, ms, s)", val ? val : "");
+		return 0;
+	default:
+		return val ? bad(err, len, "'%s' takes no value", text) : 0;
+	}
+}
+
+/* OPCODE[@RANGE]:FAULT */
+static int parse_rule(char *text, struct rule *rule, char *err, size_t len)
+{
+	char *fault = strchr(text, ':');
+	char *range;
+
+	*rule = (struct rule){ .first = 1, .last = UINT64_MAX };
+	if (!fault)
+		return bad(err, len, "'%s' is not OPCODE[@RANGE]:FAULT", text);
+	*fault++ = '\0';
+	range = strchr(text, '@');
+	if (range)
+		*range++ = '\0';
+	if (!find_value(ops, N(ops), text, &rule->op))
+		return bad(err, len, "no command is called '%s'", text);
+	if (range && !parse_range(range, rule))
+		return bad(err, len, "'%s' is not N, N-M or N+, from 1", range);
+	return parse_fault(fault, &rule->fault, err, len);
+}
+
+int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t len)
+{
+	struct cmd_faults *f = dev->cmd_faults;
+	char text[TEXT_MAX], *rest = text, *clause;
+	unsigned int num = f->num;
+
+	if (!strcmp(spec, "off")) {
+		f->num = 0;
+		return 0;
+	}
+	if (strlen(spec) >= sizeof(text))
+		return bad(err, len, "too long");
+	strcpy(text, spec);
+	while ((clause = strsep(&rest, "; \t"))) {
+		if (!*clause)
+			continue;
+		if (num == RULES)
+			return bad(err, len, "more than %d rules", RULES);
+		if (parse_rule(clause, &f->rule[num], err, len))
+			return -EINVAL;
+		num++;
+	}
+	if (num == f->num)
+		return bad(err, len, "no rule");
+	/* All of them or none. */
+	f->num = num;
+	return 0;
+}
+
+void skua_dev_cmd_fault_show(const struct skua_dev *dev, char *buf, size_t len)
+{
+	const struct cmd_faults *f = dev->cmd_faults;
+	size_t at = 0;
+
+	if (len)
+		*buf = '\0';
+	for (unsigned int i = 0; i < f->num && at < len; i++) {
+		const struct rule *r = &f->rule[i];
+
+		at += snprintf(buf + at, len - at, "%s%s:%s seen %llu hit %llu",
+			       i ? "; " : "", find_name(ops, N(ops), r->op),
+			       find_name(kinds, N(kinds), r->fault.kind),
+			       (unsigned long long)r->seen, (unsigned long long)r->hit);
+	}
+}
+
+struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op)
+{
+	struct cmd_faults *f = dev->cmd_faults;
+	struct cmd_fault fault = { .kind = CMD_FAULT_NONE };
+
+	for (unsigned int i = 0; i < f->num; i++) {
+		struct rule *r = &f->rule[i];
+
+		if (r->op != ANY_OP && r->op != op)
+			continue;
+		r->seen++;
+		/* The first rule that fits acts; the others count all the same. */
+		if (fault.kind != CMD_FAULT_NONE || r->seen < r->first || r->seen > r->last)
+			continue;
+		r->hit++;
+		fault = r->fault;
+		dev_log(dev, 2, "command 0x%03x: fault '%s'", op,
+			find_name(kinds, N(kinds), fault.kind));
+	}
+	return fault;
+}
+
+int cmd_fault_init(struct skua_dev *dev)
+{
+	dev->cmd_faults = calloc(1, sizeof(*dev->cmd_faults));
+	return dev->cmd_faults ? 0 : -ENOMEM;
+}
+
+/* The rules stay. */
+void cmd_fault_reset(struct skua_dev *dev)
+{
+	(void)dev;
+}
+
+void cmd_fault_exit(struct skua_dev *dev)
+{
+	free(dev->cmd_faults);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Faults of the command engine, for tests of drivers: a command of a named opcode
+ * fails, has no end, loses its event or takes its time.
+ */
+#ifndef SKUA_MODEL_CMD_FAULT_H
+#define SKUA_MODEL_CMD_FAULT_H
+
+#include "core.h"
+
+/**
+ * enum cmd_fault_kind - what becomes of a command
+ * @CMD_FAULT_NONE: what should
+ * @CMD_FAULT_FAIL: it is not executed, and completes with a status
+ * @CMD_FAULT_IGNORE: it is not executed, and does not complete
+ * @CMD_FAULT_LOSE: it is executed, and does not complete
+ * @CMD_FAULT_NO_EVENT: it is executed and completes; the event is lost
+ * @CMD_FAULT_LATE: it is executed, and completes after a delay
+ */
+enum cmd_fault_kind {
+	CMD_FAULT_NONE,
+	CMD_FAULT_FAIL,
+	CMD_FAULT_IGNORE,
+	CMD_FAULT_LOSE,
+	CMD_FAULT_NO_EVENT,
+	CMD_FAULT_LATE,
+};
+
+/* @status: of CMD_FAULT_FAIL; @delay: of CMD_FAULT_LATE, in ns. */
+struct cmd_fault {
+	enum cmd_fault_kind kind;
+	int status;
+	uint64_t delay;
+};
+
+/* A command of this opcode is about to run: what is to become of it? It is counted. */
+struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op);
+
+#endif /* SKUA_MODEL_CMD_FAULT_H */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The socket at which a running model can be told to do something: one datagram
+ * with a line of text, one datagram with the answer.
+ */
+#ifndef SKUA_MODEL_CONTROL_H
+#define SKUA_MODEL_CONTROL_H
+
+#include <stddef.h>
+
+struct control;
+
+/* @line may be changed; the answer is a string of less than @room bytes. */
+typedef void (*control_fn)(void *priv, char *line, char *answer, size_t room);
+
+/* Binds @path and joins the epoll set. NULL: errno says why. */
+struct control *control_create(const char *path, int epfd, control_fn fn, void *priv);
+void control_destroy(struct control *c);
+
+#endif /* SKUA_MODEL_CONTROL_H */
