@@ -193,6 +193,8 @@ static inline void skua_wqe_data_set(struct skua_wqe_data *d, __u64 addr, __u32 
  * @av: the path
  * @dest_qpn: destination QP
  * @qkey: Q_Key to send
+ *
+ * GSI with a P_Key index other than 0 fills that in afterwards.
  */
 static inline void skua_wqe_av_set(struct skua_wqe_av *w, const struct skua_av *av,
 				   __u32 dest_qpn, __u32 qkey)
@@ -200,6 +202,8 @@ static inline void skua_wqe_av_set(struct skua_wqe_av *w, const struct skua_av *
 	w->av = *av;
 	w->dest_qpn = cpu_to_le32(dest_qpn);
 	w->qkey = cpu_to_le32(qkey);
+	w->pkey_index = 0;
+	w->reserved2 = 0;
 	w->reserved = 0;
 }
 

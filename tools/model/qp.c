@@ -207,7 +207,7 @@ static int check_flags(const struct skua_dev *dev, const struct skua_cmd_create_
 	    !dev_has(dev, type_cap[type]))
 		return SKUA_CMD_ST_BAD_PARAM;
 	/* QP 0 is the subnet manager's, 1 that of the general services. */
-	if (!qpn || qpn >= IB_QPN_MULTICAST || (qpn == IB_QPN_GSI) != (type == SKUA_QP_GSI))
+	if (!qpn || qpn >= SKUA_QPN_MULTICAST || (qpn == IB_QPN_GSI) != (type == SKUA_QP_GSI))
 		return SKUA_CMD_ST_BAD_INDEX;
 	return SKUA_CMD_ST_OK;
 }

@@ -127,7 +127,9 @@ static bool take_av(struct cursor *c, struct wqe *out)
 	out->av = seg.av;
 	out->dest_qpn = le32_to_cpu(seg.dest_qpn);
 	out->qkey = le32_to_cpu(seg.qkey);
-	return !seg.reserved;
+	/* The table has one P_Key: what is zero for UD is that for GSI too. */
+	_Static_assert(MODEL_PKEYS == 1, "a P_Key index to look up");
+	return !seg.pkey_index && !seg.reserved2 && !seg.reserved;
 }
 
 /* XRC: the number of the SRQ travels in @dest_qpn. */

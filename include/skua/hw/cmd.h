@@ -558,6 +558,10 @@ struct skua_cmd_create_rss_in {
 	struct skua_rss rss;
 };
 
+/*
+ * ATTACH_MCG: EXISTS also if the QP is in the group by another index; BAD_INDEX
+ * for a QP that is not UD. DESTROY_QP of a member: BUSY.
+ */
 struct skua_cmd_mcg_in {
 	__le32 index;
 	__le32 reserved;

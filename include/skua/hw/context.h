@@ -336,8 +336,9 @@ enum skua_qp_state {
  * @dest_qpn: peer's QP (RC, UC, XRC)
  * @sq_psn: first PSN to send
  * @rq_psn: first PSN expected
- * @qkey: Q_Key (UD, GSI)
- * @retry: retry counts, timers, path MTU
+ * @qkey: Q_Key (UD); that of GSI is SKUA_QKEY_GSI whatever is given here
+ * @retry: retry counts, timers, path MTU (RC, UC, XRC); that of UD and GSI is the
+ *	largest that the port's MTU leaves room for, with 96 bytes for headers
  * @rights: READ/atomic depths and remote access rights
  * @state: QP state
  * @pkey: P_Key index
@@ -361,6 +362,9 @@ struct skua_qp_attr {
 };
 
 _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
+
+/* The Q_Key of QP 1, by the IBTA. */
+#define SKUA_QKEY_GSI			0x80010000
 
 /* retry. Codes of timers and MTU are the IBTA's (enum ib_mtu: 1 = 256 ...). */
 #define SKUA_ATTR_RETRY_CNT		GENMASK(2, 0)
@@ -415,7 +419,7 @@ _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 #define SKUA_QP_F_SCATTER_SQ_CQE	BIT(7)
 /* Use struct skua_qp_dbr's event index (SKUA_CAP_DB_SUPPRESS). */
 #define SKUA_QP_F_DB_SUPPRESS		BIT(8)
-/* UD, RAW_ETH: no loopback of own multicast. */
+/* UD, RAW_ETH: multicast that this QP sent is not given back to it. */
 #define SKUA_QP_F_NO_LOOPBACK		BIT(9)
 /* No send queue / no receive queue (its size is then zero). */
 #define SKUA_QP_F_NO_SQ			BIT(10)
@@ -760,10 +764,15 @@ _Static_assert(sizeof(struct skua_flow) == SKUA_ICM_FLOW_SIZE, "skua_flow");
 
 /**
  * struct skua_mcg - member of a multicast group (UD)
- * @gid: the group
+ * @gid: the group: ff00::/8, or 224.0.0.0/4 in the mapped form
  * @qpn: the member
  * @flags: SKUA_MCG_VALID
  * @reserved: zero
+ *
+ * A RoCE packet to a group comes to each member, whatever the netdev's filters
+ * say: from the wire, and from other QPs of this device. It must come in a VLAN
+ * (or untagged) that a GID table entry is in. Of a group without members the
+ * netdev's filters decide. Members of a group are QPs: no QP is two of them.
  */
 struct skua_mcg {
 	__u8 gid[16];
@@ -774,6 +783,6 @@ struct skua_mcg {
 
 _Static_assert(sizeof(struct skua_mcg) == SKUA_ICM_MCG_SIZE, "skua_mcg");
 
-#define SKUA_MCG_VALID			BIT(0)
+#define SKUA_MCG_VALID			BIT(0)	/* state */
 
 #endif /* SKUA_HW_CONTEXT_H */

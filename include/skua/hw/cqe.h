@@ -94,10 +94,15 @@ _Static_assert(sizeof(struct skua_cqe_eth) == 32, "skua_cqe_eth");
  * struct skua_cqe_ud - bytes 0..31 of a CQE for a UD or GSI receive
  * @src_qpn: source QP
  * @smac: source MAC address
- * @vlan_tci: VLAN tag (SKUA_CQE_F_VLAN)
+ * @vlan_tci: VLAN tag, PCP as service level (SKUA_CQE_F_VLAN)
  * @pkey_index: P_Key table index that matched
  * @ipv4: 1 for IPv4, 0 for IPv6
  * @reserved: zero
+ *
+ * SKUA_CQE_F_GRH is set always: the receive buffer begins with an area of
+ * SKUA_GRH_SIZE bytes, which byte_len includes, and the payload follows. The area
+ * holds the IP header as received: an IPv6 header fills it, an IPv4 header is its
+ * last 20 bytes after 20 of zero.
  */
 struct skua_cqe_ud {
 	__le32 src_qpn;
@@ -109,6 +114,8 @@ struct skua_cqe_ud {
 };
 
 _Static_assert(sizeof(struct skua_cqe_ud) == 32, "skua_cqe_ud");
+
+#define SKUA_GRH_SIZE			40
 
 /**
  * struct skua_cqe - completion queue element
@@ -176,6 +183,7 @@ _Static_assert(sizeof(struct skua_cqe) == 64, "skua_cqe");
 	X(WQE_OPCODE,	0x04, "opcode not allowed on this QP")		\
 	X(WQE_DMA,	0x05, "ring not readable")			\
 	X(SGE_LEN,	0x06, "gather list length")			\
+	X(WQE_AV,	0x07, "address vector names no path")		\
 	X(KEY_INVALID,	0x10, "no such key")				\
 	X(KEY_PD,	0x11, "key of another PD")			\
 	X(KEY_ACCESS,	0x12, "key lacks the access right")		\

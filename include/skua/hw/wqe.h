@@ -322,7 +322,12 @@ _Static_assert(sizeof(struct skua_wqe_reg) == 3 * SKUA_WQE_SEG, "skua_wqe_reg");
  * @flow: flow label, priority, static rate
  * @tclass: traffic class (DSCP and ECN bits)
  * @hop_limit: hop limit or TTL
- * @udp_sport: UDP source port, 0: the device takes one from the flow label
+ * @udp_sport: UDP source port, 0: the device takes one from the flow label, or
+ *	where that is 0 too from the QP numbers
+ *
+ * @dgid and the GID at @sgid_index are of one family (IPv4 or IPv6). A multicast
+ * @dgid (UD only; 224.0.0.0/4 in the mapped form, or ff00::/8) goes with the
+ * multicast MAC address that it maps to, any other with a unicast @dmac.
  */
 struct skua_av {
 	__u8 dgid[16];
@@ -338,23 +343,36 @@ _Static_assert(sizeof(struct skua_av) == 32, "skua_av");
 
 #define SKUA_AV_FLOW_LABEL		GENMASK(19, 0)
 #define SKUA_AV_PCP			GENMASK(22, 20)
-/* enum ib_rate of the IBTA; 0: no limit. */
+/* enum ib_rate of the IBTA; 0: no limit. Zero without SKUA_CAP_RATE_LIMIT. */
 #define SKUA_AV_STATIC_RATE		GENMASK(31, 24)
 
 /**
  * struct skua_wqe_av - address vector segments of a UD WQE
  * @av: the path
- * @dest_qpn: destination QP
+ * @dest_qpn: destination QP, SKUA_QPN_MULTICAST for a group
  * @qkey: Q_Key to send; with its top bit set, the sending QP's own is used
+ * @pkey_index: GSI: P_Key table index; UD: zero, the P_Key is the QP's
+ * @reserved2: zero
  * @reserved: zero
+ *
+ * A datagram queue's SEND completes when it was sent. One that cannot be sent
+ * (path: SKUA_CQE_LOC_QP_OP_ERR with SKUA_VENDOR_WQE_AV; longer than the path
+ * MTU: SKUA_CQE_LOC_LEN_ERR; gather list: SKUA_CQE_LOC_PROT_ERR) completes in
+ * error and takes the QP to SQE: the receive queue goes on, later sends are
+ * flushed until software takes the QP to RTS again. UC queues do the same.
  */
 struct skua_wqe_av {
 	struct skua_av av;
 	__le32 dest_qpn;
 	__le32 qkey;
-	__le64 reserved;
+	__le16 pkey_index;
+	__le16 reserved2;
+	__le32 reserved;
 };
 
 _Static_assert(sizeof(struct skua_wqe_av) == 3 * SKUA_WQE_SEG, "skua_wqe_av");
+
+/* The QP number that packets to a multicast group carry. */
+#define SKUA_QPN_MULTICAST		0xffffff
 
 #endif /* SKUA_HW_WQE_H */

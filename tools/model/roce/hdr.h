@@ -132,7 +132,6 @@ _Static_assert(sizeof(struct udp_hdr) == 8, "UDP header");
 #define IB_PSN_MASK		0x00ffffff
 #define IB_QPN_MASK		0x00ffffff
 #define IB_QPN_GSI		1
-#define IB_QPN_MULTICAST	0x00ffffff
 #define IB_PKEY_DEFAULT		0xffff
 #define IB_PKEY_FULL		0x8000	/* full membership */
 #define IB_ICRC_LEN		4
