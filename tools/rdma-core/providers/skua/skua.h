@@ -134,6 +134,8 @@ struct skua_sent {
  * @blocks: size of the ring
  * @max_sge: most gather elements of a WQE
  * @max_inline: most bytes of an inline payload
+ * @head_segs: segments that each WQE begins with: control, and what the QP's type
+ *	asks for
  * @ops: BIT(enum ibv_wr_opcode) of what may be posted
  * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
  * @suppress: the device's event index says whether a doorbell is wanted
@@ -147,6 +149,7 @@ struct skua_sq {
 	uint32_t blocks;
 	uint32_t max_sge;
 	uint32_t max_inline;
+	uint32_t head_segs;
 	uint32_t ops;
 	uint32_t sig;
 	bool suppress;
@@ -266,9 +269,11 @@ int skua_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int skua_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
 int skua_destroy_qp(struct ibv_qp *qp);
-int skua_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int skua_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 void skua_qp_in_error(struct skua_qp *qp);
 void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
+
+/* send.c */
+int skua_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 #endif /* SKUA_PROVIDER_H */

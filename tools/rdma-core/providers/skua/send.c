@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
+/*
+ * Skua provider: posting of sends.
+ */
+#include "skua.h"
+#include "db.h"
+#include "send.h"
+
+#define F_COMMON	(SKUA_WQE_F_SIGNALED | SKUA_WQE_F_FENCE)
+#define F_WRITE		(F_COMMON | SKUA_WQE_F_INLINE)
+#define F_SEND		(F_WRITE | SKUA_WQE_F_SOLICITED)
+
+#define NONE		HEAD_NONE, 0
+#define RADDR		HEAD_RADDR, 1
+#define CAS		HEAD_CAS, 2
+#define FAA		HEAD_FAA, 2
+
+const struct send_op send_ops[SEND_OPS] = {
+#define OP(verbs, op, wc, head, how, flags)	\
+	[IBV_WR_##verbs] = { SKUA_WQE_##op, IBV_WC_##wc, head, how, flags }
+	OP(RDMA_WRITE, WRITE, RDMA_WRITE, RADDR, OP_INLINE, F_WRITE),
+	OP(RDMA_WRITE_WITH_IMM, WRITE_IMM, RDMA_WRITE, RADDR, OP_INLINE | OP_IMM, F_SEND),
+	OP(SEND, SEND, SEND, NONE, OP_INLINE, F_SEND),
+	OP(SEND_WITH_IMM, SEND_IMM, SEND, NONE, OP_INLINE | OP_IMM, F_SEND),
+	OP(SEND_WITH_INV, SEND_INV, SEND, NONE, OP_INLINE | OP_INV, F_SEND),
+	OP(RDMA_READ, READ, RDMA_READ, RADDR, 0, F_COMMON),
+	OP(ATOMIC_CMP_AND_SWP, CAS, COMP_SWAP, CAS, 0, F_COMMON),
+	OP(ATOMIC_FETCH_AND_ADD, FAA, FETCH_ADD, FAA, 0, F_COMMON),
+	OP(LOCAL_INV, LOCAL_INV, LOCAL_INV, NONE, OP_INV | OP_NODATA, F_COMMON),
+#undef OP
+};
+
+/* The flags of the verbs are the index. */
+const uint8_t send_flags[ALL_SEND_FLAGS + 1] = {
+#define F(v)	(((v) & IBV_SEND_FENCE ? SKUA_WQE_F_FENCE : 0) |		\
+		 ((v) & IBV_SEND_SIGNALED ? SKUA_WQE_F_SIGNALED : 0) |		\
+		 ((v) & IBV_SEND_SOLICITED ? SKUA_WQE_F_SOLICITED : 0) |	\
+		 ((v) & IBV_SEND_INLINE ? SKUA_WQE_F_INLINE : 0))
+	F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7),
+	F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15),
+#undef F
+};
+_Static_assert(ALL_SEND_FLAGS == 15, "send_flags is indexed by the flags");
+
+static inline void encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
+{
+	switch (e->op->head) {
+	case HEAD_NONE:
+		break;
+	case HEAD_RADDR:
+		enc_raddr(e, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		break;
+	case HEAD_CAS:
+		enc_raddr(e, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+		enc_atomic(e, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+		break;
+	case HEAD_FAA:
+		enc_raddr(e, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+		enc_atomic(e, wr->wr.atomic.compare_add, 0);
+		break;
+	}
+}
+
+static inline int encode_send(struct send_enc *e, const struct ibv_send_wr *wr)
+{
+	int ret;
+
+	ret = enc_begin(e, wr->opcode);
+	if (unlikely(ret))
+		return ret;
+	encode_head(e, wr);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		ret = e->op->how & OP_INLINE ? enc_inline(e, wr->sg_list, wr->num_sge) : EINVAL;
+	else if (!(e->op->how & OP_NODATA))
+		ret = enc_sges(e, wr->sg_list, wr->num_sge);
+	if (unlikely(ret))
+		return ret;
+	enc_end(e, wr->wr_id, wr->send_flags, wr->imm_data, wr->invalidate_rkey);
+	return 0;
+}
+
+int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct skua_qp *qp = to_sqp(ibqp);
+	struct skua_sq *sq = &qp->sq;
+	struct send_enc e;
+	uint32_t old;
+	int ret = 0;
+
+	if (unlikely(ibqp->state < IBV_QPS_RTS)) {
+		*bad = wr;
+		return EINVAL;
+	}
+
+	pthread_spin_lock(&sq->lock);
+	enc_start(&e, sq);
+	old = e.pi;
+	for (; wr; wr = wr->next) {
+		ret = encode_send(&e, wr);
+		if (unlikely(ret)) {
+			*bad = wr;
+			break;
+		}
+	}
+	if (likely(e.pi != old)) {
+		/* Pollers look up what was sent up to here. */
+		atomic_store_explicit(&sq->pi, e.pi, memory_order_release);
+		skua_db_sq(qp->uar, qp->dbr, ibqp->qp_num, e.pi, old, sq->suppress);
+	}
+	pthread_spin_unlock(&sq->lock);
+	return ret;
+}

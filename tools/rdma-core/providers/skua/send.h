@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * Skua provider: the encoder of send WQEs.
+ *
+ * ibv_post_send() and the ibv_wr_*() calls share it. A WQE is written in four
+ * steps: begin (may it be posted, is there room), the head (address vector,
+ * remote address, operands), the payload, end (control segment, what software
+ * remembers). What an opcode needs and allows is a row of send_ops.
+ */
+#ifndef SKUA_PROVIDER_SEND_H
+#define SKUA_PROVIDER_SEND_H
+
+#include <errno.h>
+
+#include "skua.h"
+
+/**
+ * enum send_head - what lies between a WQE's control segment and its payload,
+ *	beside the address vector or XRC segment that the QP's type asks for
+ * @HEAD_NONE: nothing
+ * @HEAD_RADDR: remote address
+ * @HEAD_CAS: remote address, operands of a compare and swap
+ * @HEAD_FAA: remote address, operand of a fetch and add
+ */
+enum send_head {
+	HEAD_NONE,
+	HEAD_RADDR,
+	HEAD_CAS,
+	HEAD_FAA,
+};
+
+/* What a send opcode may carry. */
+#define OP_INLINE	BIT(0)	/* its payload in the WQE */
+#define OP_IMM		BIT(1)	/* immediate data */
+#define OP_INV		BIT(2)	/* a key to invalidate */
+#define OP_NODATA	BIT(3)	/* no payload at all */
+
+/**
+ * struct send_op - a send opcode of the verbs
+ * @op: enum skua_wqe_op
+ * @wc: enum ibv_wc_opcode
+ * @head: enum send_head
+ * @head_segs: segments that @head takes up
+ * @how: OP_*
+ * @flags: SKUA_WQE_F_* that make sense with it
+ */
+struct send_op {
+	uint8_t op;
+	uint8_t wc;
+	uint8_t head;
+	uint8_t head_segs;
+	uint16_t how;
+	uint16_t flags;
+};
+
+#define SEND_OPS	16
+#define ALL_SEND_FLAGS	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+/* By enum ibv_wr_opcode; and IBV_SEND_* to SKUA_WQE_F_*. send.c */
+extern const struct send_op send_ops[SEND_OPS] __attribute__((visibility("hidden")));
+extern const uint8_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("hidden")));
+
+/**
+ * struct send_enc - a send WQE being written
+ * @sq: its queue, locked
+ * @op: what it does
+ * @block: its first block, which holds all of the head
+ * @pi: free-running index of that block
+ * @room: free blocks of the ring from there, as last looked up
+ * @nseg: segments written or reserved so far
+ */
+struct send_enc {
+	struct skua_sq *sq;
+	const struct send_op *op;
+	uint8_t *block;
+	uint32_t pi;
+	uint32_t room;
+	unsigned int nseg;
+};
+
+/* The locked queue's next WQE is the first to be written. */
+static inline void enc_start(struct send_enc *e, struct skua_sq *sq)
+{
+	e->sq = sq;
+	e->pi = atomic_load_explicit(&sq->pi, memory_order_relaxed);
+	e->room = sq->blocks -
+		  (e->pi - atomic_load_explicit(&sq->ci, memory_order_acquire));
+}
+
+/* Is there room for so many segments? Looks twice. */
+static inline int enc_reserve(struct send_enc *e, unsigned int nseg)
+{
+	unsigned int blocks = skua_wqe_blocks(nseg);
+
+	if (likely(blocks <= e->room))
+		return 0;
+	e->room = e->sq->blocks -
+		  (e->pi - atomic_load_explicit(&e->sq->ci, memory_order_acquire));
+	return blocks <= e->room ? 0 : ENOMEM;
+}
+
+/* A segment of the head. */
+static inline void *enc_head(const struct send_enc *e, unsigned int seg)
+{
+	return e->block + seg * SKUA_WQE_SEG;
+}
+
+/* Begin a WQE of an enum ibv_wr_opcode. */
+static inline int enc_begin(struct send_enc *e, unsigned int opcode)
+{
+	struct skua_sq *sq = e->sq;
+
+	if (unlikely(opcode >= SEND_OPS || !(sq->ops >> opcode & 1)))
+		return EINVAL;
+	if (unlikely(enc_reserve(e, 1)))
+		return ENOMEM;
+	e->op = &send_ops[opcode];
+	e->block = skua_sq_seg(&sq->ring, e->pi, 0);
+	e->nseg = sq->head_segs + e->op->head_segs;
+	return 0;
+}
+
+static inline void enc_raddr(struct send_enc *e, uint64_t va, uint32_t rkey)
+{
+	skua_wqe_raddr_set(enc_head(e, e->sq->head_segs), va, rkey, 0);
+}
+
+static inline void enc_atomic(struct send_enc *e, uint64_t swap_add, uint64_t compare)
+{
+	skua_wqe_atomic_set(enc_head(e, e->sq->head_segs + 1), swap_add, compare);
+}
+
+static inline int enc_sges(struct send_enc *e, const struct ibv_sge *sg, unsigned int num)
+{
+	struct skua_sq_ring ring = e->sq->ring;
+	unsigned int nseg = e->nseg, end;
+
+	if (unlikely(num > e->sq->max_sge))
+		return EINVAL;
+	end = nseg + num;
+	if (unlikely(enc_reserve(e, end)))
+		return ENOMEM;
+	for (; nseg != end; nseg++, sg++)
+		skua_wqe_data_set(skua_sq_seg(&ring, e->pi, nseg), sg->addr, sg->lkey,
+				  sg->length);
+	e->nseg = end;
+	return 0;
+}
+
+static inline int enc_inline(struct send_enc *e, const struct ibv_sge *sg, unsigned int num)
+{
+	struct skua_inline_cursor cur;
+	uint64_t len = 0;
+	unsigned int i;
+
+	if (unlikely(num > e->sq->max_sge))
+		return EINVAL;
+	for (i = 0; i < num; i++)
+		len += sg[i].length;
+	if (unlikely(len > e->sq->max_inline))
+		return EINVAL;
+	if (unlikely(enc_reserve(e, e->nseg + skua_wqe_inline_segs(len))))
+		return ENOMEM;
+
+	skua_inline_begin(&cur, &e->sq->ring, e->pi, e->nseg);
+	for (i = 0; i < num; i++)
+		skua_inline_put(&cur, (const void *)(uintptr_t)sg[i].addr, sg[i].length);
+	e->nseg += skua_inline_end(&cur);
+	return 0;
+}
+
+/* The WQE is whole; IBV_SEND_* and the immediate data or key as they came. */
+static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flags, __be32 imm,
+			   uint32_t inv_key)
+{
+	unsigned int blocks = skua_wqe_blocks(e->nseg);
+	struct skua_wqe_ctrl *c = enc_head(e, 0);
+	const struct send_op *op = e->op;
+	struct skua_sq *sq = e->sq;
+	struct skua_sent *sent = &sq->sent[e->pi & (sq->blocks - 1)];
+
+	skua_wqe_ctrl_set(c, op->op, e->nseg, e->pi,
+			  (send_flags[flags & ALL_SEND_FLAGS] & op->flags) | sq->sig);
+	if (op->how & OP_IMM)
+		skua_wqe_imm_set(c, imm);
+	else if (op->how & OP_INV)
+		skua_wqe_inv_set(c, inv_key);
+	sent->wr_id = wr_id;
+	sent->opcode = op->wc;
+	sent->blocks = blocks;
+	e->pi += blocks;
+	e->room -= blocks;
+}
+
+#endif /* SKUA_PROVIDER_SEND_H */
