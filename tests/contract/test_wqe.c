@@ -146,9 +146,10 @@ static void atomics_round_trip(void **state)
 	static const struct {
 		enum skua_wqe_op op;
 		unsigned int nseg;	/* atomic segments */
+		uint64_t compare, mask;
 	} ops[] = {
-		{ SKUA_WQE_CAS, 1 }, { SKUA_WQE_FAA, 1 },
-		{ SKUA_WQE_MASKED_CAS, 2 }, { SKUA_WQE_MASKED_FAA, 2 },
+		{ SKUA_WQE_CAS, 1, 22, 0 }, { SKUA_WQE_FAA, 1, 0, 0 },
+		{ SKUA_WQE_MASKED_CAS, 2, 22, 44 }, { SKUA_WQE_MASKED_FAA, 2, 0, 0 },
 	};
 	uint32_t index;
 	unsigned int o;
@@ -160,16 +161,18 @@ static void atomics_round_trip(void **state)
 			unsigned int seg = 1;
 
 			skua_wqe_raddr_set(skua_sq_seg(&ring, index, seg++), 0x1000, 0x1234, 0);
-			skua_wqe_atomic_set(skua_sq_seg(&ring, index, seg++), 11, 22);
+			skua_wqe_atomic_set(skua_sq_seg(&ring, index, seg++), 11,
+					    ops[o].compare);
 			if (ops[o].nseg == 2)
-				skua_wqe_atomic_set(skua_sq_seg(&ring, index, seg++), 33, 44);
+				skua_wqe_atomic_set(skua_sq_seg(&ring, index, seg++), 33,
+						    ops[o].mask);
 			skua_wqe_data_set(skua_sq_seg(&ring, index, seg++), 0x2000, 0x77, 8);
 			skua_wqe_ctrl_set(skua_sq_seg(&ring, index, 0), ops[o].op, seg, index, 0);
 			assert_int_equal(decode(index, seg, SKUA_QP_RC, &w), SKUA_VENDOR_NONE);
 			assert_int_equal(w.swap_add, 11);
-			assert_int_equal(w.compare, 22);
+			assert_int_equal(w.compare, ops[o].compare);
 			assert_int_equal(w.swap_add_mask, ops[o].nseg == 2 ? 33 : 0);
-			assert_int_equal(w.compare_mask, ops[o].nseg == 2 ? 44 : 0);
+			assert_int_equal(w.compare_mask, ops[o].mask);
 			assert_int_equal(w.nsge, 1);
 			assert_int_equal(w.sge[0].addr, 0x2000);
 		}

@@ -55,6 +55,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 	fake_init(&s->f, &cfg);
 	memcpy(s->mac, cfg.mac, sizeof(s->mac));
 	s->ipv6 = opt->ipv6;
+	s->f.dev->caps &= ~opt->no_caps;
 	mini_up(&s->m, &s->f);
 	assert_int_equal(mini_gid(&s->m, 0, i + 1, opt->ipv6,
 				  opt->vlan ? opt->vlan : SKUA_GID_NO_VLAN), 0);
@@ -63,7 +64,9 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 	s->bus = fake_alloc(&s->f, RC_BUF, 4096);
 	s->buf = fake_ptr(&s->f, s->bus);
 	s->key = mini_mr(&s->m, RC_VA, s->bus, RC_BUF, SKUA_ACCESS_LOCAL_WRITE |
-			 SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_REMOTE_READ);
+			 SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_REMOTE_READ |
+			 SKUA_ACCESS_REMOTE_ATOMIC | SKUA_ACCESS_MW_BIND |
+			 SKUA_ACCESS_FLUSH_GLOBAL);
 	rc_qp(rc, i, &s->qp, opt);
 }
 
@@ -100,6 +103,39 @@ static bool has_raddr(enum skua_wqe_op op)
 	return op >= SKUA_WQE_WRITE && op <= SKUA_WQE_ATOMIC_WRITE;
 }
 
+/* Operands and masks; the segments they take up. */
+static unsigned int put_atomic(const struct rc_wr *wr, void *seg)
+{
+	unsigned int n = wr->op == SKUA_WQE_CAS || wr->op == SKUA_WQE_FAA ? 1 : 2;
+
+	if (wr->op < SKUA_WQE_CAS || wr->op > SKUA_WQE_MASKED_FAA)
+		return 0;
+	for (unsigned int i = 0; i < n; i++)
+		skua_wqe_atomic_set((struct skua_wqe_atomic *)seg + i, wr->atomic[i].swap_add,
+				    wr->atomic[i].compare);
+	return n;
+}
+
+/* The segments of those that send nothing. */
+static unsigned int put_local(const struct rc_wr *wr, void *seg)
+{
+	if (wr->op == SKUA_WQE_BIND_MW) {
+		memcpy(seg, &wr->bind, sizeof(wr->bind));
+		return sizeof(wr->bind) / SKUA_WQE_SEG;
+	}
+	if (wr->op == SKUA_WQE_REG_MR) {
+		memcpy(seg, &wr->reg, sizeof(wr->reg));
+		return sizeof(wr->reg) / SKUA_WQE_SEG;
+	}
+	return 0;
+}
+
+static bool has_data(enum skua_wqe_op op)
+{
+	return op != SKUA_WQE_NOP && op != SKUA_WQE_FLUSH && op != SKUA_WQE_BIND_MW &&
+	       op != SKUA_WQE_LOCAL_INV && op != SKUA_WQE_REG_MR;
+}
+
 void rc_post_quiet(struct rc *rc, int i, struct mini_qp *qp, const struct rc_wr *wr)
 {
 	uint8_t wqe[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK] = { 0 };
@@ -110,9 +146,14 @@ void rc_post_quiet(struct rc *rc, int i, struct mini_qp *qp, const struct rc_wr 
 	skua_wqe_ctrl_set(ctrl, wr->op, 0, 0, wr->flags | (wr->quiet ? 0 : SKUA_WQE_F_SIGNALED));
 	if (wr->op == SKUA_WQE_SEND_IMM || wr->op == SKUA_WQE_WRITE_IMM)
 		skua_wqe_imm_set(ctrl, htobe32(wr->imm));
+	if (wr->op == SKUA_WQE_SEND_INV || wr->op == SKUA_WQE_LOCAL_INV ||
+	    wr->op == SKUA_WQE_FLUSH)
+		skua_wqe_inv_set(ctrl, wr->imm);
+	nseg += put_local(wr, wqe + nseg * SKUA_WQE_SEG);
 	if (has_raddr(wr->op))
 		skua_wqe_raddr_set((void *)(wqe + nseg++ * SKUA_WQE_SEG), RC_VA + wr->roff,
-				   wr->rkey ? wr->rkey : rc->s[1 - i].key, 0);
+				   wr->rkey ? wr->rkey : rc->s[1 - i].key, wr->flush);
+	nseg += put_atomic(wr, wqe + nseg * SKUA_WQE_SEG);
 	if (wr->flags & SKUA_WQE_F_INLINE) {
 		__le32 len = cpu_to_le32(wr->len);
 
@@ -123,7 +164,7 @@ void rc_post_quiet(struct rc *rc, int i, struct mini_qp *qp, const struct rc_wr 
 		for (uint32_t k = 0; k < wr->nsge; k++)
 			skua_wqe_data_set((void *)(wqe + nseg++ * SKUA_WQE_SEG), wr->sge[k].addr,
 					  wr->sge[k].lkey, wr->sge[k].len);
-	} else if (wr->op != SKUA_WQE_NOP) {
+	} else if (has_data(wr->op)) {
 		skua_wqe_data_set((void *)(wqe + nseg++ * SKUA_WQE_SEG), RC_VA + wr->off, s->key,
 				  wr->len);
 	}

@@ -29,6 +29,7 @@
  * @rd_atomic: depth as requester and responder, one more; default 17
  * @access: SKUA_ACCESS_REMOTE_* of the QPs; default all
  * @cache: of the devices
+ * @no_caps: capabilities that the devices do without
  * @down: leave the QPs in RESET
  */
 struct rc_opt {
@@ -42,6 +43,7 @@ struct rc_opt {
 	uint32_t rd_atomic;
 	uint32_t access;
 	uint32_t cache;
+	uint64_t no_caps;
 	bool down;
 };
 
@@ -76,13 +78,17 @@ void rc_qp(struct rc *rc, int i, struct mini_qp *qp, const struct rc_opt *opt);
  * @op: opcode
  * @flags: SKUA_WQE_F_*, SIGNALED is added unless @quiet
  * @quiet: not signaled
- * @imm: for the IMM opcodes
+ * @imm: for the IMM opcodes; key of SEND_INV and LOCAL_INV; length of FLUSH
  * @nsge: elements; 0: one of @len bytes at offset @off of the buffer
  * @off: see @nsge; of an inline payload too
  * @len: see @nsge
  * @sge: elements in full, with keys
  * @roff: offset in the peer's buffer
  * @rkey: 0: the peer's buffer's
+ * @atomic: operands, then masks
+ * @flush: placement type and selectivity
+ * @bind: BIND_MW
+ * @reg: REG_MR
  */
 struct rc_wr {
 	enum skua_wqe_op op;
@@ -95,6 +101,12 @@ struct rc_wr {
 	struct sge sge[16];
 	uint64_t roff;
 	uint32_t rkey;
+	struct {
+		uint64_t swap_add, compare;
+	} atomic[2];
+	uint32_t flush;
+	struct skua_wqe_bind bind;
+	struct skua_wqe_reg reg;
 };
 
 /* Into the ring; not yet visible to the device. */

@@ -203,8 +203,8 @@ static void test_round_trip(void **state)
 				round_trip(&s);
 			}
 	}
-	/* RC, UC, UD, CNP, XRC. */
-	assert_int_equal(known, 25 + 12 + 2 + 1 + 23);
+	/* RC, UC, UD, CNP, XRC, masked atomics. */
+	assert_int_equal(known, 25 + 12 + 2 + 1 + 23 + 4);
 }
 
 static void test_opcodes(void **state)
@@ -224,7 +224,10 @@ static void test_opcodes(void **state)
 		{ 0x64, 8, "UD_SEND_ONLY" },		{ 0x65, 12, "UD_SEND_ONLY_IMM" },
 		{ 0x81, 0, "CNP" },			{ 0xa0, 4, "XRC_SEND_FIRST" },
 		{ 0xac, 20, "XRC_READ_REQUEST" },	{ 0xae, 0, "XRC_READ_RESP_MIDDLE" },
-		{ 0xb3, 32, "XRC_CMP_SWAP" },
+		{ 0xb3, 32, "XRC_CMP_SWAP" },		{ 0xd8, 44, "SKUA_RC_MASKED_CMP_SWAP" },
+		{ 0xd9, 44, "SKUA_RC_MASKED_FETCH_ADD" },
+		{ 0xf8, 48, "SKUA_XRC_MASKED_CMP_SWAP" },
+		{ 0xf9, 48, "SKUA_XRC_MASKED_FETCH_ADD" },
 	};
 	unsigned int i;
 
@@ -239,9 +242,11 @@ static void test_opcodes(void **state)
 	for (i = 0; i < 256; i++) {
 		const struct ib_opcode_info *op = ib_opcode_info((uint8_t)i);
 
-		/* Reliable datagram and the manufacturers' range are nobody's. */
-		if ((i & IB_TRANSPORT_MASK) == 0x40 || i >= IB_OPCODE_VENDOR_MIN)
+		/* Reliable datagram is nobody's; of the manufacturers' range little is ours. */
+		if ((i & IB_TRANSPORT_MASK) == 0x40)
 			assert_null(op);
+		if (i >= IB_OPCODE_VENDOR_MIN)
+			assert_int_equal(!!op, (i & 0x1e) == 0x18);
 		/* A packet is of a request or of a response, or a CNP. */
 		if (op && i != IB_OPCODE_CNP)
 			assert_int_equal(!!(op->flags & IB_F_REQUEST) +
@@ -516,9 +521,9 @@ static void test_double_tag(void **state)
 
 static void test_build_limits(void **state)
 {
-	struct shape s = { IB_OPCODE(XRC, CMP_SWAP), true, true, 0 };
+	struct shape s = { IB_OPCODE(SKUA_XRC, MASKED_CMP_SWAP), true, true, 0 };
 	struct skua_pkt_addr a = address(&s);
-	struct skua_pkt_bth bth = { .opcode = IB_OPCODE(XRC, CMP_SWAP) };
+	struct skua_pkt_bth bth = { .opcode = IB_OPCODE(SKUA_XRC, MASKED_CMP_SWAP) };
 	static uint8_t buf[70000];
 	struct skua_pkt_build b;
 	size_t hdr = SKUA_PKT_HDR_MAX;

@@ -369,7 +369,8 @@ static void access_bits(void **state)
 	for (unsigned int bit = 0; bit < 16; bit++) {
 		uint32_t right = 1u << bit;
 		bool ok = right & (SKUA_ACCESS_REMOTE_READ | SKUA_ACCESS_REMOTE_WRITE |
-				   SKUA_ACCESS_REMOTE_ATOMIC);
+				   SKUA_ACCESS_REMOTE_ATOMIC | SKUA_ACCESS_FLUSH_GLOBAL |
+				   SKUA_ACCESS_FLUSH_PERSISTENT);
 
 		assert_status(modify(&b, SKUA_QP_ANY_STATE, SKUA_QP_RESET, 0), OK);
 		le32p_replace_bits(&b.attr.rights, right, SKUA_ATTR_ACCESS);

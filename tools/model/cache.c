@@ -356,6 +356,33 @@ static int mtt_fetch(struct skua_dev *dev, struct mtt_line *place, uint64_t line
 	return 0;
 }
 
+int mtt_put(struct skua_dev *dev, uint64_t index, const __le64 *entry, uint32_t count)
+{
+	const struct icm_table *t = &dev->icm->table[SKUA_ICM_MTT];
+	const uint32_t per_page = SKUA_ICM_PAGE_SIZE / sizeof(*entry);
+	uint64_t num = icm_num(dev, SKUA_ICM_MTT);
+
+	if (index > num || count > num - index)
+		return -1;
+	mtt_forget(dev, index, count);
+	while (count) {
+		uint32_t n = per_page - index % per_page;
+		uint64_t bus;
+
+		n = n < count ? n : count;
+		if (!icm_translate(dev->icm, t->base + index * sizeof(*entry), &bus))
+			return -1;
+		if (dma_write(dev, bus, entry, n * sizeof(*entry))) {
+			dev_fatal(dev, SKUA_FATAL_ICM_DMA);
+			return -1;
+		}
+		index += n;
+		entry += n;
+		count -= n;
+	}
+	return 0;
+}
+
 int mtt_get(struct skua_dev *dev, uint64_t index, uint64_t *entry)
 {
 	struct mtt_cache *m = &dev->icm->mtt;

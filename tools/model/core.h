@@ -52,6 +52,7 @@
 #define MODEL_LOG_MR_LEN	63
 #define MODEL_LOG_PAGE_MIN	12
 #define MODEL_LOG_PAGE_MAX	31
+#define MODEL_REG_PAGES		(1 << 16)	/* of a FAST_REG region */
 #define MODEL_LOG_MSG		31
 #define MODEL_PKEYS		1	/* the default P_Key, index 0 */
 #define MODEL_SPEED_MBPS	100000
@@ -215,6 +216,8 @@ void ctx_flush(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 
 /* One MTT entry by index, through its cache of lines. 0 or -1. */
 int mtt_get(struct skua_dev *dev, uint64_t index, uint64_t *entry);
+/* Write entries; what is cached of them is forgotten. 0 or -1. */
+int mtt_put(struct skua_dev *dev, uint64_t index, const __le64 *entry, uint32_t count);
 
 /* --- dm.c: device memory --- */
 /* Does [@off, @off + @len) lie in it? */
@@ -247,6 +250,23 @@ enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_
 			 uint64_t va, void *buf, uint32_t len);
 enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, const void *buf, uint32_t len);
+/* Check, then change 8 bytes in one step; their original value goes to @old. */
+enum skua_vendor mr_atomic(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			   uint64_t va, uint64_t (*change)(uint64_t val, const void *arg),
+			   const void *arg, uint64_t *old);
+/* Check, of all that the key leads to if @whole; what was written is in memory then. */
+enum skua_vendor mr_flush(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			  uint64_t va, uint64_t len, bool whole);
+
+/* --- key.c: keys changed by work requests. SKUA_VENDOR_NONE or SKUA_VENDOR_KEY_*:
+ * then nothing was changed.
+ */
+enum skua_vendor key_register(struct skua_dev *dev, const struct mr_who *who,
+			      const struct skua_wqe_reg *reg);
+enum skua_vendor key_bind(struct skua_dev *dev, const struct mr_who *who,
+			  const struct skua_wqe_bind *bind);
+/* LOCAL_INV, or of a SEND_INV if @who is remote. */
+enum skua_vendor key_invalidate(struct skua_dev *dev, const struct mr_who *who, uint32_t key);
 
 /* --- ring.c: bytes of a ring described by a skua_xlat, wrapping at @size.
  * 0 or -EFAULT. ring_write stores naturally aligned 8 bytes atomically.
@@ -392,6 +412,10 @@ struct wqe {
 	uint32_t rkey;
 	uint32_t flush;
 	uint64_t swap_add, compare, swap_add_mask, compare_mask;
+	union {			/* as they lie in memory */
+		struct skua_wqe_bind bind;
+		struct skua_wqe_reg reg;
+	};
 	struct skua_av av;
 	uint32_t dest_qpn, qkey;
 	uint32_t nsge;

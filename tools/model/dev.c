@@ -17,7 +17,9 @@
 /* Capabilities that work end to end. */
 #define MODEL_CAPS	(SKUA_CAP_ROCE | SKUA_CAP_ETH | SKUA_CAP_RSS | SKUA_CAP_CSUM |		\
 			 SKUA_CAP_VLAN | SKUA_CAP_LSO | SKUA_CAP_FLOW | SKUA_CAP_RC |		\
-			 SKUA_CAP_TIMESTAMP | SKUA_CAP_MODERATION | SKUA_CAP_NULL_MR | SKUA_CAP_DM)
+			 SKUA_CAP_TIMESTAMP | SKUA_CAP_MODERATION | SKUA_CAP_NULL_MR | SKUA_CAP_DM |	\
+			 SKUA_CAP_ATOMIC | SKUA_CAP_MASKED_ATOMIC | SKUA_CAP_FLUSH |	\
+			 SKUA_CAP_ATOMIC_WRITE)
 
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 {

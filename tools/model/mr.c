@@ -7,21 +7,7 @@
 
 #include "cmd.h"
 #include "icm.h"
-
-static uint32_t mpt_state(const struct skua_mpt *mpt)
-{
-	return le32_get_bits(mpt->flags, SKUA_MPT_STATE);
-}
-
-static uint32_t mpt_mode(const struct skua_mpt *mpt)
-{
-	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_MODE);
-}
-
-static uint32_t mpt_log_page(const struct skua_mpt *mpt)
-{
-	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_LOG_PAGE);
-}
+#include "mr.h"
 
 /* Does the page list exist, and does it cover the region? */
 static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
@@ -69,27 +55,65 @@ static bool xlat_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	return false;
 }
 
-/* An entry that software or, much later, ICM offers. */
-static bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
+/* A region that REG_MR can give pages: where their list will be. */
+static bool free_mr_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
-	uint32_t flags = SKUA_MPT_STATE | SKUA_MPT_TYPE;
+	uint64_t num = icm_num(dev, SKUA_ICM_MTT);
+	uint64_t base = le64_to_cpu(mpt->xlat.base);
+	uint32_t npages = le32_to_cpu(mpt->npages);
+
+	return mpt_is(mpt, SKUA_MPT_FAST_REG) && !mpt_is(mpt, SKUA_MPT_NULL | SKUA_MPT_DM) &&
+	       mpt_mode(mpt) == SKUA_XLAT_MTT && base % SKUA_MTT_GROUP == 0 && base <= num &&
+	       npages <= num - base && npages <= MODEL_REG_PAGES;
+}
+
+static bool mr_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
+{
 	uint64_t va = le64_to_cpu(mpt->va);
 	uint64_t len = le64_to_cpu(mpt->len);
+
+	if (mpt_state(mpt) == SKUA_MPT_FREE)
+		return free_mr_ok(dev, mpt);
+	return (!len || va + (len - 1) >= va) && xlat_ok(dev, mpt);
+}
+
+static bool mw_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
+{
+	return dev_has(dev, SKUA_CAP_MW) && !mpt_is(mpt, ~(SKUA_MPT_STATE | SKUA_MPT_TYPE)) &&
+	       !mpt->npages && all_zero(&mpt->xlat, sizeof(mpt->xlat)) &&
+	       all_zero(mpt->page, sizeof(mpt->page));
+}
+
+bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
+{
+	uint32_t flags = SKUA_MPT_STATE | SKUA_MPT_TYPE;
 
 	flags |= dev_has(dev, SKUA_CAP_FAST_REG) ? SKUA_MPT_FAST_REG : 0;
 	flags |= dev_has(dev, SKUA_CAP_NULL_MR) ? SKUA_MPT_NULL : 0;
 	flags |= dev_has(dev, SKUA_CAP_DM) ? SKUA_MPT_DM : 0;
-	if (le32_to_cpu(mpt->flags) & ~flags ||
-	    le32_get_bits(mpt->flags, SKUA_MPT_TYPE) != SKUA_MPT_MR ||
-	    le32_to_cpu(mpt->access) & ~SKUA_ACCESS_ALL || mpt->parent || mpt->qpn)
+	if (mpt_is(mpt, ~flags) || le32_to_cpu(mpt->access) & ~SKUA_ACCESS_ALL ||
+	    (mpt_state(mpt) != SKUA_MPT_FREE && mpt_state(mpt) != SKUA_MPT_VALID))
 		return false;
-	switch (mpt_state(mpt)) {
-	case SKUA_MPT_FREE:
-		return le32_to_cpu(mpt->flags) & SKUA_MPT_FAST_REG;
-	case SKUA_MPT_VALID:
-		return (!len || va + (len - 1) >= va) && xlat_ok(dev, mpt);
+	switch (mpt_type(mpt)) {
+	case SKUA_MPT_MR:
+		return mr_ok(dev, mpt);
+	case SKUA_MPT_MW1:
+	case SKUA_MPT_MW2:
+		return mw_ok(dev, mpt);
 	}
 	return false;
+}
+
+/* One that software offers: state is zero, and so is what is FREE. */
+static bool mpt_new_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
+{
+	if (mpt->windows || mpt->parent || mpt->qpn || !mpt_ok(dev, mpt))
+		return false;
+	if (mpt_state(mpt) == SKUA_MPT_VALID)
+		return mpt_type(mpt) == SKUA_MPT_MR && !mpt_is(mpt, SKUA_MPT_FAST_REG);
+	return !mpt->va && !mpt->len && !mpt->access && !mpt->xlat.offset &&
+	       !mpt_log_page(mpt) && all_zero(mpt->page, sizeof(mpt->page)) &&
+	       !(le32_to_cpu(mpt->xlat.mode) & ~SKUA_XLAT_MODE);
 }
 
 bool mpt_check(struct skua_dev *dev, uint32_t index, const void *ctx)
@@ -116,19 +140,74 @@ static struct skua_mpt *mpt_get(struct skua_dev *dev, uint32_t key)
 	return mpt;
 }
 
+/* Does [@va, @va + @len) lie within @size bytes from @start on? */
+static bool inside(uint64_t start, uint64_t size, uint64_t va, uint64_t len)
+{
+	return len <= size && va >= start && va - start <= size - len;
+}
+
 static enum skua_vendor check(const struct skua_mpt *mpt, const struct mr_who *who, uint64_t va,
 			      uint64_t len)
 {
-	uint64_t start = le64_to_cpu(mpt->va);
-	uint64_t size = le64_to_cpu(mpt->len);
+	bool window = mpt_type(mpt) != SKUA_MPT_MR;
+	uint64_t start = window && mpt_zero_based(mpt) ? 0 : le64_to_cpu(mpt->va);
 
+	/* Windows are for the peer: they have no L_Key. */
+	if (window && !who->remote)
+		return SKUA_VENDOR_KEY_INVALID;
 	if (le32_to_cpu(mpt->pd) != who->pd)
 		return SKUA_VENDOR_KEY_PD;
+	if (mpt_type(mpt) == SKUA_MPT_MW2 && le32_to_cpu(mpt->qpn) != who->qpn)
+		return SKUA_VENDOR_KEY_QP;
 	if (who->access & ~le32_to_cpu(mpt->access))
 		return SKUA_VENDOR_KEY_ACCESS;
-	if (len > size || va < start || va - start > size - len)
-		return SKUA_VENDOR_KEY_BOUNDS;
-	return SKUA_VENDOR_NONE;
+	return inside(start, le64_to_cpu(mpt->len), va, len) ? SKUA_VENDOR_NONE :
+							       SKUA_VENDOR_KEY_BOUNDS;
+}
+
+/*
+ * From a window to the region that it is bound to, which stays as it is meanwhile;
+ * but what ICM says of it may be anything.
+ */
+static enum skua_vendor through(struct skua_dev *dev, struct skua_mpt **mpt, uint64_t *va,
+				uint64_t len)
+{
+	struct skua_mpt *window = *mpt, *mr = mpt_get(dev, le32_to_cpu(window->parent));
+
+	if (mpt_zero_based(window))
+		*va += le64_to_cpu(window->va);
+	ctx_put(dev, window);
+	*mpt = mr;
+	if (!mr)
+		return SKUA_VENDOR_KEY_INVALID;
+	if (mpt_type(mr) == SKUA_MPT_MR &&
+	    inside(le64_to_cpu(mr->va), le64_to_cpu(mr->len), *va, len))
+		return SKUA_VENDOR_NONE;
+	ctx_put(dev, mr);
+	return SKUA_VENDOR_KEY_BOUNDS;
+}
+
+/*
+ * The region behind a key that allows the access, pinned, and the address of the
+ * access in it.
+ */
+static enum skua_vendor mr_get(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			       uint64_t *va, uint64_t len, struct skua_mpt **out)
+{
+	struct skua_mpt *mpt = mpt_get(dev, key);
+	enum skua_vendor err;
+
+	if (!mpt)
+		return SKUA_VENDOR_KEY_INVALID;
+	err = check(mpt, who, *va, len);
+	if (err) {
+		ctx_put(dev, mpt);
+		return err;
+	}
+	if (mpt_type(mpt) != SKUA_MPT_MR)
+		err = through(dev, &mpt, va, len);
+	*out = mpt;
+	return err;
 }
 
 static bool is_reserved(const struct mr_who *who, uint32_t key)
@@ -146,11 +225,9 @@ enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32
 		return SKUA_VENDOR_NONE;
 	if (is_reserved(who, key))
 		return va + (len - 1) >= va ? SKUA_VENDOR_NONE : SKUA_VENDOR_KEY_BOUNDS;
-	mpt = mpt_get(dev, key);
-	if (!mpt)
-		return SKUA_VENDOR_KEY_INVALID;
-	err = check(mpt, who, va, len);
-	ctx_put(dev, mpt);
+	err = mr_get(dev, who, key, &va, len, &mpt);
+	if (!err)
+		ctx_put(dev, mpt);
 	return err;
 }
 
@@ -243,12 +320,10 @@ static enum skua_vendor access(struct skua_dev *dev, const struct mr_who *who, u
 		err = write ? dma_write(dev, va, buf, len) : dma_read(dev, va, buf, len);
 		return err ? SKUA_VENDOR_KEY_DMA : SKUA_VENDOR_NONE;
 	}
-	mpt = mpt_get(dev, key);
-	if (!mpt)
-		return SKUA_VENDOR_KEY_INVALID;
-	err = check(mpt, who, va, len);
-	if (err == SKUA_VENDOR_NONE)
-		err = copy(dev, mpt, va, buf, len, write);
+	err = mr_get(dev, who, key, &va, len, &mpt);
+	if (err)
+		return err;
+	err = copy(dev, mpt, va, buf, len, write);
 	ctx_put(dev, mpt);
 	return err;
 }
@@ -265,6 +340,56 @@ enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32
 	return access(dev, who, key, va, (void *)(uintptr_t)buf, len, true);
 }
 
+enum skua_vendor mr_atomic(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			   uint64_t va, uint64_t (*change)(uint64_t val, const void *arg),
+			   const void *arg, uint64_t *old)
+{
+	struct skua_mpt *mpt;
+	enum skua_vendor err;
+	__le64 val, new;
+
+	err = mr_get(dev, who, key, &va, sizeof(val), &mpt);
+	if (err)
+		return err;
+	err = copy(dev, mpt, va, (uint8_t *)&val, sizeof(val), false);
+	if (!err) {
+		*old = le64_to_cpu(val);
+		new = cpu_to_le64(change(*old, arg));
+		if (new != val)
+			err = copy(dev, mpt, va, (uint8_t *)&new, sizeof(new), true);
+	}
+	ctx_put(dev, mpt);
+	return err;
+}
+
+/* A read on the link pushes all writes before it to where they are seen. */
+enum skua_vendor mr_flush(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			  uint64_t va, uint64_t len, bool whole)
+{
+	struct skua_mpt *mpt;
+	enum skua_vendor err;
+	uint8_t byte;
+
+	if (whole) {
+		mpt = mpt_get(dev, key);
+		if (!mpt)
+			return SKUA_VENDOR_KEY_INVALID;
+		va = mpt_type(mpt) != SKUA_MPT_MR && mpt_zero_based(mpt) ? 0 :
+									   le64_to_cpu(mpt->va);
+		len = le64_to_cpu(mpt->len);
+		ctx_put(dev, mpt);
+	} else if (!len) {
+		return SKUA_VENDOR_NONE;
+	}
+	err = mr_get(dev, who, key, &va, len, &mpt);
+	if (err)
+		return err;
+	if (len)
+		err = copy(dev, mpt, va, &byte, sizeof(byte), false);
+	ctx_put(dev, mpt);
+	return err;
+}
+
 /* --- commands --- */
 
 int cmd_create_mpt(struct skua_dev *dev, struct cmd *cmd)
@@ -278,7 +403,7 @@ int cmd_create_mpt(struct skua_dev *dev, struct cmd *cmd)
 		return err;
 	if (index < SKUA_RESERVED_KEYS)
 		return SKUA_CMD_ST_BAD_INDEX;
-	if (in->windows || !mpt_ok(dev, in))
+	if (!mpt_new_ok(dev, in))
 		return SKUA_CMD_ST_BAD_PARAM;
 	mpt = ctx_new(dev, SKUA_ICM_MPT, index);
 	if (!mpt)
@@ -311,9 +436,10 @@ int cmd_destroy_mpt(struct skua_dev *dev, struct cmd *cmd)
 	mpt = ctx_get(dev, SKUA_ICM_MPT, index);
 	if (!mpt)
 		return SKUA_CMD_ST_INTERNAL;
-	if (mpt->windows) {
+	if (obj_refs(dev, SKUA_ICM_MPT, index)) {
 		err = SKUA_CMD_ST_BUSY;
 	} else {
+		mw_unbind(dev, mpt);
 		obj_set(dev, SKUA_ICM_MPT, index, false);
 		memset(mpt, 0, sizeof(*mpt));
 		ctx_dirty(dev, mpt);
@@ -331,14 +457,15 @@ int cmd_modify_mpt(struct skua_dev *dev, struct cmd *cmd)
 
 	if (!obj_valid(dev, SKUA_ICM_MPT, index))
 		return SKUA_CMD_ST_BAD_INDEX;
-	if (in->windows || mpt_state(in) != SKUA_MPT_VALID || !mpt_ok(dev, in))
+	if (mpt_state(in) != SKUA_MPT_VALID || !mpt_new_ok(dev, in))
 		return SKUA_CMD_ST_BAD_PARAM;
 	mpt = ctx_get(dev, SKUA_ICM_MPT, index);
 	if (!mpt)
 		return SKUA_CMD_ST_INTERNAL;
-	if (mpt_state(mpt) != SKUA_MPT_VALID) {
+	if (mpt_state(mpt) != SKUA_MPT_VALID || mpt_type(mpt) != SKUA_MPT_MR ||
+	    mpt_is(mpt, SKUA_MPT_FAST_REG)) {
 		err = SKUA_CMD_ST_BAD_STATE;
-	} else if (mpt->windows) {
+	} else if (obj_refs(dev, SKUA_ICM_MPT, index)) {
 		err = SKUA_CMD_ST_BUSY;
 	} else {
 		*mpt = *in;

@@ -25,6 +25,8 @@
 #define L_BIND		BIT(7)
 #define L_REG		BIT(8)
 #define L_FLUSH		BIT(9)
+#define L_ADD		BIT(10)	/* an atomic without compare operand */
+#define L_LOCAL		BIT(11)	/* works on a key, sends nothing */
 
 /**
  * struct layout - an opcode
@@ -47,17 +49,18 @@ static const struct layout layouts[] = {
 	[SKUA_WQE_WRITE_IMM] = { CONN, L_RADDR | L_DATA | L_INLINE | L_IMM, 0 },
 	[SKUA_WQE_READ] = { RELIABLE, L_RADDR | L_DATA, 0 },
 	[SKUA_WQE_CAS] = { RELIABLE, L_RADDR | L_ATOMIC | L_DATA | L_EIGHT, SKUA_CAP_ATOMIC },
-	[SKUA_WQE_FAA] = { RELIABLE, L_RADDR | L_ATOMIC | L_DATA | L_EIGHT, SKUA_CAP_ATOMIC },
+	[SKUA_WQE_FAA] = { RELIABLE, L_RADDR | L_ATOMIC | L_ADD | L_DATA | L_EIGHT,
+			   SKUA_CAP_ATOMIC },
 	[SKUA_WQE_MASKED_CAS] = { RELIABLE, L_RADDR | L_ATOMIC | L_MASKED | L_DATA | L_EIGHT,
 				  SKUA_CAP_MASKED_ATOMIC },
-	[SKUA_WQE_MASKED_FAA] = { RELIABLE, L_RADDR | L_ATOMIC | L_MASKED | L_DATA | L_EIGHT,
-				  SKUA_CAP_MASKED_ATOMIC },
+	[SKUA_WQE_MASKED_FAA] = { RELIABLE, L_RADDR | L_ATOMIC | L_MASKED | L_ADD | L_DATA |
+				  L_EIGHT, SKUA_CAP_MASKED_ATOMIC },
 	[SKUA_WQE_FLUSH] = { T(RC), L_RADDR | L_FLUSH | L_IMM, SKUA_CAP_FLUSH },
 	[SKUA_WQE_ATOMIC_WRITE] = { T(RC), L_RADDR | L_DATA | L_INLINE | L_EIGHT,
 				    SKUA_CAP_ATOMIC_WRITE },
-	[SKUA_WQE_BIND_MW] = { CONN, L_BIND, SKUA_CAP_MW },
-	[SKUA_WQE_LOCAL_INV] = { CONN, L_IMM, SKUA_CAP_INVALIDATE },
-	[SKUA_WQE_REG_MR] = { CONN, L_REG, SKUA_CAP_FAST_REG },
+	[SKUA_WQE_BIND_MW] = { CONN, L_LOCAL | L_BIND, SKUA_CAP_MW },
+	[SKUA_WQE_LOCAL_INV] = { CONN, L_LOCAL | L_IMM, SKUA_CAP_INVALIDATE },
+	[SKUA_WQE_REG_MR] = { CONN, L_LOCAL | L_REG, SKUA_CAP_FAST_REG },
 	[SKUA_WQE_ETH] = { T(RAW_ETH), L_DATA | L_INLINE, 0 },
 };
 
@@ -113,7 +116,8 @@ static bool take_atomic(struct cursor *c, const struct layout *l, struct wqe *ou
 	out->compare = le64_to_cpu(seg[0].compare);
 	out->swap_add_mask = le64_to_cpu(seg[1].swap_add);
 	out->compare_mask = le64_to_cpu(seg[1].compare);
-	return true;
+	/* What is added is not compared. */
+	return !(l->parts & L_ADD) || (!out->compare && !out->compare_mask);
 }
 
 static bool take_av(struct cursor *c, struct wqe *out)
@@ -130,6 +134,21 @@ static bool take_av(struct cursor *c, struct wqe *out)
 	/* The table has one P_Key: what is zero for UD is that for GSI too. */
 	_Static_assert(MODEL_PKEYS == 1, "a P_Key index to look up");
 	return !seg.pkey_index && !seg.reserved2 && !seg.reserved;
+}
+
+/* The segments of BIND_MW and REG_MR, which key.c looks into. */
+static bool take_key(struct cursor *c, const struct layout *l, struct wqe *out)
+{
+	size_t size = l->parts & L_BIND ? sizeof(out->bind) : sizeof(out->reg);
+	const void *p = take(c, size / SKUA_WQE_SEG);
+
+	if (!p)
+		return false;
+	if (l->parts & L_BIND)
+		memcpy(&out->bind, p, size);
+	else
+		memcpy(&out->reg, p, size);
+	return l->parts & L_BIND || le64_to_cpu(out->reg.page_list) % SKUA_WQE_BLOCK == 0;
 }
 
 /* XRC: the number of the SRQ travels in @dest_qpn. */
@@ -215,7 +234,8 @@ static bool ctrl_ok(const struct layout *l, const struct wqe *w, bool eth)
 	uint32_t eth_flags = SKUA_WQE_F_L3_CSUM | SKUA_WQE_F_L4_CSUM | SKUA_WQE_F_VLAN |
 			     SKUA_WQE_F_LSO;
 
-	if (w->flags & ~(uint32_t)SKUA_WQE_F_ALL || (!(l->parts & L_IMM) && w->imm))
+	if (w->flags & ~(uint32_t)SKUA_WQE_F_ALL || (!(l->parts & L_IMM) && w->imm) ||
+	    (w->flags & SKUA_WQE_F_LOCAL_FENCE && !(l->parts & L_LOCAL)))
 		return false;
 	return eth || (!(w->flags & eth_flags) && !w->eth);
 }
@@ -254,7 +274,8 @@ enum skua_vendor wqe_decode(const void *raw, size_t nbytes, uint32_t index,
 	if ((BIT(type) & DGRAM && l->parts & L_DATA && !take_av(&c, out)) ||
 	    (type == SKUA_QP_XRC_INI && l->parts & (L_DATA | L_FLUSH) && !take_xrc(&c, out)) ||
 	    (l->parts & L_RADDR && !take_raddr(&c, l, out)) ||
-	    (l->parts & L_ATOMIC && !take_atomic(&c, l, out)))
+	    (l->parts & L_ATOMIC && !take_atomic(&c, l, out)) ||
+	    (l->parts & (L_BIND | L_REG) && !take_key(&c, l, out)))
 		return SKUA_VENDOR_WQE_FORMAT;
 	return take_payload(&c, l, out);
 }
@@ -340,6 +361,10 @@ enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_w
 	if (err)
 		return err;
 	if (!dev_has(dev, layouts[out->op].caps))
+		return SKUA_VENDOR_WQE_OPCODE;
+	/* Bus addresses are for those who may name any. */
+	if (out->op == SKUA_WQE_REG_MR &&
+	    !(le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_RESERVED_LKEY))
 		return SKUA_VENDOR_WQE_OPCODE;
 	if (out->inl_len > le32_to_cpu(qp->sqc->cfg.max_inline))
 		return SKUA_VENDOR_SGE_LEN;

@@ -3,9 +3,10 @@
  * Completer: what the responses mean to the send queue.
  *
  * Responses are taken in the order of PSNs. An acknowledgment speaks for all
- * earlier requests but READs, which end with their last response only: whatever
- * passes a READ that is not complete says that a response was lost, and is a NAK
- * for it without being one.
+ * earlier requests but those that have responses of their own (READs, atomics,
+ * FLUSH, ATOMIC_WRITE) and end with the last of them only: whatever passes one that
+ * is not complete says that a response was lost, and is a NAK for it without being
+ * one.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 /* What became of the PSNs up to some point. */
 enum reach {
 	REACHED,
-	READ_LOST,	/* a READ that is not complete lies before it */
+	RESP_LOST,	/* a request that is not answered lies before it */
 	FAILED,		/* the QP is in error */
 };
 
@@ -92,8 +93,8 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
 			return FAILED;
 		}
-		if (f.op == SKUA_WQE_READ) {
-			reach = READ_LOST;
+		if (op_is_answered(f.op)) {
+			reach = RESP_LOST;
 			break;
 		}
 		if (psn_sub(psn, start) < f.psns) {
@@ -109,14 +110,14 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 	return qp_state(t->qp) == SKUA_QP_ERR ? FAILED : reach;
 }
 
-/* --- READ responses --- */
+/* --- READ, atomic and empty responses --- */
 
 static struct rlist *read_list(struct turn *t)
 {
 	return &t->dev->engine->read[qp_index(t->qp->qpn) % ENGINE_LISTS];
 }
 
-/* The scatter list of the READ at ci, as first fetched if it still is there. */
+/* The scatter list of the WQE at ci, as first fetched if it still is there. */
 static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struct rlist **out)
 {
 	struct rlist *l = read_list(t);
@@ -129,7 +130,7 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 	l->valid = false;
 	err = wqe_fetch(t->dev, t->qp, f->index, &l->wqe);
 	t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
-	if (err || l->wqe.op != SKUA_WQE_READ || l->wqe.len != f->len ||
+	if (err || l->wqe.op != f->op || l->wqe.len != f->len ||
 	    l->wqe.blocks != f->blocks)
 		return SKUA_VENDOR_WQE_CHANGED;
 	l->qpn = f->qpn;
@@ -140,13 +141,21 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 	return SKUA_VENDOR_NONE;
 }
 
+/* The response at una_psn was the last of a request. */
+static void answered(struct turn *t)
+{
+	uint32_t left = le32_to_cpu(t->sqc->rd_outstanding);
+
+	if (left)
+		t->sqc->rd_outstanding = cpu_to_le32(left - 1);
+}
+
 /* The response at una_psn, of the READ at ci. */
-static void take_response(struct turn *t, const struct skua_pkt *pkt, const struct flight *f)
+static void take_read(struct turn *t, const struct skua_pkt *pkt, const struct flight *f)
 {
 	uint64_t off = (uint64_t)psn_sub(pkt->psn, le32_to_cpu(t->sqc->ci_psn)) * t->mtu;
 	uint32_t n = f->len - off < t->mtu ? (uint32_t)(f->len - off) : t->mtu;
 	bool part_end = req_read_part_ends(t, off + n, f->len);
-	uint32_t reads = le32_to_cpu(t->sqc->rd_outstanding);
 	enum skua_vendor err;
 	struct rlist *l;
 
@@ -166,8 +175,8 @@ static void take_response(struct turn *t, const struct skua_pkt *pkt, const stru
 		return;
 	}
 	t->sqc->una_psn = cpu_to_le32(psn_add(pkt->psn, 1));
-	if (part_end && reads)
-		t->sqc->rd_outstanding = cpu_to_le32(reads - 1);
+	if (part_end)
+		answered(t);
 	if (off + n == f->len) {
 		l->valid = false;
 		if (!req_complete(t, f))
@@ -176,7 +185,46 @@ static void take_response(struct turn *t, const struct skua_pkt *pkt, const stru
 	req_progress(t);
 }
 
-static void read_response(struct turn *t, const struct skua_pkt *pkt)
+/* The original value for an atomic; nothing for FLUSH and ATOMIC_WRITE. */
+static void take_one(struct turn *t, const struct skua_pkt *pkt, const struct flight *f)
+{
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	struct rlist *l;
+	__le64 orig;
+
+	if (pkt->payload_len || (pkt->op->flags & IB_F_ONLY) != IB_F_ONLY) {
+		req_fail(t, f->blocks, SKUA_CQE_BAD_RESP_ERR, SKUA_VENDOR_RESP_BAD);
+		return;
+	}
+	if (pkt->atomicacketh) {
+		err = read_fetch(t, f, &l);
+		if (err) {
+			req_fail(t, f->blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+			return;
+		}
+		orig = cpu_to_le64(be64_get(pkt->atomicacketh->orig));
+		err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, 0, &orig, sizeof(orig), true);
+		l->valid = false;
+	}
+	if (err) {
+		req_fail(t, f->blocks, SKUA_CQE_LOC_PROT_ERR, err);
+		return;
+	}
+	t->sqc->una_psn = cpu_to_le32(psn_add(pkt->psn, 1));
+	answered(t);
+	if (req_complete(t, f))
+		req_progress(t);
+}
+
+/* Does the request at ci have responses of this kind? */
+static bool answers(const struct skua_pkt *pkt, const struct flight *f)
+{
+	if (op_is_atomic(f->op))
+		return pkt->op->flags & IB_F_ATOMIC;
+	return op_is_answered(f->op) && pkt->op->flags & IB_F_READ;
+}
+
+static void own_response(struct turn *t, const struct skua_pkt *pkt)
 {
 	enum skua_vendor err;
 	struct flight f;
@@ -185,7 +233,7 @@ static void read_response(struct turn *t, const struct skua_pkt *pkt)
 	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn)) < 0)
 		return;
 	switch (ack_upto(t, pkt->psn)) {
-	case READ_LOST:
+	case RESP_LOST:
 		implied_nak(t);
 		return;
 	case FAILED:
@@ -196,10 +244,12 @@ static void read_response(struct turn *t, const struct skua_pkt *pkt)
 	err = req_flight(t, &f);
 	if (err)
 		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
-	else if (f.op != SKUA_WQE_READ)
+	else if (!answers(pkt, &f))
 		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+	else if (f.op == SKUA_WQE_READ)
+		take_read(t, pkt, &f);
 	else
-		take_response(t, pkt, &f);
+		take_one(t, pkt, &f);
 }
 
 /* --- ACK and NAK --- */
@@ -263,7 +313,7 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 	reach = ack_upto(t, type == IB_AETH_ACK ? psn_add(pkt->psn, 1) : pkt->psn);
 	if (reach == FAILED)
 		return;
-	if (reach == READ_LOST)
+	if (reach == RESP_LOST)
 		implied_nak(t);
 	else if (type == IB_AETH_RNR_NAK)
 		rnr_nak(t, value);
@@ -280,10 +330,8 @@ void comp_rx(struct turn *t, const struct skua_pkt *pkt)
 		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
 		return;
 	}
-	if (pkt->op->flags & IB_F_READ)
-		read_response(t, pkt);
-	else if (!(pkt->op->flags & IB_F_ATOMIC))
-		ack_response(t, pkt);
+	if (pkt->op->flags & IB_F_ANSWERED)
+		own_response(t, pkt);
 	else
-		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+		ack_response(t, pkt);
 }

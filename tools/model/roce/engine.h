@@ -5,7 +5,10 @@
  *   engine.c    turns, states, timers, building packets; the rest's glue
  *   rx.c        from a frame to a QP
  *   req.c       requester: send queue to packets; going back
+ *   local.c     WQEs that work on keys and send nothing
+ *   atomic.c    atomics, FLUSH, ATOMIC_WRITE: requests of one packet, and their sums
  *   resp.c      responder: requests to memory, receives and answers
+ *   rres.c      responder resources: requests that have responses of their own
  *   comp.c      completer: responses to completions
  *   flush.c     queues of a QP in error
  *   inflight.c  shared cache of messages under way
@@ -143,6 +146,32 @@ static inline uint32_t psns_of(uint64_t len, uint32_t mtu)
 	return len ? (uint32_t)((len + mtu - 1) / mtu) : 1;
 }
 
+/* WQEs without packets. */
+static inline bool op_is_local(enum skua_wqe_op op)
+{
+	return op == SKUA_WQE_NOP || op == SKUA_WQE_BIND_MW || op == SKUA_WQE_LOCAL_INV ||
+	       op == SKUA_WQE_REG_MR;
+}
+
+static inline bool op_is_atomic(enum skua_wqe_op op)
+{
+	return op == SKUA_WQE_CAS || op == SKUA_WQE_FAA || op == SKUA_WQE_MASKED_CAS ||
+	       op == SKUA_WQE_MASKED_FAA;
+}
+
+/*
+ * Requests that end with a response of their own, not with any acknowledgment, and
+ * of which both sides have agreed on a number.
+ */
+static inline bool op_is_answered(enum skua_wqe_op op)
+{
+	return op == SKUA_WQE_READ || op_is_atomic(op) || op == SKUA_WQE_FLUSH ||
+	       op == SKUA_WQE_ATOMIC_WRITE;
+}
+
+/* Packets of them. */
+#define IB_F_ANSWERED	(IB_F_READ | IB_F_ATOMIC | IB_F_FLUSH | IB_F_ATOMIC_WRITE)
+
 /* --- engine.c --- */
 void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp);
 /* Arm the timer, mark the contexts changed. */
@@ -190,8 +219,25 @@ void req_progress(struct turn *t);
 void req_go_back(struct turn *t);
 /* Did the READ part that ends at byte @end, of a message of @len bytes, end there? */
 bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len);
+/* A packet of @psns PSNs with @bytes of the message went out. */
+void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes);
 /* RTR to RTS. */
 void req_start(struct turn *t);
+
+/* --- local.c --- */
+enum skua_vendor local_run(struct turn *t, const struct wqe *w);
+
+/* --- atomic.c --- */
+/* Send the request of an atomic, a FLUSH or an ATOMIC_WRITE. */
+enum skua_vendor atomic_send(struct turn *t, const struct wqe *w);
+/* What a request to a responder does to the value that it finds. */
+struct atomic {
+	enum skua_wqe_op op;
+	uint64_t swap_add, compare, swap_add_mask, compare_mask;
+};
+uint64_t atomic_change(uint64_t val, const void *atomic);
+/* Take a request apart; false: it is none. */
+bool atomic_parse(const struct skua_pkt *pkt, struct atomic *a, uint64_t *va, uint32_t *rkey);
 
 /* --- resp.c --- */
 void resp_rx(struct turn *t, const struct skua_pkt *pkt);
@@ -200,6 +246,20 @@ bool resp_run(struct turn *t);
 void resp_farewell(struct turn *t);
 /* INIT to RTR. */
 void resp_start(struct turn *t);
+/* An error that ends the QP: NAK @psn, and the event if it is one. */
+void resp_fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev);
+/* Likewise of a key that the peer named, or of the memory behind it. */
+void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err);
+/* A packet was executed, which takes up @psns PSNs. */
+void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns);
+void resp_put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome);
+
+/* --- rres.c --- */
+/* A READ, atomic, FLUSH or ATOMIC_WRITE of the expected PSN, or of an earlier one. */
+void rres_request(struct turn *t, const struct skua_pkt *pkt);
+void rres_duplicate(struct turn *t, const struct skua_pkt *pkt);
+/* Send what answers are due; false: the budget ended before them. */
+bool rres_run(struct turn *t);
 
 /* --- comp.c --- */
 void comp_rx(struct turn *t, const struct skua_pkt *pkt);

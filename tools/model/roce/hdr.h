@@ -179,6 +179,14 @@ struct ib_atomiceth {
 };
 _Static_assert(sizeof(struct ib_atomiceth) == 28, "AtomicETH");
 
+/* Not the IBTA's: of Skua's masked atomics. */
+struct ib_maskedeth {
+	struct ib_atomiceth atomic;
+	uint8_t swap_add_mask[8];
+	uint8_t compare_mask[8];
+};
+_Static_assert(sizeof(struct ib_maskedeth) == 44, "MaskedAtomicETH");
+
 /*
  * Syndrome: bit 7 is reserved, bits 6:5 say what it is, bits 4:0 are the credit
  * count of an ACK, the timer code of an RNR NAK, the reason of a NAK.
@@ -257,6 +265,13 @@ static inline void ib_atomiceth_put(struct ib_atomiceth *h, uint64_t va, uint32_
 	be32_put(h->rkey, rkey);
 	be64_put(h->swap_add, swap_add);
 	be64_put(h->compare, compare);
+}
+
+static inline void ib_maskedeth_put(struct ib_maskedeth *h, uint64_t swap_add_mask,
+				    uint64_t compare_mask)
+{
+	be64_put(h->swap_add_mask, swap_add_mask);
+	be64_put(h->compare_mask, compare_mask);
 }
 
 static inline void ib_aeth_put(struct ib_aeth *h, uint8_t syndrome, uint32_t msn)

@@ -18,6 +18,7 @@
 	 HAS(flags, IB_F_FETH, ib_feth) +				\
 	 HAS(flags, IB_F_RETH, ib_reth) +				\
 	 HAS(flags, IB_F_ATOMICETH, ib_atomiceth) +			\
+	 HAS(flags, IB_F_MASKEDETH, ib_maskedeth) +			\
 	 HAS(flags, IB_F_AETH, ib_aeth) +				\
 	 HAS(flags, IB_F_ATOMICACKETH, ib_atomicacketh) +		\
 	 HAS(flags, IB_F_IMMDT, ib_immdt) +				\
@@ -34,6 +35,7 @@
 #define WRITE(pos)	(IB_F_REQUEST | IB_F_PAYLOAD | IB_F_WRITE | (pos))
 #define READ_RESP(pos)	(IB_F_RESPONSE | IB_F_PAYLOAD | IB_F_READ | (pos))
 #define ATOMIC		(IB_F_REQUEST | IB_F_ATOMIC | IB_F_ONLY | IB_F_ATOMICETH)
+#define MASKED		(IB_F_REQUEST | IB_F_ATOMIC | IB_F_ONLY | IB_F_MASKEDETH)
 
 /* What UC has: @add is XRCETH for XRC. */
 #define SEND_WRITE(t, add)								\
@@ -70,12 +72,16 @@
 
 const struct ib_opcode_info ib_opcode_table[256] = {
 	RELIABLE(RC, 0),
-	ENTRY(RC, FLUSH, IB_F_REQUEST | IB_F_ONLY | IB_F_FETH | IB_F_RETH),
+	ENTRY(RC, FLUSH, IB_F_REQUEST | IB_F_FLUSH | IB_F_ONLY | IB_F_FETH | IB_F_RETH),
 	ENTRY(RC, ATOMIC_WRITE,
-	      IB_F_REQUEST | IB_F_PAYLOAD | IB_F_ATOMIC | IB_F_ONLY | IB_F_RETH),
+	      IB_F_REQUEST | IB_F_PAYLOAD | IB_F_ATOMIC_WRITE | IB_F_ONLY | IB_F_RETH),
 	SEND_WRITE(UC, 0),
 	ENTRY(UD, SEND_ONLY, SEND(IB_F_ONLY | IB_F_RECV | IB_F_DETH)),
 	ENTRY(UD, SEND_ONLY_IMM, SEND(IB_F_ONLY | IB_F_RECV | IB_F_DETH | IB_F_IMMDT)),
 	[IB_OPCODE_CNP] = { .name = "CNP", .flags = IB_F_ONLY | IB_F_PAYLOAD },
 	RELIABLE(XRC, IB_F_XRCETH),
+	ENTRY(SKUA_RC, MASKED_CMP_SWAP, MASKED),
+	ENTRY(SKUA_RC, MASKED_FETCH_ADD, MASKED),
+	ENTRY(SKUA_XRC, MASKED_CMP_SWAP, MASKED | IB_F_XRCETH),
+	ENTRY(SKUA_XRC, MASKED_FETCH_ADD, MASKED | IB_F_XRCETH),
 };

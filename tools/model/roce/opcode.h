@@ -15,8 +15,13 @@
 #define IB_TRANSPORT_UD		0x60
 #define IB_TRANSPORT_CNP	0x80
 #define IB_TRANSPORT_XRC	0xa0
-/* From here on the opcodes are the manufacturers' own. */
+/*
+ * From here on the opcodes are the manufacturers' own: what others drop. Those of
+ * Skua are of RC and of XRC, and number operations as the standard ones do.
+ */
 #define IB_OPCODE_VENDOR_MIN	0xc0
+#define IB_TRANSPORT_SKUA_RC	0xc0
+#define IB_TRANSPORT_SKUA_XRC	0xe0
 
 /* Operation: the lower five bits. */
 enum ib_operation {
@@ -43,6 +48,9 @@ enum ib_operation {
 	IB_OP_FETCH_ADD			= 0x14,
 	IB_OP_SEND_LAST_INV		= 0x16,
 	IB_OP_SEND_ONLY_INV		= 0x17,
+	/* Two that the standard does not know: Skua's transports only. */
+	IB_OP_MASKED_CMP_SWAP		= 0x18,
+	IB_OP_MASKED_FETCH_ADD		= 0x19,
 	IB_OP_FLUSH			= 0x1c,
 	IB_OP_ATOMIC_WRITE		= 0x1d,
 };
@@ -63,12 +71,15 @@ enum ib_operation {
  * @IB_F_WRITE: a part of an RDMA WRITE
  * @IB_F_READ: READ request or response
  * @IB_F_ATOMIC: atomic operation or its acknowledge
+ * @IB_F_FLUSH: FLUSH
+ * @IB_F_ATOMIC_WRITE: ATOMIC WRITE
  * @IB_F_RECV: consumes a receive WQE (whole message: by its last packet's flag)
  * @IB_F_XRCETH: headers, in the order in which they stand in a packet
  * @IB_F_DETH: see @IB_F_XRCETH
  * @IB_F_FETH: see @IB_F_XRCETH
  * @IB_F_RETH: see @IB_F_XRCETH
  * @IB_F_ATOMICETH: see @IB_F_XRCETH
+ * @IB_F_MASKEDETH: see @IB_F_XRCETH
  * @IB_F_AETH: see @IB_F_XRCETH
  * @IB_F_ATOMICACKETH: see @IB_F_XRCETH
  * @IB_F_IMMDT: see @IB_F_XRCETH
@@ -87,6 +98,8 @@ enum ib_opcode_flags {
 	IB_F_READ		= 1u << 8,
 	IB_F_ATOMIC		= 1u << 9,
 	IB_F_RECV		= 1u << 10,
+	IB_F_FLUSH		= 1u << 11,
+	IB_F_ATOMIC_WRITE	= 1u << 12,
 	IB_F_XRCETH		= 1u << 16,
 	IB_F_DETH		= 1u << 17,
 	IB_F_FETH		= 1u << 18,
@@ -96,6 +109,7 @@ enum ib_opcode_flags {
 	IB_F_ATOMICACKETH	= 1u << 22,
 	IB_F_IMMDT		= 1u << 23,
 	IB_F_IETH		= 1u << 24,
+	IB_F_MASKEDETH		= 1u << 25,
 };
 
 /**
@@ -118,6 +132,19 @@ static inline const struct ib_opcode_info *ib_opcode_info(uint8_t opcode)
 	const struct ib_opcode_info *info = &ib_opcode_table[opcode];
 
 	return info->name ? info : NULL;
+}
+
+/* The transport that an opcode belongs to, be it a standard one or Skua's. */
+static inline uint8_t ib_opcode_transport(uint8_t opcode)
+{
+	switch (opcode & IB_TRANSPORT_MASK) {
+	case IB_TRANSPORT_SKUA_RC:
+		return IB_TRANSPORT_RC;
+	case IB_TRANSPORT_SKUA_XRC:
+		return IB_TRANSPORT_XRC;
+	default:
+		return opcode & IB_TRANSPORT_MASK;
+	}
 }
 
 #endif /* SKUA_ROCE_OPCODE_H */

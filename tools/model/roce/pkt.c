@@ -193,6 +193,7 @@ enum skua_pkt_status skua_pkt_parse_bth(struct skua_pkt *pkt)
 		TAKE(P, flags, p, IB_F_FETH, feth);			\
 		TAKE(P, flags, p, IB_F_RETH, reth);			\
 		TAKE(P, flags, p, IB_F_ATOMICETH, atomiceth);		\
+		TAKE(P, flags, p, IB_F_MASKEDETH, maskedeth);		\
 		TAKE(P, flags, p, IB_F_AETH, aeth);			\
 		TAKE(P, flags, p, IB_F_ATOMICACKETH, atomicacketh);	\
 		TAKE(P, flags, p, IB_F_IMMDT, immdt);			\

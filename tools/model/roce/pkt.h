@@ -94,6 +94,7 @@ const char *skua_pkt_status_name(enum skua_pkt_status status);
  * @feth: see @xrceth
  * @reth: see @xrceth
  * @atomiceth: see @xrceth
+ * @maskedeth: see @xrceth
  * @aeth: see @xrceth
  * @atomicacketh: see @xrceth
  * @immdt: see @xrceth
@@ -136,6 +137,7 @@ struct skua_pkt {
 	const struct ib_feth *feth;
 	const struct ib_reth *reth;
 	const struct ib_atomiceth *atomiceth;
+	const struct ib_maskedeth *maskedeth;
 	const struct ib_aeth *aeth;
 	const struct ib_atomicacketh *atomicacketh;
 	const struct ib_immdt *immdt;
@@ -182,11 +184,12 @@ enum skua_pkt_status skua_pkt_parse_ib(struct skua_pkt *pkt);
 enum skua_pkt_status skua_pkt_parse(const void *frame, size_t len, struct skua_pkt *pkt);
 
 /*
- * Longest headers of a frame (tagged, IPv6, CmpSwap over XRC) and what stands
- * behind the payload: buffers of SKUA_PKT_OVERHEAD + MTU always do.
+ * Longest headers of a frame (tagged, IPv6, masked CmpSwap over XRC) and what
+ * stands behind the payload: buffers of SKUA_PKT_OVERHEAD + MTU always do.
  */
 #define SKUA_PKT_HDR_MAX	(ETH_HDR_LEN + ETH_VLAN_LEN + sizeof(struct ipv6_hdr) +	\
-				 sizeof(struct udp_hdr) + sizeof(struct ib_bth) + 32)
+				 sizeof(struct udp_hdr) + sizeof(struct ib_bth) +	\
+				 sizeof(struct ib_xrceth) + sizeof(struct ib_maskedeth))
 #define SKUA_PKT_OVERHEAD	(SKUA_PKT_HDR_MAX + 3 + IB_ICRC_LEN)
 
 /**
@@ -241,6 +244,7 @@ struct skua_pkt_bth {
  * @feth: see @xrceth
  * @reth: see @xrceth
  * @atomiceth: see @xrceth
+ * @maskedeth: see @xrceth
  * @aeth: see @xrceth
  * @atomicacketh: see @xrceth
  * @immdt: see @xrceth
@@ -259,6 +263,7 @@ struct skua_pkt_build {
 	struct ib_feth *feth;
 	struct ib_reth *reth;
 	struct ib_atomiceth *atomiceth;
+	struct ib_maskedeth *maskedeth;
 	struct ib_aeth *aeth;
 	struct ib_atomicacketh *atomicacketh;
 	struct ib_immdt *immdt;

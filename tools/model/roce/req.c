@@ -70,8 +70,10 @@ void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
 	qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
 }
 
-static enum skua_cqe_status status_of(enum skua_vendor vendor)
+static enum skua_cqe_status status_of(enum skua_wqe_op op, enum skua_vendor vendor)
 {
+	if (op_is_local(op) && vendor >= SKUA_VENDOR_KEY_INVALID && vendor <= SKUA_VENDOR_KEY_PAGES)
+		return SKUA_CQE_MW_BIND_ERR;
 	switch (vendor) {
 	case SKUA_VENDOR_SGE_LEN:
 		return SKUA_CQE_LOC_LEN_ERR;
@@ -90,7 +92,7 @@ static enum skua_cqe_status status_of(enum skua_vendor vendor)
 
 static uint32_t message_psns(const struct turn *t, const struct wqe *w)
 {
-	return w->op == SKUA_WQE_NOP ? 0 : psns_of(w->len, t->mtu);
+	return op_is_local(w->op) ? 0 : psns_of(w->len, t->mtu);
 }
 
 static struct flight flight_of(const struct turn *t, const struct wqe *w)
@@ -144,22 +146,8 @@ bool req_complete(struct turn *t, const struct flight *f)
 		t->sqc->local = cpu_to_le32(le32_to_cpu(t->sqc->local) - 1);
 	if (f->signaled)
 		req_cqe(t, ci, SKUA_CQE_OK, SKUA_VENDOR_NONE,
-			f->op == SKUA_WQE_READ ? f->len : 0);
+			f->op == SKUA_WQE_READ || op_is_atomic(f->op) ? f->len : 0);
 	return qp_state(t->qp) != SKUA_QP_ERR;
-}
-
-void req_complete_local(struct turn *t)
-{
-	struct flight f;
-
-	while (t->sqc->local && t->sqc->ci != t->sqc->hi) {
-		enum skua_vendor err = req_flight(t, &f);
-
-		if (err)
-			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
-		if (err || f.psns || !req_complete(t, &f))
-			return;
-	}
 }
 
 /* --- going back --- */
@@ -201,6 +189,27 @@ static void reposition(struct turn *t)
 	s->rd_outstanding = 0;
 	if (s->cur == s->hi)
 		restore_pin(t);
+}
+
+/*
+ * WQEs without packets at ci. Those that going back has not come past again are not
+ * gone through twice.
+ */
+void req_complete_local(struct turn *t)
+{
+	struct flight f;
+
+	while (t->sqc->local && t->sqc->ci != t->sqc->hi) {
+		enum skua_vendor err = req_flight(t, &f);
+
+		if (err)
+			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+		if (err || f.psns || !req_complete(t, &f))
+			break;
+	}
+	if ((int32_t)(le32_to_cpu(t->sqc->ci) - le32_to_cpu(t->sqc->cur)) > 0 &&
+	    qp_state(t->qp) != SKUA_QP_ERR)
+		reposition(t);
 }
 
 void req_go_back(struct turn *t)
@@ -271,7 +280,7 @@ static bool pin_matches(const struct turn *t, const struct wqe *w)
 	       le32_to_cpu(s->cur_rkey) == w->rkey;
 }
 
-/* What READ responses will be written to must be writable before they are asked for. */
+/* What responses will be written to must be writable before they are asked for. */
 static enum skua_vendor check_scatter(struct turn *t, const struct wqe *w)
 {
 	struct mr_who who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
@@ -287,6 +296,7 @@ static void count_begun(struct turn *t, const struct wqe *w)
 	switch (w->op) {
 	case SKUA_WQE_SEND:
 	case SKUA_WQE_SEND_IMM:
+	case SKUA_WQE_SEND_INV:
 		t->dev->cnt[SKUA_CNT_TX_SEND]++;
 		break;
 	case SKUA_WQE_WRITE:
@@ -311,7 +321,7 @@ static enum skua_vendor pin(struct turn *t, const struct wqe *w)
 		    (old.blocks != f.blocks || old.len != f.len || old.op != f.op))
 			return SKUA_VENDOR_WQE_CHANGED;
 	}
-	if (w->op == SKUA_WQE_READ)
+	if (w->op == SKUA_WQE_READ || op_is_atomic(w->op))
 		err = check_scatter(t, w);
 	if (err)
 		return err;
@@ -349,8 +359,17 @@ static bool must_wait(const struct turn *t, const struct wqe *w)
 
 	if (w->flags & SKUA_WQE_F_FENCE && !sqc_is(t, SKUA_SQC_PINNED) && reads)
 		return true;
-	return w->op == SKUA_WQE_READ &&
+	return op_is_answered(w->op) &&
 	       reads >= le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_RD_ATOMIC);
+}
+
+/* Does a WQE wait until all before it are reported? It does so before it begins only. */
+static bool fenced(struct turn *t, const struct wqe *w)
+{
+	if (!(w->flags & SKUA_WQE_F_LOCAL_FENCE) || t->sqc->cur != t->sqc->hi)
+		return false;
+	req_complete_local(t);
+	return t->sqc->ci != t->sqc->cur;
 }
 
 static bool window_full(const struct turn *t)
@@ -359,8 +378,7 @@ static bool window_full(const struct turn *t)
 	       ENGINE_WINDOW;
 }
 
-/* A packet of @psns PSNs with @bytes of the message went out. */
-static void note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
+void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
 {
 	struct skua_sqc *s = t->sqc;
 	uint32_t psn = le32_to_cpu(s->next_psn);
@@ -429,7 +447,7 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 			return err;
 		tx_finish(t, &b, n);
 	}
-	note_sent(t, 1, n);
+	req_note_sent(t, 1, n);
 	t->budget -= n + SKUA_PKT_OVERHEAD;
 	return SKUA_VENDOR_NONE;
 }
@@ -459,7 +477,7 @@ static enum skua_vendor send_read(struct turn *t, const struct wqe *w)
 		tx_finish(t, &b, 0);
 	}
 	t->dev->cnt[SKUA_CNT_TX_READ]++;
-	note_sent(t, psns_of(n, t->mtu), n);
+	req_note_sent(t, psns_of(n, t->mtu), n);
 	t->sqc->rd_outstanding = cpu_to_le32(le32_to_cpu(t->sqc->rd_outstanding) + 1);
 	t->budget -= SKUA_PKT_OVERHEAD;
 	return SKUA_VENDOR_NONE;
@@ -478,7 +496,7 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	s->cur_sent = 0;
 	sqc_set(t, SKUA_SQC_PINNED, false);
 	if (old == hi) {
-		if (w->op == SKUA_WQE_NOP)
+		if (op_is_local(w->op))
 			s->local = cpu_to_le32(le32_to_cpu(s->local) + 1);
 		s->hi = s->cur;
 		s->hi_psn = s->cur_psn;
@@ -498,7 +516,7 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 static enum outcome fail_cur(struct turn *t, const struct wqe *w, enum skua_vendor err)
 {
 	if (t->sqc->ci == t->sqc->cur)
-		req_fail(t, w->blocks, status_of(err), err);
+		req_fail(t, w->blocks, status_of(w->op, err), err);
 	return WAIT;
 }
 
@@ -506,15 +524,25 @@ static enum outcome fail_cur(struct turn *t, const struct wqe *w, enum skua_vend
 static enum outcome send_message(struct turn *t, struct wqe *w)
 {
 	struct sge_pos pos = { 0 };
-	bool done = w->op == SKUA_WQE_NOP;
-	enum skua_vendor err;
+	bool done = op_is_local(w->op);
+	enum skua_vendor err = SKUA_VENDOR_NONE;
 
+	/* Once: what is behind hi was executed when it was first come to. */
+	if (done && t->sqc->cur == t->sqc->hi)
+		err = local_run(t, w);
+	if (err)
+		return fail_cur(t, w, err);
 	while (!done) {
 		if (window_full(t) || must_wait(t, w))
 			return WAIT;
 		if (t->budget <= 0 || port_tx_busy(t->dev))
 			return BUDGET;
-		err = w->op == SKUA_WQE_READ ? send_read(t, w) : send_data(t, w, &pos);
+		if (w->op == SKUA_WQE_READ)
+			err = send_read(t, w);
+		else if (op_is_answered(w->op))
+			err = atomic_send(t, w);
+		else
+			err = send_data(t, w, &pos);
 		if (err)
 			return fail_cur(t, w, err);
 		done = le32_to_cpu(t->sqc->cur_sent) == w->len;
@@ -530,13 +558,13 @@ static enum outcome send_cur(struct turn *t)
 	struct wqe *w = &t->dev->engine->wqe;
 	enum skua_vendor err = load(t, w);
 
-	if (!err && w->op == SKUA_WQE_READ && !le32_get_bits(t->sqc->attr.rights,
-							       SKUA_ATTR_MAX_RD_ATOMIC))
+	if (!err && op_is_answered(w->op) && !le32_get_bits(t->sqc->attr.rights,
+							      SKUA_ATTR_MAX_RD_ATOMIC))
 		err = SKUA_VENDOR_WQE_OPCODE;
 	if (err)
 		return fail_cur(t, w, err);
 	if (!sqc_is(t, SKUA_SQC_PINNED)) {
-		if (window_full(t) || must_wait(t, w))
+		if (window_full(t) || must_wait(t, w) || fenced(t, w))
 			return WAIT;
 		err = pin(t, w);
 		if (err)

@@ -8,7 +8,7 @@
  * turn, so that one acknowledgment speaks for all packets that came meanwhile, and
  * answers leave in the order of PSNs however long a READ takes:
  *
- *   READ responses by PSN, then NAK or ACK
+ *   responses of READs, atomics and the like by PSN (rres.c), then NAK or ACK
  *
  * An error that ends the QP is acted on when its NAK leaves; until then no request
  * is taken (SKUA_RQC_FAILED).
@@ -56,8 +56,7 @@ static void want_nak(struct turn *t, uint8_t syndrome, uint32_t psn)
 	sched_kick(t->dev, t->qp->qpn);
 }
 
-/* An error that ends the QP. */
-static void fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev)
+void resp_fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev)
 {
 	rqc_set(t, SKUA_RQC_FAILED);
 	t->rqc->fail_event = cpu_to_le32(ev);
@@ -67,18 +66,17 @@ static void fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum sku
 
 static void fail(struct turn *t, enum ib_nak_code nak, enum skua_qp_event ev)
 {
-	fail_at(t, le32_to_cpu(t->rqc->epsn), nak, ev);
+	resp_fail_at(t, le32_to_cpu(t->rqc->epsn), nak, ev);
 }
 
-/* Errors of a key that the peer named, and of the memory behind it. */
-static void fail_remote_key(struct turn *t, uint32_t psn, enum skua_vendor err)
+void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err)
 {
 	if (err == SKUA_VENDOR_KEY_DMA) {
-		fail_at(t, psn, IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
+		resp_fail_at(t, psn, IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
 		return;
 	}
 	t->dev->cnt[SKUA_CNT_RESP_REMOTE_ACCESS]++;
-	fail_at(t, psn, IB_NAK_REMOTE_ACCESS, SKUA_QP_EV_ACCESS_ERR);
+	resp_fail_at(t, psn, IB_NAK_REMOTE_ACCESS, SKUA_QP_EV_ACCESS_ERR);
 }
 
 /* --- receives --- */
@@ -149,6 +147,10 @@ static bool complete_recv(struct turn *t, const struct skua_pkt *pkt, enum skua_
 		memcpy(&cqe.imm, pkt->immdt->data, sizeof(cqe.imm));
 		cqe.own |= cpu_to_le32(SKUA_CQE_F_IMM);
 	}
+	if (pkt->ieth) {
+		cqe.inv_key = cpu_to_le32(be32_get(pkt->ieth->rkey));
+		cqe.own |= cpu_to_le32(SKUA_CQE_F_INV);
+	}
 	return recv_done(t, &cqe, pkt->se);
 }
 
@@ -176,20 +178,47 @@ static bool payload_ok(const struct turn *t, const struct skua_pkt *pkt)
 	return pkt->payload_len <= t->mtu;
 }
 
+/* A FLUSH of kinds that there are, all of which the QP is set up for. */
+static bool flush_supported(const struct skua_pkt *pkt, uint32_t access)
+{
+	uint32_t word = be32_get(pkt->feth->word);
+	uint32_t need = 0;
+
+	if (word & SKUA_WQE_FLUSH_GLOBAL)
+		need |= SKUA_ACCESS_FLUSH_GLOBAL;
+	if (word & SKUA_WQE_FLUSH_PERSISTENT)
+		need |= SKUA_ACCESS_FLUSH_PERSISTENT;
+	return need && !(need & ~access) &&
+	       !(word & ~(SKUA_WQE_FLUSH_GLOBAL | SKUA_WQE_FLUSH_PERSISTENT |
+			  IB_FETH_SELECT_MASK)) &&
+	       u32_get_bits(word, IB_FETH_SELECT_MASK) <= SKUA_WQE_FLUSH_MR;
+}
+
 /* Can the device do it, and is the QP set up for it? */
 static bool supported(const struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t access = le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_ACCESS);
 
+	if (pkt->ieth)
+		return dev_has(t->dev, SKUA_CAP_INVALIDATE);
 	if (pkt->op->flags & IB_F_SEND)
-		return !pkt->ieth;
+		return true;
 	if (pkt->op->flags & IB_F_WRITE)
 		return access & SKUA_ACCESS_REMOTE_WRITE;
-	return pkt->op->flags & IB_F_READ && access & SKUA_ACCESS_REMOTE_READ;
+	if (pkt->op->flags & IB_F_READ)
+		return access & SKUA_ACCESS_REMOTE_READ;
+	if (pkt->op->flags & IB_F_ATOMIC)
+		return dev_has(t->dev, pkt->maskedeth ? SKUA_CAP_MASKED_ATOMIC :
+							SKUA_CAP_ATOMIC) &&
+		       access & SKUA_ACCESS_REMOTE_ATOMIC;
+	if (pkt->op->flags & IB_F_ATOMIC_WRITE)
+		return dev_has(t->dev, SKUA_CAP_ATOMIC_WRITE) &&
+		       access & SKUA_ACCESS_REMOTE_WRITE;
+	return pkt->op->flags & IB_F_FLUSH && dev_has(t->dev, SKUA_CAP_FLUSH) &&
+	       flush_supported(pkt, access);
 }
 
-/* A packet was executed. */
-static void advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
+void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 {
 	t->rqc->epsn = cpu_to_le32(psn_add(le32_to_cpu(t->rqc->epsn), psns));
 	if (pkt->op->flags & IB_F_LAST) {
@@ -215,6 +244,7 @@ static void not_ready(struct turn *t)
 static void do_send(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t got = pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
+	const struct mr_who peer = who_remote(t, 0);
 	enum skua_vendor err;
 	struct rlist *l;
 
@@ -239,12 +269,20 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	}
 	t->rqc->cur_got = cpu_to_le32(got + pkt->payload_len);
+	if (pkt->ieth) {
+		err = key_invalidate(t->dev, &peer, be32_get(pkt->ieth->rkey));
+		if (err) {
+			t->dev->cnt[SKUA_CNT_RESP_REMOTE_ACCESS]++;
+			fail_recv(t, SKUA_CQE_REM_INV_REQ_ERR, err, IB_NAK_REMOTE_ACCESS);
+			return;
+		}
+	}
 	if (pkt->op->flags & IB_F_LAST) {
 		t->dev->cnt[SKUA_CNT_RX_SEND]++;
 		if (!complete_recv(t, pkt, SKUA_CQE_RECV))
 			return;
 	}
-	advance(t, pkt, 1);
+	resp_advance(t, pkt, 1);
 }
 
 /* The first packet of a WRITE says where all of them go. */
@@ -293,7 +331,7 @@ static void do_write(struct turn *t, const struct skua_pkt *pkt)
 		err = mr_write(t->dev, &who, rkey, va + le32_to_cpu(t->rqc->cur_got),
 			       pkt->payload, pkt->payload_len);
 	if (err) {
-		fail_remote_key(t, le32_to_cpu(t->rqc->epsn), err);
+		resp_fail_key(t, le32_to_cpu(t->rqc->epsn), err);
 		return;
 	}
 	t->rqc->cur_got = cpu_to_le32(le32_to_cpu(t->rqc->cur_got) + pkt->payload_len);
@@ -301,169 +339,16 @@ static void do_write(struct turn *t, const struct skua_pkt *pkt)
 		t->dev->cnt[SKUA_CNT_RX_WRITE]++;
 	if (pkt->op->flags & IB_F_RECV && !complete_recv(t, pkt, SKUA_CQE_RECV_WRITE_IMM))
 		return;
-	advance(t, pkt, 1);
-}
-
-/* --- READ --- */
-
-/* Entries in use; what memory of the host may say besides is bounded. */
-static uint32_t rr_count(const struct turn *t)
-{
-	uint32_t n = le32_to_cpu(t->rqc->rr_tail) - le32_to_cpu(t->rqc->rr_head);
-
-	return n > SKUA_RR_PER_QP ? 0 : n;
-}
-
-static struct skua_rr *rr_at(const struct turn *t, struct skua_rr *rrc, uint32_t i)
-{
-	return &rrc[(le32_to_cpu(t->rqc->rr_head) + i) % SKUA_RR_PER_QP];
-}
-
-static void rr_fill(struct skua_rr *rr, const struct skua_pkt *pkt, uint32_t psns, bool dup)
-{
-	*rr = (struct skua_rr){
-		.psn = cpu_to_le32(pkt->psn),
-		.op = cpu_to_le32(SKUA_WQE_READ | (dup ? (uint32_t)SKUA_RR_DUP : 0)),
-		.va = cpu_to_le64(be64_get(pkt->reth->va)),
-		.rkey = cpu_to_le32(be32_get(pkt->reth->rkey)),
-		.len = cpu_to_le32(be32_get(pkt->reth->len)),
-		.psns = cpu_to_le32(psns),
-	};
-}
-
-/* Take entry @i out. */
-static void rr_drop(struct turn *t, struct skua_rr *rrc, uint32_t i)
-{
-	for (; i; i--)
-		*rr_at(t, rrc, i) = *rr_at(t, rrc, i - 1);
-	t->rqc->rr_head = cpu_to_le32(le32_to_cpu(t->rqc->rr_head) + 1);
-}
-
-static bool rr_is_dup(const struct skua_rr *rr)
-{
-	return le32_to_cpu(rr->op) & SKUA_RR_DUP;
-}
-
-/* Room for a new request; repeated ones must give way. False: more than agreed. */
-static bool rr_room(struct turn *t, struct skua_rr *rrc)
-{
-	uint32_t most = le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
-	uint32_t fresh = 0, dup = SKUA_RR_PER_QP;
-
-	for (uint32_t i = 0; i < rr_count(t); i++) {
-		if (rr_is_dup(rr_at(t, rrc, i)))
-			dup = i;
-		else
-			fresh++;
-	}
-	if (fresh >= most || fresh >= SKUA_RR_PER_QP)
-		return false;
-	if (rr_count(t) == SKUA_RR_PER_QP)
-		rr_drop(t, rrc, dup);
-	return true;
-}
-
-/* Does the key allow it? The answer takes *@psns PSNs. */
-static enum skua_vendor read_check(struct turn *t, const struct skua_pkt *pkt, uint32_t *psns)
-{
-	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
-	uint32_t len = be32_get(pkt->reth->len);
-
-	*psns = psns_of(len, t->mtu);
-	return mr_check(t->dev, &who, be32_get(pkt->reth->rkey), be64_get(pkt->reth->va), len);
-}
-
-static void do_read(struct turn *t, const struct skua_pkt *pkt)
-{
-	struct skua_rr *rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
-	enum skua_vendor err;
-	uint32_t psns;
-
-	if (!rrc)
-		return;
-	if (be32_get(pkt->reth->len) > 1u << MODEL_LOG_MSG || !rr_room(t, rrc)) {
-		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
-	} else {
-		err = read_check(t, pkt, &psns);
-		if (err) {
-			fail_remote_key(t, le32_to_cpu(t->rqc->epsn), err);
-		} else {
-			rr_fill(rr_at(t, rrc, rr_count(t)), pkt, psns, false);
-			t->rqc->rr_tail = cpu_to_le32(le32_to_cpu(t->rqc->rr_tail) + 1);
-			ctx_dirty(t->dev, rrc);
-			t->dev->cnt[SKUA_CNT_RX_READ]++;
-			advance(t, pkt, psns);
-			/* The response is the acknowledgment. */
-			rqc_clear(t, SKUA_RQC_ACK_PENDING);
-			sched_kick(t->dev, t->qp->qpn);
-		}
-	}
-	ctx_put(t->dev, rrc);
+	resp_advance(t, pkt, 1);
 }
 
 /* --- a request of an earlier PSN --- */
 
-/*
- * A READ that is answered at present, asked for again from its start or from
- * within: the peer has what is before, and the answer starts anew there. False: it
- * is not this one.
- */
-static bool rr_restart(struct skua_rr *rr, const struct skua_pkt *pkt, uint32_t psns)
-{
-	uint32_t in = psn_sub(pkt->psn, le32_to_cpu(rr->psn));
-
-	if (in >= le32_to_cpu(rr->psns))
-		return false;
-	rr_fill(rr, pkt, psns, rr_is_dup(rr));
-	return true;
-}
-
-/*
- * A READ whose response was lost: executed again, from now valid keys. Entries
- * are kept in the order of PSNs. Without room the request is lost.
- */
-static void read_again(struct turn *t, struct skua_rr *rrc, const struct skua_pkt *pkt,
-		       uint32_t psns)
-{
-	uint32_t n = rr_count(t), i;
-
-	for (i = 0; i < n; i++) {
-		if (rr_restart(rr_at(t, rrc, i), pkt, psns))
-			return;
-	}
-	if (n == SKUA_RR_PER_QP)
-		return;
-	for (i = n; i && ib_psn_diff(pkt->psn, le32_to_cpu(rr_at(t, rrc, i - 1)->psn)) < 0; i--)
-		*rr_at(t, rrc, i) = *rr_at(t, rrc, i - 1);
-	rr_fill(rr_at(t, rrc, i), pkt, psns, true);
-	t->rqc->rr_tail = cpu_to_le32(le32_to_cpu(t->rqc->rr_tail) + 1);
-}
-
-static void duplicate_read(struct turn *t, const struct skua_pkt *pkt)
-{
-	uint32_t behind = psn_sub(le32_to_cpu(t->rqc->epsn), pkt->psn);
-	struct skua_rr *rrc;
-	uint32_t psns;
-
-	if (!supported(t, pkt) || be32_get(pkt->reth->len) > 1u << MODEL_LOG_MSG ||
-	    read_check(t, pkt, &psns) || psns > behind) {
-		t->dev->cnt[SKUA_CNT_RX_MALFORMED]++;
-		return;
-	}
-	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
-	if (!rrc)
-		return;
-	read_again(t, rrc, pkt, psns);
-	ctx_dirty(t->dev, rrc);
-	ctx_put(t->dev, rrc);
-	sched_kick(t->dev, t->qp->qpn);
-}
-
 static void duplicate(struct turn *t, const struct skua_pkt *pkt)
 {
 	t->dev->cnt[SKUA_CNT_DUPLICATE_REQUEST]++;
-	if (pkt->op->flags & IB_F_READ)
-		duplicate_read(t, pkt);
+	if (pkt->op->flags & IB_F_ANSWERED)
+		rres_duplicate(t, pkt);
 	else if (pkt->op->flags & (IB_F_SEND | IB_F_WRITE) && !rqc_is(t, SKUA_RQC_NAK_PENDING))
 		want_ack(t);
 }
@@ -489,7 +374,7 @@ static void expected(struct turn *t, const struct skua_pkt *pkt)
 	else if (pkt->op->flags & IB_F_WRITE)
 		do_write(t, pkt);
 	else
-		do_read(t, pkt);
+		rres_request(t, pkt);
 }
 
 void resp_rx(struct turn *t, const struct skua_pkt *pkt)
@@ -512,7 +397,7 @@ void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 
 /* --- answers --- */
 
-static void put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome)
+void resp_put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome)
 {
 	/* End-to-end credits are not given: RNR NAKs tell of missing receives. */
 	if (b->aeth)
@@ -525,73 +410,8 @@ static void send_aeth(struct turn *t, uint8_t syndrome, uint32_t psn)
 
 	if (!tx_start(t, &b, IB_OPCODE(RC, ACK), psn, false, false))
 		return;
-	put_aeth(t, &b, syndrome);
+	resp_put_aeth(t, &b, syndrome);
 	tx_finish(t, &b, 0);
-}
-
-/* The next packet of a READ response. False: the QP failed. */
-static bool send_response(struct turn *t, struct skua_rr *rr)
-{
-	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
-	uint32_t sent = le32_to_cpu(rr->sent);
-	uint32_t left = le32_to_cpu(rr->len) - sent;
-	uint32_t n = left < t->mtu ? left : t->mtu;
-	uint32_t psn = psn_add(le32_to_cpu(rr->psn), sent / t->mtu);
-	bool first = !sent, last = n == left;
-	static const uint8_t op[2][2] = {
-		{ IB_OPCODE(RC, READ_RESP_MIDDLE), IB_OPCODE(RC, READ_RESP_LAST) },
-		{ IB_OPCODE(RC, READ_RESP_FIRST), IB_OPCODE(RC, READ_RESP_ONLY) },
-	};
-	enum skua_vendor err = SKUA_VENDOR_NONE;
-	struct skua_pkt_build b;
-
-	if (tx_start(t, &b, op[first][last], psn, false, false)) {
-		put_aeth(t, &b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
-		err = mr_read(t->dev, &who, le32_to_cpu(rr->rkey), le64_to_cpu(rr->va) + sent,
-			      b.payload, n);
-		if (!err)
-			tx_finish(t, &b, n);
-	}
-	if (err) {
-		t->rqc->rr_head = t->rqc->rr_tail;
-		fail_remote_key(t, psn, err);
-		return false;
-	}
-	rr->sent = cpu_to_le32(sent + n);
-	t->budget -= n + SKUA_PKT_OVERHEAD;
-	return true;
-}
-
-/* May an entry be answered? It may come from memory of the host. */
-static bool rr_sane(const struct skua_rr *rr)
-{
-	return le32_get_bits(rr->op, SKUA_RR_OP) == SKUA_WQE_READ &&
-	       le32_to_cpu(rr->sent) <= le32_to_cpu(rr->len);
-}
-
-/* READ responses; false: the budget ended before them. */
-static bool send_responses(struct turn *t)
-{
-	struct skua_rr *rrc;
-	bool done = true;
-
-	if (!rr_count(t))
-		return true;
-	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
-	if (!rrc)
-		return true;
-	while (rr_count(t)) {
-		struct skua_rr *rr = rr_at(t, rrc, 0);
-
-		done = t->budget > 0 && !port_tx_busy(t->dev);
-		if (!done || (rr_sane(rr) && !send_response(t, rr)))
-			break;
-		if (!rr_sane(rr) || rr->sent == rr->len)
-			t->rqc->rr_head = cpu_to_le32(le32_to_cpu(t->rqc->rr_head) + 1);
-	}
-	ctx_dirty(t->dev, rrc);
-	ctx_put(t->dev, rrc);
-	return done;
 }
 
 static void send_nak(struct turn *t)
@@ -619,7 +439,7 @@ static void send_ack(struct turn *t)
 
 bool resp_run(struct turn *t)
 {
-	if (!send_responses(t))
+	if (!rres_run(t))
 		return true;
 	if (rqc_is(t, SKUA_RQC_NAK_PENDING))
 		send_nak(t);

@@ -61,7 +61,7 @@ static bool state_ok(enum skua_qp_state state, const struct skua_pkt *pkt)
 static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 			       const struct skua_pkt *pkt)
 {
-	if ((pkt->opcode & IB_TRANSPORT_MASK) != transport_of(qp_type(qp)))
+	if (ib_opcode_transport(pkt->opcode) != transport_of(qp_type(qp)))
 		return SKUA_CNT_RX_MALFORMED;
 	if (!pkey_ok(pkt->pkey))
 		return SKUA_CNT_RX_BAD_PKEY;

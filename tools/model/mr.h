@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What mr.c (access, commands) and key.c (work requests on keys) share. */
+#ifndef SKUA_MODEL_MR_H
+#define SKUA_MODEL_MR_H
+
+#include "core.h"
+
+static inline uint32_t mpt_state(const struct skua_mpt *mpt)
+{
+	return le32_get_bits(mpt->flags, SKUA_MPT_STATE);
+}
+
+static inline uint32_t mpt_type(const struct skua_mpt *mpt)
+{
+	return le32_get_bits(mpt->flags, SKUA_MPT_TYPE);
+}
+
+static inline bool mpt_is(const struct skua_mpt *mpt, uint32_t flags)
+{
+	return le32_to_cpu(mpt->flags) & flags;
+}
+
+static inline bool mpt_zero_based(const struct skua_mpt *mpt)
+{
+	return le32_to_cpu(mpt->access) & SKUA_ACCESS_ZERO_BASED;
+}
+
+static inline uint32_t mpt_mode(const struct skua_mpt *mpt)
+{
+	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_MODE);
+}
+
+static inline uint32_t mpt_log_page(const struct skua_mpt *mpt)
+{
+	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_LOG_PAGE);
+}
+
+/* May an entry be so, in whatever state it is? */
+bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt);
+
+/* A window lets its region go, if it is bound to one. */
+void mw_unbind(struct skua_dev *dev, struct skua_mpt *mw);
+
+#endif /* SKUA_MODEL_MR_H */
