@@ -79,19 +79,27 @@ struct eth {
 
 #define MEM	(96u << 10)
 
-static void eth_up(struct eth *e, struct rig *r)
+static void eth_up_flags(struct eth *e, struct rig *r, uint32_t flags)
 {
 	struct skua_cmd_modify_port_in in = { .mask = cpu_to_le32(SKUA_PORT_M_DFLT) };
+	struct skua_cmd_create_qp_in qp;
 
 	e->r = r;
 	mini_cq_create(&r->m, &e->scq, 6);
 	mini_cq_create(&r->m, &e->rcq, 6);
-	mini_qp_create(&r->m, &e->qp, SKUA_QP_RAW_ETH, &e->scq, &e->rcq, 4, 4, 2);
+	qp = mini_qp_in(&r->m, &e->qp, SKUA_QP_RAW_ETH, &e->scq, &e->rcq, 4, 4, 2);
+	qp.sq.flags |= cpu_to_le32(flags);
+	mini_ok(&r->m, SKUA_CMD_CREATE_QP, &qp, sizeof(qp));
 	mini_eth_to_rts(&r->m, &e->qp);
 	e->tx = fake_alloc(&r->f, MEM, 64);
 	e->rx = fake_alloc(&r->f, MEM, 64);
 	in.dflt = cpu_to_le32(e->qp.qpn);
 	mini_ok(&r->m, SKUA_CMD_MODIFY_PORT, &in, sizeof(in));
+}
+
+static void eth_up(struct eth *e, struct rig *r)
+{
+	eth_up_flags(e, r, 0);
 }
 
 struct eth_wqe {
@@ -628,6 +636,30 @@ static void receive_vlan(void **state)
 	}
 }
 
+/* A queue that wants tags left where they are. */
+static void receive_keep_vlan(void **state)
+{
+	struct rig *r = *state;
+	uint8_t frame[200];
+	struct eth e;
+
+	eth_up_flags(&e, r, SKUA_QP_F_KEEP_VLAN);
+	for (unsigned int i = 0; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)i;
+	memcpy(frame, own, 6);
+	be32_put(frame + 12, 0x81002fff);
+	be16_put(frame + 16, 0x88b5);
+	for (size_t len = 18; len < 200; len += 7) {
+		struct skua_cqe cqe = receive(&e, frame, len);
+		const uint8_t *mem = fake_ptr(&r->f, e.rx);
+
+		assert_false(le32_to_cpu(cqe.own) & SKUA_CQE_F_VLAN);
+		assert_int_equal(le32_to_cpu(cqe.byte_len), len);
+		assert_memory_equal(mem, frame, len);
+		assert_int_equal(mem[len], 0xee);
+	}
+}
+
 static void receive_checksums(void **state)
 {
 	struct rig *r = *state;
@@ -807,6 +839,7 @@ int main(void)
 		rig_test(cq_overrun),
 		rig_test(receive_plain),
 		rig_test(receive_vlan),
+		rig_test(receive_keep_vlan),
 		rig_test(receive_checksums),
 		rig_test(receive_fault),
 		rig_test(rss_spread),

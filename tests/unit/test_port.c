@@ -319,6 +319,41 @@ static void multicast(void **state)
 	assert_int_equal(rx(&n, all), 1 | 8);
 }
 
+/*
+ * What a queue here sends to a group turns round for the queues that rules name; who
+ * is behind the port's default destination has sent it.
+ */
+static void multicast_own(void **state)
+{
+	struct rig *r = *state;
+	uint8_t frame[128];
+	size_t len = make(frame, group, 50);
+	struct net n;
+
+	net_up(&n, r);
+	port(&n, SKUA_PORT_M_DFLT | SKUA_PORT_M_ALLMULTI, n.qp[0].qpn, 0, 1);
+	assert_status(rule(&n, 1, group, 0, 1, n.qp[0].qpn), OK);
+	assert_status(rule(&n, 2, group, 0, 2, n.qp[1].qpn), OK);
+	for (unsigned int loop = 0; loop < 2; loop++) {
+		struct fake_frame *out;
+
+		port_tx_eth(r->f.dev, frame, len, loop);
+		fake_run(&r->f);
+		assert_int_equal(got(&n), loop ? 2 : 0);
+		out = fake_tx(&r->f);
+		assert_non_null(out);
+		free(out);
+	}
+	/* One that nobody wants is not a frame that was filtered. */
+	make(frame, all, 50);
+	assert_counts(&r->m, ETH_RX_FILTERED, 0, {
+		port_tx_eth(r->f.dev, frame, len, true);
+		fake_run(&r->f);
+	});
+	assert_int_equal(got(&n), 0);
+	free(fake_tx(&r->f));
+}
+
 static void rule_checks(void **state)
 {
 	struct rig *r = *state;
@@ -632,6 +667,7 @@ int main(void)
 		rig_test(lengths),
 		rig_test(rules),
 		rig_test(multicast),
+		rig_test(multicast_own),
 		rig_test(rule_checks),
 		rig_test(five_tuple),
 		rig_test(gid_checks),

@@ -467,6 +467,8 @@ enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, str
 /* --- port.c, eth.c --- */
 /* Send a finished frame: turned round inside if it is for ourselves. */
 void port_tx(struct skua_dev *dev, const void *frame, size_t len);
+/* From a RAW_ETH queue; @loop: steering rules here may want a multicast frame as well. */
+void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop);
 /* The queue of such frames is filling: send no more in this round. */
 bool port_tx_busy(const struct skua_dev *dev);
 /* Deliver a bounded number of them; true while there are more. */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* RAW_ETH queues, receiving: a frame into a receive WQE, and its completion. */
+/*
+ * RAW_ETH queues, receiving: a frame into a receive WQE, and its completion. A VLAN
+ * tag goes to the completion, unless the queue wants it left where it is.
+ */
 #include <string.h>
 
 #include "port.h"
@@ -44,13 +47,14 @@ static enum skua_vendor put(struct skua_dev *dev, const struct mr_who *who, uint
 }
 
 static enum skua_vendor scatter(struct skua_dev *dev, const struct qp *qp,
-				const struct rwqe *rwqe, const struct frame *f, uint32_t len)
+				const struct rwqe *rwqe, const struct frame *f, uint32_t len,
+				bool strip)
 {
 	struct mr_who who = rx_who(qp);
 	struct source src = {
 		.data = f->data,
-		.head = f->tagged ? 2 * ETH_ADDR_LEN : len,
-		.skip = f->tagged ? ETH_VLAN_LEN : 0,
+		.head = strip ? 2 * ETH_ADDR_LEN : len,
+		.skip = strip ? ETH_VLAN_LEN : 0,
 	};
 	uint32_t off = 0;
 
@@ -94,7 +98,9 @@ static void complete(struct skua_dev *dev, struct qp *qp, uint32_t index,
 static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct frame *f,
 			   const struct skua_cqe_eth *info)
 {
-	uint32_t len = f->len - (f->tagged ? ETH_VLAN_LEN : 0);
+	bool strip = f->tagged &&
+		     !(le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_KEEP_VLAN);
+	uint32_t len = f->len - (strip ? ETH_VLAN_LEN : 0);
 	uint32_t pos = le32_to_cpu(qp->rqc->ci);
 	struct rwqe rwqe;
 	enum skua_vendor err;
@@ -110,12 +116,12 @@ static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct fra
 		complete(dev, qp, pos, SKUA_CQE_LOC_QP_OP_ERR, err, 0, info, false);
 		return ETH_RX_NO_WQE;
 	}
-	err = scatter(dev, qp, &rwqe, f, len);
+	err = scatter(dev, qp, &rwqe, f, len, strip);
 	if (err != SKUA_VENDOR_NONE) {
 		complete(dev, qp, rwqe.index, SKUA_CQE_LOC_PROT_ERR, err, 0, info, false);
 		return ETH_RX_NO_WQE;
 	}
-	complete(dev, qp, rwqe.index, SKUA_CQE_OK, SKUA_VENDOR_NONE, len, info, f->tagged);
+	complete(dev, qp, rwqe.index, SKUA_CQE_OK, SKUA_VENDOR_NONE, len, info, strip);
 	return ETH_RX_TAKEN;
 }
 

@@ -27,7 +27,8 @@ static void complete(struct skua_dev *dev, struct qp *qp, uint32_t cqn, uint32_t
 /* --- one frame --- */
 
 /* Room for a tag lies before @frame. */
-static void send_frame(struct skua_dev *dev, uint8_t *frame, size_t len, const struct wqe *wqe)
+static void send_frame(struct skua_dev *dev, const struct qp *qp, uint8_t *frame, size_t len,
+		       const struct wqe *wqe)
 {
 	if (wqe->flags & SKUA_WQE_F_VLAN) {
 		memmove(frame - ETH_VLAN_LEN, frame, 2 * ETH_ADDR_LEN);
@@ -39,7 +40,8 @@ static void send_frame(struct skua_dev *dev, uint8_t *frame, size_t len, const s
 	}
 	dev->cnt[SKUA_CNT_ETH_TX_PKTS]++;
 	dev->cnt[SKUA_CNT_ETH_TX_BYTES] += len;
-	port_tx(dev, frame, len);
+	port_tx_eth(dev, frame, len,
+		    !(le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_NO_LOOPBACK));
 }
 
 static bool fill_csum(const struct frame *f, uint8_t *data, uint32_t flags)
@@ -50,7 +52,8 @@ static bool fill_csum(const struct frame *f, uint8_t *data, uint32_t flags)
 }
 
 /* False: it cannot be sent so. */
-static bool send_one(struct skua_dev *dev, uint8_t *frame, size_t len, const struct wqe *wqe)
+static bool send_one(struct skua_dev *dev, const struct qp *qp, uint8_t *frame, size_t len,
+		     const struct wqe *wqe)
 {
 	struct frame f;
 
@@ -59,7 +62,7 @@ static bool send_one(struct skua_dev *dev, uint8_t *frame, size_t len, const str
 	frame_parse(&f, frame, len, false);
 	if (frame_payload(&f) > dev->port->mtu || !fill_csum(&f, frame, wqe->flags))
 		return false;
-	send_frame(dev, frame, len, wqe);
+	send_frame(dev, qp, frame, len, wqe);
 	return true;
 }
 
@@ -90,7 +93,7 @@ static void piece_headers(uint8_t *frame, const struct frame *whole, uint32_t hd
 		tcp->flags &= ~TCP_CWR;
 }
 
-static bool send_pieces(struct skua_dev *dev, const uint8_t *data, size_t len,
+static bool send_pieces(struct skua_dev *dev, const struct qp *qp, const uint8_t *data, size_t len,
 			const struct wqe *wqe)
 {
 	uint8_t *frame = dev->port->tx + ETH_VLAN_LEN;
@@ -117,7 +120,7 @@ static bool send_pieces(struct skua_dev *dev, const uint8_t *data, size_t len,
 		if (whole.ipv4)
 			frame_l3_fill(&f, frame);
 		frame_l4_fill(&f, frame);
-		send_frame(dev, frame, hdr + n, wqe);
+		send_frame(dev, qp, frame, hdr + n, wqe);
 	}
 	return nth > 0;
 }
@@ -165,7 +168,8 @@ static enum skua_vendor send_wqe(struct skua_dev *dev, const struct qp *qp, cons
 		err = gather(dev, qp, wqe, buf);
 		if (err != SKUA_VENDOR_NONE)
 			return err;
-		sent = lso ? send_pieces(dev, buf, len, wqe) : send_one(dev, buf, len, wqe);
+		sent = lso ? send_pieces(dev, qp, buf, len, wqe) :
+			     send_one(dev, qp, buf, len, wqe);
 	}
 	if (!sent)
 		dev->cnt[SKUA_CNT_ETH_TX_ERR]++;

@@ -165,7 +165,7 @@ bool port_tx_busy(const struct skua_dev *dev)
 	return dev->port->loop_tail - dev->port->loop_head > LOOP_SIZE / 2;
 }
 
-void port_tx(struct skua_dev *dev, const void *frame, size_t len)
+static void tx(struct skua_dev *dev, const void *frame, size_t len, bool to_rules)
 {
 	struct port *p = dev->port;
 	const uint8_t *dmac = frame;
@@ -178,10 +178,20 @@ void port_tx(struct skua_dev *dev, const void *frame, size_t len)
 		return;
 	}
 	/* Own members of a group hear what the device itself sends there. */
-	if (multicast && p->num_mcg)
+	if (multicast && (p->num_mcg || (to_rules && p->num_rules)))
 		loop_put(p, frame, len);
 	if (p->wire_up && dev->wire)
 		dev->wire->send(dev->wire_priv, frame, len);
+}
+
+void port_tx(struct skua_dev *dev, const void *frame, size_t len)
+{
+	tx(dev, frame, len, false);
+}
+
+void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop)
+{
+	tx(dev, frame, len, loop);
 }
 
 /* --- in --- */
@@ -218,8 +228,8 @@ static void deliver(struct skua_dev *dev, const void *data, size_t len, bool loo
 	}
 	if (is_roce(dev, &f))
 		roce_rx(dev, data, len);
-	else if (!looped || !mac_multicast(data))
-		steer(dev, &f);
+	else
+		steer(dev, &f, looped && mac_multicast(data));
 }
 
 void port_rx(struct skua_dev *dev, const void *frame, size_t len)

@@ -73,7 +73,8 @@ struct port {
 };
 
 /* steer.c: give a frame that RoCE did not claim to whoever gets it. */
-void steer(struct skua_dev *dev, const struct frame *f);
+/* @own: a multicast frame that the device itself has sent. */
+void steer(struct skua_dev *dev, const struct frame *f, bool own);
 void steer_reset(struct skua_dev *dev);
 /* Does a destination (RSS context or QPN) exist? It then counts as named by @by more. */
 bool dest_ok(struct skua_dev *dev, bool rss, uint32_t dest);

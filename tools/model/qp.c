@@ -197,6 +197,9 @@ static int check_flags(const struct skua_dev *dev, const struct skua_cmd_create_
 			 SKUA_QP_F_NO_LOOPBACK | SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ |
 			 SKUA_QP_LOG_SQ;
 
+	if (type == SKUA_QP_RAW_ETH)
+		known |= SKUA_QP_F_KEEP_VLAN;
+
 	if (dev_has(dev, SKUA_CAP_SCATTER_CQE))
 		known |= SKUA_QP_F_SCATTER_RQ_CQE | SKUA_QP_F_SCATTER_SQ_CQE;
 	if (dev_has(dev, SKUA_CAP_DB_SUPPRESS))

@@ -135,12 +135,15 @@ static void describe(struct skua_dev *dev, const struct frame *f, struct skua_cq
  * @info: what all of them are told
  * @result: the best that became of it
  * @any: somebody was to get it
+ * @own: a multicast frame of the device itself: rules may lead it to queues, but the
+ *	port's default destination, whose host sent it, does not get it back
  */
 struct way {
 	const struct frame *f;
 	struct skua_cqe_eth info;
 	enum eth_rx result;
 	bool any;
+	bool own;
 };
 
 static void give(struct skua_dev *dev, struct way *way, bool is_rss, uint32_t dest, uint32_t tag)
@@ -214,9 +217,10 @@ static bool ask_rules(struct skua_dev *dev, struct way *way, bool multicast, boo
 	flow_key(way->f, key);
 	for (uint32_t i = 0; i < p->num_rules; i++) {
 		const struct rule *rule = &p->rules[i];
-		bool rss = rule->flags & SKUA_FLOW_RSS;
+		bool rss = rule->flags & SKUA_FLOW_RSS, to_dflt;
 
-		if (!matches(rule, key))
+		to_dflt = p->dflt == (rule->dest | (rss ? SKUA_PORT_DFLT_RSS : 0));
+		if (!matches(rule, key) || (way->own && to_dflt))
 			continue;
 		if (!(rule->flags & SKUA_FLOW_SNIFFER)) {
 			if (claimed && !multicast)
@@ -226,7 +230,7 @@ static bool ask_rules(struct skua_dev *dev, struct way *way, bool multicast, boo
 		if (rule->flags & SKUA_FLOW_DROP)
 			continue;
 		give(dev, way, rss, rule->dest, rule->tag);
-		*dflt |= p->dflt == (rule->dest | (rss ? SKUA_PORT_DFLT_RSS : 0));
+		*dflt |= to_dflt;
 		if (dev->state != DEV_OPERATIONAL)
 			break;
 	}
@@ -254,20 +258,22 @@ static bool by_default(const struct port *p, const uint8_t *dmac, bool claimed, 
 	return p->promisc || !memcmp(dmac, p->mac, ETH_ADDR_LEN);
 }
 
-void steer(struct skua_dev *dev, const struct frame *f)
+void steer(struct skua_dev *dev, const struct frame *f, bool own)
 {
 	bool multicast = mac_multicast(f->data);
 	struct port *p = dev->port;
-	struct way way = { .f = f };
+	struct way way = { .f = f, .own = own };
 	bool claimed, had;
 
 	if (!dev_has(dev, SKUA_CAP_ETH))
 		return;
 	describe(dev, f, &way.info);
 	claimed = ask_rules(dev, &way, multicast, &had);
-	if (by_default(p, f->data, claimed, had))
+	if (!own && by_default(p, f->data, claimed, had))
 		give(dev, &way, p->dflt & SKUA_PORT_DFLT_RSS, p->dflt & ~SKUA_PORT_DFLT_RSS, 0);
 
+	if (own && !way.any)
+		return;
 	if (!way.any || way.result == ETH_RX_NO_QUEUE) {
 		dev->cnt[SKUA_CNT_ETH_RX_FILTERED]++;
 	} else if (way.result == ETH_RX_NO_WQE) {

@@ -117,6 +117,44 @@ struct skua_create_qp_resp {
 };
 
 /*
+ * create_wq: the receive ring (1 << log_wqes WQEs of 16 << log_stride bytes), rounded
+ * up to 64 bytes as a whole.
+ */
+struct skua_create_wq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 buf_len;
+	__aligned_u64 dbr_addr;
+	__u32 log_wqes;
+	__u32 log_stride;
+	__u32 comp_mask;
+	__u32 reserved;
+};
+
+struct skua_create_wq_resp {
+	__u32 wqn;
+	__u32 comp_mask;
+};
+
+/*
+ * create_qp with an indirection table. fields: SKUA_RX_HASH_*, which are the verbs'
+ * IBV_RX_HASH_*; function and length of the key have one value each.
+ */
+struct skua_create_rss_qp_req {
+	__aligned_u64 fields;
+	__u8 function;
+	__u8 key_len;
+	__u8 reserved[2];
+	__u32 comp_mask;
+	__u8 key[40];
+};
+
+#define SKUA_RX_HASH_TOEPLITZ	0x1
+#define SKUA_RX_HASH_IPV4	0x03	/* source and destination */
+#define SKUA_RX_HASH_IPV6	0x0c
+#define SKUA_RX_HASH_TCP	0x30
+#define SKUA_RX_HASH_UDP	0xc0
+
+/*
  * Device memory. The answer of UVERBS_METHOD_DM_ALLOC, in an attribute of its own,
  * and of a query by any process that has the handle. offset: mmap offset; size: bytes
  * to map; length: bytes asked for.

@@ -382,6 +382,14 @@ int skua_modify_port(struct skua_dev *dev, const struct skua_cmd_modify_port_in 
 int skua_rss_create(struct skua_dev *dev, u32 *index, const struct skua_rss *rss);
 int skua_rss_modify(struct skua_dev *dev, u32 index, const struct skua_rss *rss);
 void skua_rss_destroy(struct skua_dev *dev, u32 index);
+
+/* Who steers frames before whom: a lower SKUA_FLOW_PRIO is asked first. */
+enum skua_flow_prio {
+	SKUA_FLOW_PRIO_USER = 0,	/* up to the netdev's: rules of RAW_PACKET QPs */
+	SKUA_FLOW_PRIO_NETDEV = 0x8000,
+	SKUA_FLOW_PRIO_REST = 0xffff,	/* what no other rule wants */
+};
+
 int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *flow);
 void skua_flow_destroy(struct skua_dev *dev, u32 index);
 /* @value has room for SKUA_CNT_COUNT; counters the device lacks are zero. */

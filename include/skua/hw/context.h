@@ -426,6 +426,8 @@ _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 #define SKUA_QP_F_NO_RQ			BIT(11)
 /* Receives come from an SRQ. */
 #define SKUA_QP_F_SRQ			BIT(12)
+/* RAW_ETH: VLAN tags stay in received frames. */
+#define SKUA_QP_F_KEEP_VLAN		BIT(13)
 #define SKUA_QP_LOG_SQ			GENMASK(20, 16)
 
 /**

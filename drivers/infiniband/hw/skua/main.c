@@ -31,6 +31,18 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 		min_t(u64, (u64)lim->max_rd_atomic * lim->max_qp, INT_MAX);
 	attr->max_pkeys = 1;
 	attr->max_dm_size = lim->dm_size;
+	if (lim->caps & SKUA_CAP_RSS) {
+		attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
+		attr->rss_caps.max_rwq_indirection_tables = lim->max_rss;
+		attr->rss_caps.max_rwq_indirection_table_size = SKUA_RSS_MAX;
+		attr->max_wq_type_rq = lim->max_qp;
+	}
+	if (lim->caps & SKUA_CAP_ETH)
+		attr->max_raw_ethy_qp = lim->max_qp;
+	if (lim->caps & SKUA_CAP_CSUM)
+		attr->raw_packet_caps |= IB_RAW_PACKET_CAP_IP_CSUM;
+	if (lim->caps & SKUA_CAP_VLAN)
+		attr->raw_packet_caps |= IB_RAW_PACKET_CAP_CVLAN_STRIPPING;
 	attr->local_ca_ack_delay = 15;
 	if (lim->caps & SKUA_CAP_ATOMIC)
 		attr->atomic_cap = IB_ATOMIC_HCA;
@@ -136,6 +148,8 @@ static void skua_ib_set_ops(struct ib_device *ibdev)
 	ib_set_device_ops(ibdev, &skua_ib_dm_ops);
 	ib_set_device_ops(ibdev, &skua_ib_cq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_qp_ops);
+	ib_set_device_ops(ibdev, &skua_ib_wq_ops);
+	ib_set_device_ops(ibdev, &skua_ib_flow_ops);
 	ib_set_device_ops(ibdev, &skua_ib_counter_ops);
 	ib_set_device_ops(ibdev, &skua_ib_restrack_ops);
 	ibdev->driver_def = skua_ib_defs;

@@ -17,6 +17,7 @@ static const struct {
 	u64 cap;
 } skua_ib_qp_types[] = {
 	{ IB_QPT_RC, SKUA_QP_RC, SKUA_CAP_RC },
+	{ IB_QPT_RAW_PACKET, SKUA_QP_RAW_ETH, SKUA_CAP_ETH },
 };
 
 /**
@@ -82,7 +83,9 @@ static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_
 
 	if (!init->send_cq || !init->recv_cq)
 		return -EINVAL;
-	if (init->create_flags || init->srq || init->xrcd || init->rwq_ind_tbl)
+	if (init->create_flags & ~(init->qp_type == IB_QPT_RAW_PACKET ?
+				   IB_QP_CREATE_CVLAN_STRIPPING : 0) ||
+	    init->srq || init->xrcd)
 		return -EOPNOTSUPP;
 	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||
 	    cap->max_send_sge > skua_ib_max_send_sge(lim) || cap->max_recv_sge > lim->max_rq_sge ||
@@ -353,6 +356,12 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct skua_cmd_create_qp_in in = {};
 	int type, err;
 
+	mutex_init(&qp->lock);
+	if (init->rwq_ind_tbl)
+		return skua_ib_rss_create(qp, init, udata);
+	/* The kernel has its netdev for that. */
+	if (init->qp_type == IB_QPT_RAW_PACKET && !udata)
+		return -EOPNOTSUPP;
 	type = skua_ib_qp_type(dev->lim, init->qp_type);
 	if (type < 0)
 		return type;
@@ -362,13 +371,14 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (skua_ib_dead(dev))
 		return -EIO;
 
-	mutex_init(&qp->lock);
 	spin_lock_init(&qp->sq.lock);
 	spin_lock_init(&qp->rq.lock);
 	qp->state = IB_QPS_RESET;
 	qp->core.event = skua_ib_qp_event;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	in.sq.flags = le32_encode_bits(type, SKUA_QP_TYPE);
+	if (type == SKUA_QP_RAW_ETH && !(init->create_flags & IB_QP_CREATE_CVLAN_STRIPPING))
+		in.sq.flags |= cpu_to_le32(SKUA_QP_F_KEEP_VLAN);
 	if (qp->sig_all)
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_SIG_ALL);
 	if (udata)
@@ -407,6 +417,10 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
+	if (qp->is_rss) {
+		skua_ib_rss_destroy(qp);
+		return 0;
+	}
 	if (!udata) {
 		struct skua_cmd_modify_qp_in reset = {
 			.mask = cpu_to_le32(SKUA_QP_M_STATE),
@@ -506,6 +520,10 @@ static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int ma
 	    mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
 		return -EOPNOTSUPP;
 
+	/* It has no queues that could be in a state. */
+	if (qp->is_rss)
+		return -EOPNOTSUPP;
+
 	guard(mutex)(&qp->lock);
 	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 	new = mask & IB_QP_STATE ? attr->qp_state : cur;
@@ -529,6 +547,15 @@ static int skua_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mas
 	struct skua_ib_qp *qp = to_skua_qp(ibqp);
 	int err;
 
+	memset(attr, 0, sizeof(*attr));
+	memset(init, 0, sizeof(*init));
+	if (qp->is_rss) {
+		attr->qp_state = qp->state;
+		attr->port_num = 1;
+		init->qp_type = ibqp->qp_type;
+		return 0;
+	}
+
 	struct skua_cmd_query_qp_out *out __free(kfree) = kzalloc_obj(*out);
 
 	if (!out)
@@ -537,8 +564,6 @@ static int skua_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mas
 	err = skua_qp_query(dev->core, &qp->core, out);
 	if (err)
 		return err;
-	memset(attr, 0, sizeof(*attr));
-	memset(init, 0, sizeof(*init));
 	skua_ib_attr_parse(qp, out, attr);
 	/* The device may have gone to an error state by itself. */
 	WRITE_ONCE(qp->state, attr->qp_state);

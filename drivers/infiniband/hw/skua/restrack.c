@@ -50,6 +50,9 @@ static int skua_ib_fill_qp_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct skua_ib_qp *qp = to_skua_qp(ibqp);
 	int err;
 
+	if (qp->is_rss)
+		return -EOPNOTSUPP;
+
 	struct skua_cmd_query_qp_out *out __free(kfree) = kzalloc_obj(*out);
 
 	if (!out)

@@ -335,6 +335,8 @@ struct skua_ib_rq {
  * @sig_all: every send is signaled
  * @access: remote access rights, IB_ACCESS_*, as last set
  * @dest_qpn: peer, as last set
+ * @is_rss: no queues, but an RSS context: frames are spread over work queues
+ * @rss: its number
  * @sq: kernel QP: send queue
  * @rq: kernel QP: receive queue
  * @buf: kernel QP: rings, then the doorbell record
@@ -352,6 +354,8 @@ struct skua_ib_qp {
 	bool sig_all;
 	int access;
 	u32 dest_qpn;
+	bool is_rss;
+	u32 rss;
 
 	struct skua_ib_sq sq;
 	struct skua_ib_rq rq;
@@ -401,6 +405,19 @@ void skua_ib_qp_kick(struct skua_ib_qp *qp);
 #if IS_ENABLED(CONFIG_KUNIT)
 int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi);
 #endif
+
+/* --- wq.c, flow.c --- */
+
+/* Added to an RSS context's number: beyond the 24 bits that queues have. */
+#define SKUA_IB_RSS_QPN		BIT(24)
+
+extern const struct ib_device_ops skua_ib_wq_ops;
+extern const struct ib_device_ops skua_ib_flow_ops;
+int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init,
+		       struct ib_udata *udata);
+void skua_ib_rss_destroy(struct skua_ib_qp *qp);
+int skua_ib_rss_hash(u64 fields, u32 *flags);
+int skua_ib_flow_build(const struct ib_flow_attr *attr, struct skua_flow *flow);
 
 /* --- counters.c, restrack.c --- */
 extern const struct ib_device_ops skua_ib_counter_ops;

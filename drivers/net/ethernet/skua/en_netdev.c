@@ -86,7 +86,8 @@ static int skua_en_filter_add(struct skua_en *en, const u8 *mac)
 	struct skua_flow flow = {};
 	int err;
 
-	flow.flags = cpu_to_le32(SKUA_FLOW_RSS);
+	flow.flags = cpu_to_le32(SKUA_FLOW_RSS) |
+		     le32_encode_bits(SKUA_FLOW_PRIO_NETDEV, SKUA_FLOW_PRIO);
 	flow.dest = cpu_to_le32(en->rss_index);
 	ether_addr_copy(flow.value.dmac, mac);
 	eth_broadcast_addr(flow.mask.dmac);
