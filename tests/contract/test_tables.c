@@ -30,7 +30,6 @@ static const unsigned int served[] = {
 
 /* Known to the interface, behind a capability that the model does not have yet. */
 static const unsigned int off[] = {
-	SKUA_CMD_RESIZE_CQ,		/* SKUA_CAP_CQ_RESIZE */
 	SKUA_CMD_RESUME_PAGE_FAULT,	/* SKUA_CAP_ODP */
 };
 

@@ -371,6 +371,7 @@ struct skua_cmd_create_qp_in mini_qp_in(struct mini *m, struct mini_qp *qp,
 					uint32_t log_stride)
 {
 	uint32_t index = m->next_qpn++;
+	struct skua_cmd_create_qp_in in;
 
 	*qp = (struct mini_qp){
 		/* Variant bits above the index, so that a test that drops them fails. */
@@ -385,7 +386,7 @@ struct skua_cmd_create_qp_in mini_qp_in(struct mini *m, struct mini_qp *qp,
 		.scq = scq,
 		.rcq = rcq,
 	};
-	return (struct skua_cmd_create_qp_in){
+	in = (struct skua_cmd_create_qp_in){
 		.sq.flags = le32_encode_bits(type, SKUA_QP_TYPE) |
 			    le32_encode_bits(log_sq, SKUA_QP_LOG_SQ) |
 			    cpu_to_le32(SKUA_QP_F_RESERVED_LKEY),
@@ -401,6 +402,20 @@ struct skua_cmd_create_qp_in mini_qp_in(struct mini *m, struct mini_qp *qp,
 		.rq.cqn = cpu_to_le32(rcq->cqn),
 		.rq.ring.base = cpu_to_le64(qp->rq),
 	};
+	/* XRC receives from SRQs, which have PDs and CQs of their own. */
+	if (type == SKUA_QP_XRC_INI || type == SKUA_QP_XRC_TGT) {
+		memset(&in.rq, 0, sizeof(in.rq));
+		in.sq.flags |= cpu_to_le32(SKUA_QP_F_NO_RQ);
+	}
+	if (type == SKUA_QP_XRC_TGT) {
+		in.sq.flags = le32_encode_bits(type, SKUA_QP_TYPE) |
+			      cpu_to_le32(SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ);
+		in.sq.pd = 0;
+		in.sq.cqn = 0;
+		memset(&in.sq.ring, 0, sizeof(in.sq.ring));
+		in.rq.xrcd = cpu_to_le32(MINI_XRCD);
+	}
+	return in;
 }
 
 void mini_qp_create(struct mini *m, struct mini_qp *qp, enum skua_qp_type type,

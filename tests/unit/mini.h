@@ -21,6 +21,7 @@ enum { MINI_EQ_ASYNC, MINI_EQ_COMP, MINI_EQS };
 #define MINI_EQ_LOG	6
 
 #define MINI_PD		7
+#define MINI_XRCD	9	/* of XRC_TGT QPs */
 #define MINI_UAR	1	/* UAR page of the queues; the EQs' is 0 */
 #define MINI_MTU	4200	/* of the port: path MTU 4096 */
 

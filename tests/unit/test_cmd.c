@@ -27,11 +27,6 @@ static const struct info commands[] = {
 static bool is_off(const struct info *c)
 {
 	switch (c->op) {
-	case SKUA_CMD_RESIZE_CQ:
-	case SKUA_CMD_CREATE_SRQ:
-	case SKUA_CMD_DESTROY_SRQ:
-	case SKUA_CMD_MODIFY_SRQ:
-	case SKUA_CMD_QUERY_SRQ:
 	case SKUA_CMD_ATTACH_MCG:
 	case SKUA_CMD_DETACH_MCG:
 	case SKUA_CMD_RESUME_PAGE_FAULT:

@@ -396,6 +396,136 @@ static void in_use(void **state)
 	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_EQ, MINI_EQ_COMP, NULL, 0), OK);
 }
 
+/* --- RESIZE_CQ --- */
+
+/*
+ * As software does it: the new ring with no entry that looks new from the consumer
+ * index on, the command, then what is not consumed into it. The command's status.
+ */
+static int resize(struct rig *r, struct mini_cq *cq, uint32_t log)
+{
+	struct skua_cmd_resize_cq_out out = { 0 };
+	struct mini_cq new = *cq;
+	struct skua_cqc in = {
+		.cqn = cpu_to_le32(cq->cqn),
+		.flags = le32_encode_bits(log, SKUA_CQC_LOG_SIZE) |
+			 cpu_to_le32(cq->size == 128 ? SKUA_CQC_CQE128 : 0),
+	};
+	struct skua_cqe *from, *to;
+	int err;
+
+	new.log = log;
+	new.ring = fake_alloc(&r->f, (size_t)cq->size << log, 4096);
+	in.ring.base = cpu_to_le64(new.ring);
+	for (uint32_t i = cq->ci; i != cq->ci + (1u << log); i++) {
+		to = fake_ptr(&r->f, new.ring + (i & ((1u << log) - 1)) * cq->size +
+			      cq->size - sizeof(*to));
+		to->own = le32_encode_bits(i >> log & 1, SKUA_CQE_PHASE);
+	}
+	err = mini_cmd(&r->m, SKUA_CMD_RESIZE_CQ, &in, sizeof(in), &out, sizeof(out));
+	if (err)
+		return err;
+	for (uint32_t i = cq->ci; i != le32_to_cpu(out.pi); i++) {
+		from = fake_ptr(&r->f, cq->ring + (i & ((1u << cq->log) - 1)) * cq->size +
+				cq->size - sizeof(*to));
+		to = fake_ptr(&r->f, new.ring + (i & ((1u << log) - 1)) * cq->size +
+			      cq->size - sizeof(*to));
+		*to = *from;
+		le32p_replace_bits(&to->own, !(i >> log & 1), SKUA_CQE_PHASE);
+	}
+	memset(fake_ptr(&r->f, cq->ring), 0xee, (size_t)cq->size << cq->log);
+	*cq = new;
+	return 0;
+}
+
+/* No completion is lost and none comes twice, at whatever turn of the ring. */
+static void resize_keeps(void **state)
+{
+	static const uint32_t logs[] = { 4, 6, 3, 3, 7, 2, 5 };
+	struct rig *r = *state;
+	uint32_t in = 0, out = 0;
+	struct skua_cqe cqe;
+	struct mini_cq cq;
+
+	for (int wide = 0; wide < 2; wide++) {
+		struct skua_cqc cqc = mini_cqc(&r->m, &cq, 2, wide ? 128 : 64);
+
+		mini_ok(&r->m, SKUA_CMD_CREATE_CQ, &cqc, sizeof(cqc));
+		in = out = 0;
+		for (uint32_t turn = 0; turn < 200; turn++) {
+			uint32_t want = turn * 7 % 4;
+
+			while (in - out < want)
+				assert_int_equal(post(r, &cq, in++, false), 0);
+			assert_status(resize(r, &cq, logs[turn % 7]), OK);
+			while (in - out < (1u << cq.log) && in % 3)
+				assert_int_equal(post(r, &cq, in++, false), 0);
+			while (in - out > turn % 4) {
+				assert_true(mini_cq_next(&r->m, &cq, &cqe));
+				assert_int_equal(le32_to_cpu(cqe.qpn), out++);
+			}
+		}
+		while (in != out) {
+			assert_true(mini_cq_next(&r->m, &cq, &cqe));
+			assert_int_equal(le32_to_cpu(cqe.qpn), out++);
+		}
+		assert_false(mini_cq_next(&r->m, &cq, &cqe));
+	}
+}
+
+static void resize_checks(void **state)
+{
+	struct rig *r = *state;
+	struct skua_cmd_resize_cq_out out;
+	struct skua_cqe cqe;
+	struct skua_cqc good, in;
+	struct mini_cq cq;
+
+	mini_cq_create(&r->m, &cq, 4);
+	good = (struct skua_cqc){
+		.cqn = cpu_to_le32(cq.cqn),
+		.flags = le32_encode_bits(2, SKUA_CQC_LOG_SIZE),
+		.ring.base = cpu_to_le64(fake_alloc(&r->f, 4096, 4096)),
+	};
+#define refuse(status, change) do { in = good; change; assert_status(mini_cmd(&r->m,		\
+		SKUA_CMD_RESIZE_CQ, &in, sizeof(in), &out, sizeof(out)), status); } while (0)
+	refuse(BAD_INDEX, in.cqn = cpu_to_le32(cq.cqn + 1));
+	refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_CQC_CQE128));
+	refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_CQC_IGNORE_OVERRUN));
+	refuse(BAD_PARAM, le32p_replace_bits(&in.flags, MODEL_LOG_CQ_MAX + 1, SKUA_CQC_LOG_SIZE));
+	refuse(BAD_PARAM, in.uar = cpu_to_le32(1));
+	refuse(BAD_PARAM, in.eqn = cpu_to_le32(1));
+	refuse(BAD_PARAM, in.dbr = cpu_to_le64(cq.dbr));
+	refuse(BAD_PARAM, in.ring.base = cpu_to_le64(4));
+	/* Fewer than are in it. */
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(post(r, &cq, i, false), 0);
+	refuse(BAD_PARAM, );
+	assert_true(mini_cq_next(&r->m, &cq, &cqe));
+	refuse(OK, );
+	assert_int_equal(le32_to_cpu(out.pi), 5);
+	cq.log = 2;
+	cq.ring = le64_to_cpu(good.ring.base);
+	assert_int_equal(post(r, &cq, 5, false), -1);
+	/* Overrun: in error. */
+	refuse(BAD_STATE, );
+#undef refuse
+}
+
+/* An arm of before the resize is answered by a completion of after it. */
+static void resize_armed(void **state)
+{
+	struct rig *r = *state;
+	struct mini_cq cq;
+
+	mini_cq_create(&r->m, &cq, 2);
+	mini_cq_arm(&r->m, &cq, false);
+	assert_status(resize(r, &cq, 5), OK);
+	none(r);
+	assert_int_equal(post(r, &cq, 1, false), 0);
+	fired(r, &cq, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +541,9 @@ int main(void)
 		rig_test(arm_checks),
 		rig_test(moderation),
 		rig_test(in_use),
+		rig_test(resize_keeps),
+		rig_test(resize_checks),
+		rig_test(resize_armed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,11 +46,13 @@ struct cmd {
 	X(CREATE_CQ, create_cq)						\
 	X(DESTROY_CQ, destroy_cq)					\
 	X(MODIFY_CQ, modify_cq)						\
+	X(RESIZE_CQ, resize_cq)						\
 	X(QUERY_CQ, query_cq)						\
 	X(CREATE_SRQ, create_srq)					\
 	X(DESTROY_SRQ, destroy_srq)					\
 	X(MODIFY_SRQ, modify_srq)					\
 	X(QUERY_SRQ, query_srq)						\
+	X(RESIZE_SRQ, resize_srq)					\
 	X(CREATE_QP, create_qp)						\
 	X(DESTROY_QP, destroy_qp)					\
 	X(MODIFY_QP, modify_qp)						\

@@ -463,6 +463,20 @@ struct rwqe {
  */
 bool rq_avail(struct skua_dev *dev, struct qp *qp);
 enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, struct rwqe *out);
+/* The scatter list of @nseg data segments. SKUA_VENDOR_NONE or SKUA_VENDOR_SGE_LEN. */
+enum skua_vendor rwqe_decode(const void *raw, uint32_t nseg, struct rwqe *out);
+
+/* --- srq.c --- */
+/* Pinned, or NULL if there is none. */
+struct skua_srqc *srq_get(struct skua_dev *dev, uint32_t srqn);
+/*
+ * Take the next WQE: 0 and its position; -EAGAIN if there is none; -EIO if the SRQ is
+ * in error, perhaps since now. May fire the limit event.
+ */
+int srq_take(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t *pos);
+/* A WQE that was taken. SKUA_VENDOR_NONE or why it cannot be used. */
+enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t pos,
+			   struct rwqe *out);
 
 /* --- port.c, eth.c --- */
 /* Send a finished frame: turned round inside if it is for ourselves. */

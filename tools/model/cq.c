@@ -277,6 +277,55 @@ int cmd_modify_cq(struct skua_dev *dev, struct cmd *cmd)
 	return SKUA_CMD_ST_OK;
 }
 
+/* What RESIZE_CQ changes, and nothing else. */
+static bool resize_ok(struct skua_dev *dev, const struct skua_cqc *cqc, const struct skua_cqc *in)
+{
+	struct skua_cqc rest = *in;
+
+	rest.cqn = 0;
+	rest.flags &= ~cpu_to_le32(SKUA_CQC_CQE128 | SKUA_CQC_LOG_SIZE);
+	memset(&rest.ring, 0, sizeof(rest.ring));
+	return all_zero(&rest, sizeof(rest)) && cq_log(in) <= MODEL_LOG_CQ_MAX &&
+	       cqe_size(in) == cqe_size(cqc) && ring_ok(dev, &in->ring, ring_size(in));
+}
+
+/* The record as it is now: what is not consumed must fit into the new ring. */
+static int resize(struct skua_dev *dev, struct skua_cqc *cqc, const struct skua_cqc *in)
+{
+	uint32_t pi = le32_to_cpu(cqc->pi);
+	struct skua_cq_dbr dbr;
+
+	if (le32_to_cpu(cqc->flags) & SKUA_CQC_ERROR)
+		return SKUA_CMD_ST_BAD_STATE;
+	if (!resize_ok(dev, cqc, in))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (dma_read(dev, le64_to_cpu(cqc->dbr), &dbr.ci, sizeof(dbr.ci)))
+		return SKUA_CMD_ST_DMA;
+	if (pi - le32_to_cpu(dbr.ci) > 1u << cq_log(cqc) ||
+	    pi - le32_to_cpu(dbr.ci) > 1u << cq_log(in))
+		return SKUA_CMD_ST_BAD_PARAM;
+	cqc->ci = dbr.ci;
+	cqc->ring = in->ring;
+	le32p_replace_bits(&cqc->flags, cq_log(in), SKUA_CQC_LOG_SIZE);
+	ctx_dirty(dev, cqc);
+	return SKUA_CMD_ST_OK;
+}
+
+int cmd_resize_cq(struct skua_dev *dev, struct cmd *cmd)
+{
+	const struct skua_cqc *in = &((const struct skua_cmd_create_cq_in *)cmd->in)->cqc;
+	struct skua_cmd_resize_cq_out *out = cmd->out;
+	struct skua_cqc *cqc = cq_get(dev, le32_to_cpu(in->cqn));
+	int err;
+
+	if (!cqc)
+		return SKUA_CMD_ST_BAD_INDEX;
+	err = resize(dev, cqc, in);
+	out->pi = cqc->pi;
+	ctx_put(dev, cqc);
+	return err;
+}
+
 int cmd_query_cq(struct skua_dev *dev, struct cmd *cmd)
 {
 	struct skua_cmd_query_cq_out *out = cmd->out;

@@ -215,6 +215,57 @@ static int check_flags(const struct skua_dev *dev, const struct skua_cmd_create_
 	return SKUA_CMD_ST_OK;
 }
 
+static uint32_t cfg_type(const struct skua_sq_cfg *sq)
+{
+	return le32_get_bits(sq->flags, SKUA_QP_TYPE);
+}
+
+/* One end of XRC receives nothing, the other sends nothing, and SRQs have CQs. */
+static bool has_send_cq(const struct skua_sq_cfg *sq)
+{
+	return cfg_type(sq) != SKUA_QP_XRC_TGT;
+}
+
+static bool has_recv_cq(const struct skua_sq_cfg *sq)
+{
+	return cfg_type(sq) != SKUA_QP_XRC_TGT && cfg_type(sq) != SKUA_QP_XRC_INI;
+}
+
+/* What XRC must have and must not have; the others have no domain. */
+static bool xrc_ok(const struct skua_cmd_create_qp_in *in)
+{
+	const uint32_t none = SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ;
+	uint32_t flags = sq_flags(&in->sq) & (none | SKUA_QP_F_SRQ);
+
+	switch (cfg_type(&in->sq)) {
+	case SKUA_QP_XRC_INI:
+		return flags == SKUA_QP_F_NO_RQ && !in->rq.cqn && !in->rq.xrcd;
+	case SKUA_QP_XRC_TGT:
+		return flags == none && !in->sq.cqn && !in->rq.cqn && !in->sq.pd &&
+		       in->rq.xrcd;
+	default:
+		return !in->rq.xrcd;
+	}
+}
+
+/* The SRQ named must be one that is not XRC's. */
+static int check_srq(struct skua_dev *dev, const struct skua_cmd_create_qp_in *in)
+{
+	struct skua_srqc *srqc;
+	bool xrc;
+
+	if (!(sq_flags(&in->sq) & SKUA_QP_F_SRQ))
+		return in->rq.srqn ? SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
+	if (cfg_type(&in->sq) == SKUA_QP_RAW_ETH)
+		return SKUA_CMD_ST_BAD_PARAM;
+	srqc = srq_get(dev, le32_to_cpu(in->rq.srqn));
+	if (!srqc)
+		return SKUA_CMD_ST_BAD_INDEX;
+	xrc = srqc->xrcd;
+	ctx_put(dev, srqc);
+	return xrc ? SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
+}
+
 static int check_create(struct skua_dev *dev, const struct skua_cmd_create_qp_in *in)
 {
 	bool own_rq = !(sq_flags(&in->sq) & (SKUA_QP_F_NO_RQ | SKUA_QP_F_SRQ));
@@ -225,23 +276,23 @@ static int check_create(struct skua_dev *dev, const struct skua_cmd_create_qp_in
 	if (!sq_ok(dev, &in->sq) || le64_to_cpu(in->sq.dbr) % SKUA_DBR_ALIGN ||
 	    le32_to_cpu(in->sq.max_inline) > MODEL_MAX_INLINE || !rq_ok(dev, &in->rq) ||
 	    (!own_rq && (in->rq.flags || !all_zero(&in->rq.ring, sizeof(in->rq.ring)))) ||
-	    in->rq.xrcd || in->counter || in->reserved)
+	    !xrc_ok(in) || in->counter || in->reserved)
 		return SKUA_CMD_ST_BAD_PARAM;
-	if (!obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->sq.cqn)) ||
-	    !obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->rq.cqn)))
+	if ((has_send_cq(&in->sq) &&
+	     !obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->sq.cqn))) ||
+	    (has_recv_cq(&in->sq) && !obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->rq.cqn))))
 		return SKUA_CMD_ST_BAD_INDEX;
-	if (!(sq_flags(&in->sq) & SKUA_QP_F_SRQ))
-		return in->rq.srqn ? SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
-	return obj_valid(dev, SKUA_ICM_SRQC, le32_to_cpu(in->rq.srqn)) ? SKUA_CMD_ST_OK :
-									SKUA_CMD_ST_BAD_INDEX;
+	return check_srq(dev, in);
 }
 
 /* The objects that a QP names know by how many they are named. */
 static void count_refs(struct skua_dev *dev, const struct skua_sq_cfg *sq,
 		       const struct skua_rq_cfg *rq, int by)
 {
-	obj_ref(dev, SKUA_ICM_CQC, le32_to_cpu(sq->cqn), by);
-	obj_ref(dev, SKUA_ICM_CQC, le32_to_cpu(rq->cqn), by);
+	if (has_send_cq(sq))
+		obj_ref(dev, SKUA_ICM_CQC, le32_to_cpu(sq->cqn), by);
+	if (has_recv_cq(sq))
+		obj_ref(dev, SKUA_ICM_CQC, le32_to_cpu(rq->cqn), by);
 	if (sq_flags(sq) & SKUA_QP_F_SRQ)
 		obj_ref(dev, SKUA_ICM_SRQC, le32_to_cpu(rq->srqn), by);
 }

@@ -428,6 +428,25 @@ bool rq_avail(struct skua_dev *dev, struct qp *qp)
 	return true;
 }
 
+enum skua_vendor rwqe_decode(const void *raw, uint32_t nseg, struct rwqe *out)
+{
+	out->nsge = 0;
+	out->len = 0;
+	for (uint32_t i = 0; i < nseg; i++) {
+		struct sge sge;
+
+		if (!take_sge((const uint8_t *)raw + i * SKUA_WQE_SEG, &sge))
+			return SKUA_VENDOR_SGE_LEN;
+		if (sge.lkey == SKUA_INVALID_LKEY)
+			break;
+		if (out->nsge == 1u << MODEL_LOG_RQ_STRIDE_MAX)
+			return SKUA_VENDOR_SGE_LEN;
+		out->sge[out->nsge++] = sge;
+		out->len += sge.len;
+	}
+	return SKUA_VENDOR_NONE;
+}
+
 enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, struct rwqe *out)
 {
 	uint32_t nseg = 1u << le32_get_bits(qp->rqc->cfg.flags, SKUA_RQ_LOG_STRIDE);
@@ -435,20 +454,8 @@ enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, str
 	uint8_t raw[SKUA_WQE_SEG << MODEL_LOG_RQ_STRIDE_MAX];
 
 	out->index = pos;
-	out->nsge = 0;
-	out->len = 0;
 	if (ring_read(dev, &qp->rqc->cfg.ring, (uint64_t)rq_size(qp) * stride,
 		      (uint64_t)(pos & (rq_size(qp) - 1)) * stride, raw, stride))
 		return SKUA_VENDOR_WQE_DMA;
-	for (uint32_t i = 0; i < nseg; i++) {
-		struct sge *sge = &out->sge[out->nsge];
-
-		if (!take_sge(raw + i * SKUA_WQE_SEG, sge))
-			return SKUA_VENDOR_SGE_LEN;
-		if (sge->lkey == SKUA_INVALID_LKEY)
-			break;
-		out->nsge++;
-		out->len += sge->len;
-	}
-	return SKUA_VENDOR_NONE;
+	return rwqe_decode(raw, nseg, out);
 }

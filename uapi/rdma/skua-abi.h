@@ -74,6 +74,10 @@ struct skua_create_cq_resp {
 	__u32 entries;
 };
 
+/*
+ * create_srq: a ring of 1 << log_wqes WQEs of 16 << log_stride bytes, the first
+ * segment of each being its link. An XRC SRQ has an XRC domain and a CQ.
+ */
 struct skua_create_srq_req {
 	__aligned_u64 buf_addr;
 	__aligned_u64 buf_len;
@@ -84,6 +88,33 @@ struct skua_create_srq_req {
 
 struct skua_create_srq_resp {
 	__u32 srqn;
+	__u32 reserved;
+};
+
+/*
+ * modify_srq with a new size: a ring of 1 << log_wqes WQEs of the old stride, to
+ * whose start the old ring was copied. Needed with IBV_SRQ_MAX_WR only.
+ */
+struct skua_modify_srq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 buf_len;
+	__u32 log_wqes;
+	__u32 comp_mask;
+};
+
+/*
+ * resize_cq: the new ring, prepared as RESIZE_CQ of the device interface says; the
+ * size is rounded up as by create_cq. pi: index of the first entry in it.
+ */
+struct skua_resize_cq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 buf_len;
+	__u32 comp_mask;
+	__u32 reserved;
+};
+
+struct skua_resize_cq_resp {
+	__u32 pi;
 	__u32 reserved;
 };
 

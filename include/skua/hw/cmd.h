@@ -137,6 +137,7 @@ struct skua_cmd_none {
 	X(DESTROY_SRQ,		0x029, index_in,	none,		  O,  FAST)	\
 	X(MODIFY_SRQ,		0x02a, modify_srq_in,	none,		  O,  FAST)	\
 	X(QUERY_SRQ,		0x02b, index_in,	query_srq_out,	  O,  FAST)	\
+	X(RESIZE_SRQ,		0x02c, create_srq_in,	none,		  O,  FAST)	\
 	X(CREATE_QP,		0x030, create_qp_in,	none,		  O,  FAST)	\
 	X(DESTROY_QP,		0x031, index_in,	none,		  O,  SLOW)	\
 	X(MODIFY_QP,		0x032, modify_qp_in,	none,		  O,  FAST)	\
@@ -197,6 +198,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_MCAST			BIT_ULL(31)	/* UD multicast */
 #define SKUA_CAP_COUNTER_SET		BIT_ULL(32)	/* per-QP counter sets */
 #define SKUA_CAP_NULL_MR		BIT_ULL(33)
+#define SKUA_CAP_SRQ_RESIZE		BIT_ULL(34)
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -204,7 +206,8 @@ enum skua_cmd_op {
 	X(XRC) X(SRQ) X(ATOMIC) X(MASKED_ATOMIC) X(FLUSH) X(ATOMIC_WRITE)	\
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
-	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)
+	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
+	X(SRQ_RESIZE)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {
@@ -428,8 +431,12 @@ struct skua_cmd_create_cq_in {
  * @pi: free-running index of the first CQE in the new ring
  * @reserved: zero
  *
- * RESIZE_CQ's input names cqn, flags (size), ring. Entries not consumed are
- * software's to copy; their phase is that of the new size.
+ * RESIZE_CQ's input names cqn, flags (the size; CQE128 as created) and ring; all
+ * else is zero. Indices go on as before. Entries not consumed are software's to
+ * copy; their phase is that of the new size. Software consumes nothing from before
+ * it prepares the new ring, in which no entry from the consumer index on looks new,
+ * until it has copied. BAD_PARAM if more entries are not consumed, by the record,
+ * than the new ring has; BAD_STATE for a CQ in error.
  */
 struct skua_cmd_resize_cq_out {
 	__le32 pi;
@@ -440,10 +447,18 @@ struct skua_cmd_query_cq_out {
 	struct skua_cqc cqc;
 };
 
+/*
+ * CREATE_SRQ. RESIZE_SRQ (SKUA_CAP_SRQ_RESIZE) names srqn, flags (a larger or the
+ * same size; the stride as created) and ring; all else is zero. WQEs keep their
+ * positions: software copies the old ring to the start of the new one before, and
+ * neither posts nor changes a link meanwhile. New positions are linked in by later
+ * posts. On return the device leaves the old ring alone.
+ */
 struct skua_cmd_create_srq_in {
 	struct skua_srqc srqc;
 };
 
+/* MODIFY_SRQ: arms the limit event, which comes at once if it is passed already. */
 struct skua_cmd_modify_srq_in {
 	__le32 srqn;
 	__le32 limit;

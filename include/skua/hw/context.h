@@ -273,8 +273,8 @@ _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
  * @flags: size and stride
  * @pd: protection domain
  * @limit: limit event threshold, 0: off; reset to 0 by the event
- * @xrcd: XRC domain (XRC)
- * @cqn: completion queue (XRC)
+ * @xrcd: XRC domain; 0: not an XRC SRQ
+ * @cqn: XRC: completion queue, else zero
  * @srqn: its number
  * @ring: where the WQEs lie
  * @dbr: bus address of struct skua_srq_dbr
@@ -283,6 +283,19 @@ _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
  * @head: state: position in the ring of the next WQE
  * @pending: state: events that wait for room in the EQ
  * @reserved: zero
+ *
+ * WQEs form a list: the first is at position 0, each names the position of the next
+ * one. A link is written before the WQE's own producer index: that of the last WQE
+ * names where software will put the next. The device takes a WQE with the first
+ * packet of a message, reports it when the message ends, and takes WQEs in the
+ * order of the list for all QPs together.
+ *
+ * The WQEs' keys are checked against @pd, whatever the QP's. A link that leaves the
+ * ring, or a ring that cannot be read, is the SRQ's error: SKUA_EQE_SRQ_ERR, no more
+ * WQEs, and the QPs that want one go to ERR (SKUA_QP_EV_FATAL).
+ *
+ * An SRQ with @xrcd serves the XRC_TGT QPs of that domain, for the packets that name
+ * it; it reports to @cqn, and R_Keys of these packets are checked against @pd.
  */
 struct skua_srqc {
 	__le32 flags;
@@ -388,8 +401,8 @@ _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
 /**
  * struct skua_sq_cfg - what CREATE_QP says of the send side
  * @flags: SKUA_QP_F_* and type, log2 of the ring's blocks
- * @pd: protection domain
- * @cqn: CQ of send completions
+ * @pd: protection domain (XRC_TGT: zero, the SRQs' is used)
+ * @cqn: CQ of send completions (XRC_TGT: zero)
  * @uar: UAR page of its doorbells
  * @ring: where the ring lies
  * @dbr: bus address of struct skua_qp_dbr
@@ -421,10 +434,13 @@ _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 #define SKUA_QP_F_DB_SUPPRESS		BIT(8)
 /* UD, RAW_ETH: multicast that this QP sent is not given back to it. */
 #define SKUA_QP_F_NO_LOOPBACK		BIT(9)
-/* No send queue / no receive queue (its size is then zero). */
+/*
+ * No send queue / no receive queue (its size is then zero). XRC_INI has NO_RQ,
+ * XRC_TGT both.
+ */
 #define SKUA_QP_F_NO_SQ			BIT(10)
 #define SKUA_QP_F_NO_RQ			BIT(11)
-/* Receives come from an SRQ. */
+/* Receives come from an SRQ, which is none of XRC (RC, UC, UD, GSI). */
 #define SKUA_QP_F_SRQ			BIT(12)
 /* RAW_ETH: VLAN tags stay in received frames. */
 #define SKUA_QP_F_KEEP_VLAN		BIT(13)
@@ -433,9 +449,9 @@ _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 /**
  * struct skua_rq_cfg - what CREATE_QP says of the receive side
  * @flags: log2 of the WQEs, log2 of the stride in segments
- * @cqn: CQ of receive completions
+ * @cqn: CQ of receive completions (XRC: zero)
  * @srqn: SRQ, with SKUA_QP_F_SRQ
- * @xrcd: XRC domain (XRC_TGT)
+ * @xrcd: XRC domain, not 0 (XRC_TGT), else zero
  * @ring: where the ring lies
  */
 struct skua_rq_cfg {
@@ -562,7 +578,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @cur_len: RDMA WRITE: bytes announced
  * @cur_rkey: RDMA WRITE: key
  * @cur_va: RDMA WRITE: first byte
- * @cur_wqe: SEND: position of the receive WQE under way
+ * @cur_wqe: SKUA_RQC_WQE_TAKEN: position of the SRQ's WQE under way
  * @flags: SKUA_RQC_*
  * @rr_head: responder resources: oldest entry not done
  * @rr_tail: responder resources: next to use
@@ -576,6 +592,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @nak_psn: its PSN
  * @fail_event: SKUA_RQC_FAILED: enum skua_qp_event of the error, or
  *	SKUA_QP_EV_COUNT for one that a completion reported
+ * @cur_srqn: SKUA_RQC_WQE_TAKEN: SRQ of that WQE; XRC: of the message under way
  * @engine: the responder's own further state
  */
 struct skua_rqc {
@@ -603,7 +620,8 @@ struct skua_rqc {
 	__le32 nak;
 	__le32 nak_psn;
 	__le32 fail_event;
-	__le32 engine[30];
+	__le32 cur_srqn;
+	__le32 engine[29];
 };
 
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
@@ -614,6 +632,7 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 #define SKUA_RQC_ACK_PENDING		BIT(3)
 #define SKUA_RQC_NAK_PENDING		BIT(4)
 #define SKUA_RQC_FAILED			BIT(5)	/* takes no more requests, goes to ERR */
+#define SKUA_RQC_WQE_TAKEN		BIT(6)	/* an SRQ's WQE is under way */
 
 /**
  * struct skua_rr - one responder resource; RRC entries are arrays of these
@@ -640,6 +659,8 @@ struct skua_rr {
 
 _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
 #define SKUA_RR_OP			GENMASK(7, 0)
+/* XRC: the SRQ whose PD the key is of. */
+#define SKUA_RR_SRQN			GENMASK(29, 8)
 /* The answer is yet to be sent. */
 #define SKUA_RR_PENDING			BIT(30)
 /* A repeated request: does not count against MAX_DEST_RD_ATOMIC. */

@@ -44,6 +44,7 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 	t->mtu = qp_mtu(qp);
 	t->budget = ENGINE_TURN_BYTES;
 	t->addr_state = 0;
+	t->pd = le32_to_cpu(qp->sqc->cfg.pd);
 }
 
 /*
@@ -152,6 +153,7 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 	switch (to) {
 	case SKUA_QP_RESET:
 		resp_farewell(&t);
+		recv_give_up(&t);
 		forget(dev, qp);
 		break;
 	case SKUA_QP_INIT:
@@ -184,6 +186,7 @@ void engine_destroy(struct skua_dev *dev, struct qp *qp)
 
 	turn_begin(&t, dev, qp);
 	resp_farewell(&t);
+	recv_give_up(&t);
 	forget(dev, qp);
 }
 
@@ -277,7 +280,7 @@ struct mr_who who_local(const struct turn *t, uint32_t access)
 struct mr_who who_remote(const struct turn *t, uint32_t access)
 {
 	return (struct mr_who){
-		.pd = le32_to_cpu(t->sqc->cfg.pd),
+		.pd = t->pd,
 		.qpn = t->qp->qpn,
 		.access = access,
 		.remote = true,
@@ -287,7 +290,15 @@ struct mr_who who_remote(const struct turn *t, uint32_t access)
 enum skua_vendor sge_copy(struct turn *t, const struct sge *sge, uint32_t nsge,
 			  struct sge_pos *pos, uint64_t off, void *buf, uint32_t len, bool write)
 {
-	struct mr_who who = who_local(t, write ? SKUA_ACCESS_LOCAL_WRITE : 0);
+	const struct mr_who who = who_local(t, write ? SKUA_ACCESS_LOCAL_WRITE : 0);
+
+	return sge_copy_as(t, &who, sge, nsge, pos, off, buf, len, write);
+}
+
+enum skua_vendor sge_copy_as(struct turn *t, const struct mr_who *who, const struct sge *sge,
+			     uint32_t nsge, struct sge_pos *pos, uint64_t off, void *buf,
+			     uint32_t len, bool write)
+{
 	uint8_t *p = buf;
 
 	if (off < pos->base)
@@ -304,8 +315,8 @@ enum skua_vendor sge_copy(struct turn *t, const struct sge *sge, uint32_t nsge,
 			continue;
 		}
 		n = s->len - in < len ? s->len - in : len;
-		err = write ? mr_write(t->dev, &who, s->lkey, s->addr + in, p, n) :
-			      mr_read(t->dev, &who, s->lkey, s->addr + in, p, n);
+		err = write ? mr_write(t->dev, who, s->lkey, s->addr + in, p, n) :
+			      mr_read(t->dev, who, s->lkey, s->addr + in, p, n);
 		if (err)
 			return err;
 		p += n;

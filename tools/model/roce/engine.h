@@ -9,6 +9,7 @@
  *   atomic.c    atomics, FLUSH, ATOMIC_WRITE: requests of one packet, and their sums
  *   resp.c      responder: requests to memory, receives and answers
  *   rres.c      responder resources: requests that have responses of their own
+ *   recv.c      receive WQEs, the QP's own and those of SRQs
  *   comp.c      completer: responses to completions
  *   flush.c     queues of a QP in error
  *   inflight.c  shared cache of messages under way
@@ -57,6 +58,7 @@ struct sge_pos {
  * @index: position in the receive queue, block index in the send queue
  * @valid: holds something
  * @pos: where the last packet went
+ * @who: receives: whose the keys are
  */
 struct rlist {
 	uint32_t qpn;
@@ -64,6 +66,7 @@ struct rlist {
 	uint32_t index;
 	bool valid;
 	struct sge_pos pos;
+	struct mr_who who;
 	union {
 		struct rwqe rwqe;
 		struct wqe wqe;
@@ -116,6 +119,7 @@ struct engine {
  * @budget: bytes that may still be sent
  * @addr_state: 0: @addr was not looked up, 1: it is good, -1: there is no path
  * @addr: path to the peer
+ * @pd: that the peer's keys are of: the QP's, with XRC that of the SRQ it names
  */
 struct turn {
 	struct skua_dev *dev;
@@ -127,6 +131,7 @@ struct turn {
 	int32_t budget;
 	int addr_state;
 	struct skua_pkt_addr addr;
+	uint32_t pd;
 };
 
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
@@ -194,6 +199,10 @@ struct mr_who who_remote(const struct turn *t, uint32_t access);
  */
 enum skua_vendor sge_copy(struct turn *t, const struct sge *sge, uint32_t nsge,
 			  struct sge_pos *pos, uint64_t off, void *buf, uint32_t len, bool write);
+/* The same for keys that are not the QP's. */
+enum skua_vendor sge_copy_as(struct turn *t, const struct mr_who *who, const struct sge *sge,
+			     uint32_t nsge, struct sge_pos *pos, uint64_t off, void *buf,
+			     uint32_t len, bool write);
 /* Write a completion; failing that the QP goes to ERR, and false is returned. */
 bool post_cqe(struct turn *t, uint32_t cqn, struct skua_cqe *cqe, bool solicited);
 
@@ -260,6 +269,26 @@ void rres_request(struct turn *t, const struct skua_pkt *pkt);
 void rres_duplicate(struct turn *t, const struct skua_pkt *pkt);
 /* Send what answers are due; false: the budget ended before them. */
 bool rres_run(struct turn *t);
+
+/* --- recv.c --- */
+/* Is there a receive WQE for the message: yes, not now, or never (SRQ in error)? */
+enum recv { RECV_READY, RECV_NONE, RECV_DEAD };
+enum recv recv_ready(struct turn *t);
+/* After RECV_READY: its list, as first fetched if it still is there. */
+enum skua_vendor recv_fetch(struct turn *t, struct rlist **out);
+/* Payload into it at offset @off. */
+enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const void *buf,
+			    uint32_t len);
+/* Report it. False: the QP is in error. */
+bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited);
+/* The QP ends: flush an SRQ's WQE that it has taken. */
+void recv_give_up(struct turn *t);
+/* Do receives come from an SRQ? */
+bool recv_is_shared(const struct turn *t);
+/* XRC: from now on the peer's keys are of this SRQ's PD. False: not of the QP's domain. */
+bool recv_use_srq(struct turn *t, uint32_t srqn);
+/* XRC: the same for the SRQ that a request of the expected PSN names. */
+bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt);
 
 /* --- comp.c --- */
 void comp_rx(struct turn *t, const struct skua_pkt *pkt);

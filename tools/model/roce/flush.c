@@ -68,9 +68,24 @@ static bool flush_rq(struct turn *t, unsigned int *budget)
 	return false;
 }
 
+/* What the QP took from an SRQ, and that it takes nothing more. */
+static void flush_srq(struct turn *t)
+{
+	if (!recv_is_shared(t))
+		return;
+	recv_give_up(t);
+	if (le32_to_cpu(t->sqc->valid) & SKUA_SQC_LAST_WQE_SENT)
+		return;
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_LAST_WQE_SENT);
+	qp_event(t->dev, t->sqc, SKUA_QP_EV_LAST_WQE);
+}
+
 bool flush_run(struct turn *t)
 {
 	unsigned int budget = FLUSH_WQES;
 
-	return flush_sq(t, &budget) || flush_rq(t, &budget);
+	if (flush_sq(t, &budget) || flush_rq(t, &budget))
+		return true;
+	flush_srq(t);
+	return false;
 }

@@ -81,46 +81,7 @@ void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err)
 
 /* --- receives --- */
 
-static struct rlist *recv_list(struct turn *t)
-{
-	return &t->dev->engine->recv[qp_index(t->qp->qpn) % ENGINE_LISTS];
-}
-
-/* The receive WQE at ci, as first fetched if it still is there. */
-static enum skua_vendor recv_fetch(struct turn *t, struct rlist **out)
-{
-	struct rlist *l = recv_list(t);
-	uint32_t ci = le32_to_cpu(t->rqc->ci);
-	uint32_t incarnation = le32_to_cpu(t->sqc->incarnation);
-	enum skua_vendor err;
-
-	*out = l;
-	if (l->valid && l->qpn == t->qp->qpn && l->incarnation == incarnation && l->index == ci)
-		return SKUA_VENDOR_NONE;
-	l->valid = false;
-	err = rq_fetch(t->dev, t->qp, ci, &l->rwqe);
-	if (err)
-		return err;
-	l->qpn = t->qp->qpn;
-	l->incarnation = incarnation;
-	l->index = ci;
-	l->pos = (struct sge_pos){ 0 };
-	l->valid = true;
-	return SKUA_VENDOR_NONE;
-}
-
-/* Report the receive WQE at ci. False: the QP is in error. */
-static bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited)
-{
-	uint32_t ci = le32_to_cpu(t->rqc->ci);
-
-	le32p_replace_bits(&cqe->what, ci & 0xffff, SKUA_CQE_WQE_INDEX);
-	t->rqc->ci = cpu_to_le32(ci + 1);
-	recv_list(t)->valid = false;
-	return post_cqe(t, le32_to_cpu(t->rqc->cfg.cqn), cqe, solicited);
-}
-
-/* The receive WQE at ci could not take the message. */
+/* The receive WQE could not take the message. */
 static void fail_recv(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor,
 		      enum ib_nak_code nak)
 {
@@ -241,6 +202,20 @@ static void not_ready(struct turn *t)
 	want_nak(t, IB_AETH_RNR_NAK | timer, le32_to_cpu(t->rqc->epsn));
 }
 
+static bool have_recv(struct turn *t)
+{
+	switch (recv_ready(t)) {
+	case RECV_READY:
+		return true;
+	case RECV_NONE:
+		not_ready(t);
+		return false;
+	default:
+		fail(t, IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
+		return false;
+	}
+}
+
 static void do_send(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t got = pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
@@ -248,10 +223,8 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 	enum skua_vendor err;
 	struct rlist *l;
 
-	if (!rq_avail(t->dev, t->qp)) {
-		not_ready(t);
+	if (!have_recv(t))
 		return;
-	}
 	err = recv_fetch(t, &l);
 	if (err) {
 		fail_recv(t, SKUA_CQE_LOC_QP_OP_ERR, err, IB_NAK_REMOTE_OP);
@@ -262,8 +235,7 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 		fail_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN, IB_NAK_INVALID_REQUEST);
 		return;
 	}
-	err = sge_copy(t, l->rwqe.sge, l->rwqe.nsge, &l->pos, got,
-		       (void *)(uintptr_t)pkt->payload, pkt->payload_len, true);
+	err = recv_place(t, l, got, pkt->payload, pkt->payload_len);
 	if (err) {
 		fail_recv(t, SKUA_CQE_LOC_PROT_ERR, err, IB_NAK_REMOTE_OP);
 		return;
@@ -318,10 +290,8 @@ static void do_write(struct turn *t, const struct skua_pkt *pkt)
 		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
 		return;
 	}
-	if (pkt->op->flags & IB_F_RECV && !rq_avail(t->dev, t->qp)) {
-		not_ready(t);
+	if (pkt->op->flags & IB_F_RECV && !have_recv(t))
 		return;
-	}
 	va = le64_to_cpu(t->rqc->cur_va);
 	rkey = le32_to_cpu(t->rqc->cur_rkey);
 	/* The whole is checked before the first byte is written. */

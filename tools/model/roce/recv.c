@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receive WQEs of a QP: its own, used in order, or an SRQ's, which goes to whoever
+ * needs one first. An SRQ's WQE is the QP's from the first packet of the message
+ * that takes it (SKUA_RQC_WQE_TAKEN) until it is reported, as a queue's own is while
+ * it is the one at ci.
+ */
+#include <errno.h>
+
+#include "engine.h"
+
+bool recv_is_shared(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SRQ ||
+	       qp_type(t->qp) == SKUA_QP_XRC_TGT;
+}
+
+static bool taken(const struct turn *t)
+{
+	return le32_to_cpu(t->rqc->flags) & SKUA_RQC_WQE_TAKEN;
+}
+
+static enum recv take(struct turn *t)
+{
+	uint32_t srqn = le32_to_cpu(qp_type(t->qp) == SKUA_QP_XRC_TGT ? t->rqc->cur_srqn :
+									t->rqc->cfg.srqn);
+	struct skua_srqc *srqc = srq_get(t->dev, srqn);
+	uint32_t pos;
+	int err;
+
+	if (!srqc)
+		return RECV_DEAD;
+	err = srq_take(t->dev, srqc, &pos);
+	ctx_put(t->dev, srqc);
+	if (err)
+		return err == -EAGAIN ? RECV_NONE : RECV_DEAD;
+	t->rqc->cur_srqn = cpu_to_le32(srqn);
+	t->rqc->cur_wqe = cpu_to_le32(pos);
+	t->rqc->flags |= cpu_to_le32(SKUA_RQC_WQE_TAKEN);
+	return RECV_READY;
+}
+
+enum recv recv_ready(struct turn *t)
+{
+	if (!recv_is_shared(t))
+		return rq_avail(t->dev, t->qp) ? RECV_READY : RECV_NONE;
+	return taken(t) ? RECV_READY : take(t);
+}
+
+static struct rlist *recv_list(struct turn *t)
+{
+	return &t->dev->engine->recv[qp_index(t->qp->qpn) % ENGINE_LISTS];
+}
+
+/* How CQEs name it: position in the SRQ, free-running index in the QP's own queue. */
+static uint32_t recv_index(const struct turn *t)
+{
+	return le32_to_cpu(taken(t) ? t->rqc->cur_wqe : t->rqc->ci);
+}
+
+/* An SRQ's keys are of its own PD. */
+static enum skua_vendor fetch_shared(struct turn *t, struct rlist *l, uint32_t index)
+{
+	struct skua_srqc *srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cur_srqn));
+	enum skua_vendor err;
+
+	if (!srqc)
+		return SKUA_VENDOR_WQE_DMA;
+	err = srq_fetch(t->dev, srqc, index, &l->rwqe);
+	l->who.pd = le32_to_cpu(srqc->pd);
+	l->who.reserved_lkey = le32_to_cpu(srqc->flags) & SKUA_SRQC_RESERVED_LKEY;
+	ctx_put(t->dev, srqc);
+	return err;
+}
+
+enum skua_vendor recv_fetch(struct turn *t, struct rlist **out)
+{
+	uint32_t incarnation = le32_to_cpu(t->sqc->incarnation);
+	uint32_t index = recv_index(t);
+	struct rlist *l = recv_list(t);
+	enum skua_vendor err;
+
+	*out = l;
+	if (l->valid && l->qpn == t->qp->qpn && l->incarnation == incarnation &&
+	    l->index == index)
+		return SKUA_VENDOR_NONE;
+	l->valid = false;
+	l->who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
+	err = taken(t) ? fetch_shared(t, l, index) : rq_fetch(t->dev, t->qp, index, &l->rwqe);
+	if (err)
+		return err;
+	l->qpn = t->qp->qpn;
+	l->incarnation = incarnation;
+	l->index = index;
+	l->pos = (struct sge_pos){ 0 };
+	l->valid = true;
+	return SKUA_VENDOR_NONE;
+}
+
+enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const void *buf,
+			    uint32_t len)
+{
+	return sge_copy_as(t, &l->who, l->rwqe.sge, l->rwqe.nsge, &l->pos, off,
+			   (void *)(uintptr_t)buf, len, true);
+}
+
+/* The CQ that hears of the WQE: an XRC SRQ has one of its own. */
+static uint32_t recv_cqn(struct turn *t)
+{
+	struct skua_srqc *srqc;
+	uint32_t cqn;
+
+	if (qp_type(t->qp) != SKUA_QP_XRC_TGT)
+		return le32_to_cpu(t->rqc->cfg.cqn);
+	srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cur_srqn));
+	if (!srqc)
+		return UINT32_MAX;
+	cqn = le32_to_cpu(srqc->cqn);
+	ctx_put(t->dev, srqc);
+	return cqn;
+}
+
+bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited)
+{
+	le32p_replace_bits(&cqe->what, recv_index(t) & 0xffff, SKUA_CQE_WQE_INDEX);
+	if (taken(t)) {
+		cqe->srqn = t->rqc->cur_srqn;
+		cqe->own |= cpu_to_le32(SKUA_CQE_F_SRQ);
+		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_WQE_TAKEN);
+	} else {
+		t->rqc->ci = cpu_to_le32(le32_to_cpu(t->rqc->ci) + 1);
+	}
+	recv_list(t)->valid = false;
+	return post_cqe(t, recv_cqn(t), cqe, solicited);
+}
+
+void recv_give_up(struct turn *t)
+{
+	struct skua_cqe cqe = {
+		.what = le32_encode_bits(SKUA_CQE_RECV, SKUA_CQE_OPCODE) |
+			le32_encode_bits(SKUA_CQE_WR_FLUSH_ERR, SKUA_CQE_STATUS),
+	};
+
+	if (!taken(t))
+		return;
+	t->dev->cnt[SKUA_CNT_RESP_CQE_FLUSH]++;
+	recv_done(t, &cqe, false);
+}
+
+bool recv_use_srq(struct turn *t, uint32_t srqn)
+{
+	struct skua_srqc *srqc = srq_get(t->dev, srqn);
+	bool ok;
+
+	if (!srqc)
+		return false;
+	ok = srqc->xrcd && srqc->xrcd == t->rqc->cfg.xrcd;
+	t->pd = le32_to_cpu(srqc->pd);
+	ctx_put(t->dev, srqc);
+	return ok;
+}
+
+bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t srqn = be24_get(pkt->xrceth->srqn);
+
+	/* All packets of a message name the same one. */
+	if (!(pkt->op->flags & IB_F_FIRST) && srqn != le32_to_cpu(t->rqc->cur_srqn))
+		return false;
+	if (!recv_use_srq(t, srqn))
+		return false;
+	t->rqc->cur_srqn = cpu_to_le32(srqn);
+	return true;
+}
