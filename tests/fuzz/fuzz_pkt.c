@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <skua/wqe_build.h>
+
 #include "rc_fuzz.h"
 #include "roce/icrc.h"
 
@@ -43,15 +45,25 @@ static void fill_headers(struct skua_pkt_build *b, struct input *in, uint32_t *p
 {
 	uint8_t pick = (uint8_t)take(in, 1);
 	uint32_t len = pick & 1 ? *payload : (uint32_t)take(in, pick & 2 ? 2 : 4);
+	struct ib_atomiceth *atomic = b->maskedeth ? &b->maskedeth->atomic : b->atomiceth;
 
 	if (b->reth)
-		ib_reth_put(b->reth, RC_VA + take(in, 3),
-			    pick & 0x30 ? rc.s[0].key : (uint32_t)take(in, 4), len);
+		ib_reth_put(b->reth, RC_VA + (take(in, 3) & (pick & 4 ? ~0ull : ~7ull)),
+			    pick & 0x30 ? rc_fuzz_key(0, in) : (uint32_t)take(in, 4), len);
+	if (b->feth)
+		be32_put(b->feth->word, pick & 8 ? SKUA_WQE_FLUSH_GLOBAL : (uint32_t)take(in, 1));
+	if (b->ieth)
+		be32_put(b->ieth->rkey, rc_fuzz_key(0, in));
+	if (b->maskedeth)
+		ib_maskedeth_put(b->maskedeth, pick & 8 ? ~0ull : take(in, 8), take(in, 2));
+	if (b->atomicacketh)
+		be64_put(b->atomicacketh->orig, take(in, 8));
 	if (b->aeth)
 		ib_aeth_put(b->aeth, pick & 0x40 ? IB_AETH_CREDIT_INVALID : (uint8_t)take(in, 1),
 			    (uint32_t)take(in, 1));
-	if (b->atomiceth)
-		ib_atomiceth_put(b->atomiceth, RC_VA, rc.s[0].key, take(in, 1), 0);
+	if (atomic)
+		ib_atomiceth_put(atomic, RC_VA + take(in, 1), rc_fuzz_key(0, in), take(in, 1),
+				 take(in, 1));
 	if (b->immdt)
 		take_bytes(in, b->immdt->data, 4);
 }
@@ -66,8 +78,10 @@ static void packet(struct input *in)
 	struct skua_pkt_build b;
 	uint32_t payload;
 
+	/* All that RC has, of the standard and of ours. */
 	if (pick < 230)
-		bth.opcode %= 0x18;
+		bth.opcode = (bth.opcode & 0x1f) |
+			     ((bth.opcode & 0x1e) == 0x18 ? IB_TRANSPORT_SKUA_RC : 0);
 	op = ib_opcode_info(bth.opcode);
 	if (!op)
 		return;
@@ -94,12 +108,27 @@ static void packet(struct input *in)
 static void post(struct input *in)
 {
 	static const uint8_t ops[] = { SKUA_WQE_SEND, SKUA_WQE_WRITE, SKUA_WQE_READ,
-				       SKUA_WQE_NOP, SKUA_WQE_WRITE_IMM };
+				       SKUA_WQE_NOP, SKUA_WQE_WRITE_IMM, SKUA_WQE_FAA,
+				       SKUA_WQE_MASKED_CAS, SKUA_WQE_FLUSH,
+				       SKUA_WQE_ATOMIC_WRITE, SKUA_WQE_BIND_MW };
 	uint8_t pick = (uint8_t)take(in, 1);
+	struct rc_wr wr = { .op = ops[pick % sizeof(ops)], .quiet = pick & 0x40,
+			    .flush = SKUA_WQE_FLUSH_GLOBAL, .len = (uint32_t)take(in, 2) };
 
+	/* A window, bound for the stranger to use, or a registered region. */
+	if (wr.op == SKUA_WQE_BIND_MW && pick & 0x80) {
+		wr.op = SKUA_WQE_REG_MR;
+		skua_wqe_reg_set(&wr.reg, fuzz[0].key[FUZZ_FAST], 0xf, RC_VA, 4096);
+		skua_wqe_reg_pages(&wr.reg, fuzz[0].list, 3, 12, 0);
+	} else if (wr.op == SKUA_WQE_BIND_MW) {
+		uint32_t key = fuzz[0].key[pick & 1 ? FUZZ_MW1 : FUZZ_MW2];
+
+		skua_wqe_bind_set(&wr.bind, key, key, rc.s[0].key, 0xe, RC_VA, 4096);
+	} else if (wr.op >= SKUA_WQE_CAS) {
+		wr.len = 8;
+	}
 	if (rc.s[0].qp.sq_pi - le32_to_cpu(rc_query(&rc, 0).sqc.ci) < 60)
-		rc_post(&rc, 0, &(struct rc_wr){ .op = ops[pick % sizeof(ops)], .quiet = pick & 8,
-						 .len = (uint32_t)take(in, 2) });
+		rc_post(&rc, 0, &wr);
 }
 
 static void step(struct input *in)
