@@ -209,4 +209,14 @@ enum skua_attrs_dm_query {
 	SKUA_ATTR_DM_QUERY_RESP,
 };
 
+/* The key of a protection domain's null region, which lives as long as the domain. */
+enum skua_methods_pd {
+	SKUA_METHOD_PD_NULL_MR = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum skua_attrs_pd_null_mr {
+	SKUA_ATTR_PD_NULL_MR_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	SKUA_ATTR_PD_NULL_MR_LKEY,
+};
+
 #endif /* SKUA_ABI_USER_H */

@@ -54,13 +54,16 @@ static inline int skua_compat_respond(struct ib_udata *udata, const void *resp, 
 
 #define ib_respond_udata(udata, resp)	skua_compat_respond(udata, &(resp), sizeof(resp))
 
+static inline int ib_respond_empty_udata(struct ib_udata *udata)
+{
+	return udata ? skua_compat_respond(udata, NULL, 0) : 0;
+}
+
 static inline int ib_no_udata_io(struct ib_udata *udata)
 {
 	int err = ib_is_udata_in_empty(udata);
 
-	if (err || !udata)
-		return err;
-	return skua_compat_respond(udata, NULL, 0);
+	return err ? err : ib_respond_empty_udata(udata);
 }
 #endif /* SKUA_COMPAT_UDATA */
 
@@ -117,6 +120,17 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start,	u64 leng
 	return skua_ib_reg_user_mr_dmah(ibpd, start, length, iova, flags, NULL, udata);	\
 }										\
 static struct ib_mr *skua_ib_reg_user_mr_dmah(args)
+
+#define skua_ib_reg_user_mr_dmabuf(args...)					\
+skua_ib_reg_user_mr_dmabuf_dmah(args);						\
+static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, \
+						u64 iova, int fd, int flags,	\
+						struct uverbs_attr_bundle *attrs)	\
+{										\
+	return skua_ib_reg_user_mr_dmabuf_dmah(ibpd, offset, length, iova, fd, flags, NULL, \
+					       attrs);				\
+}										\
+static struct ib_mr *skua_ib_reg_user_mr_dmabuf_dmah(args)
 #endif
 
 #endif /* LINUX_SKUA_COMPAT_RDMA_H */

@@ -242,7 +242,8 @@ struct skua_mtt {
  * skua_mtt_alloc() - allocate and fill MTT entries
  * @dev: the function
  * @mtt: filled in
- * @pages: bus addresses, multiples of the page size
+ * @pages: bus addresses, multiples of the page size; NULL: entries for the device
+ *	to fill
  * @npages: entries
  * @log_page: log2 of the page size
  * @write: the device may write there
@@ -252,6 +253,7 @@ struct skua_mtt {
  */
 int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
 		   u32 npages, u8 log_page, bool write);
+void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt);
 void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt);
 
 /* --- Common part of CQ, SRQ and QP (obj.c) --- */
@@ -369,6 +371,7 @@ struct skua_mr {
 int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 /* -EBUSY while windows are bound; a dead device frees it all the same. */
 int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr);
+int skua_mr_modify(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 int skua_mr_query(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 
 /* --- Protection domains (pd.c): numbers only, the device knows no more. --- */

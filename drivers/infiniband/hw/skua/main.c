@@ -46,6 +46,13 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 	attr->local_ca_ack_delay = 15;
 	if (lim->caps & SKUA_CAP_ATOMIC)
 		attr->atomic_cap = IB_ATOMIC_HCA;
+	if (lim->caps & SKUA_CAP_MASKED_ATOMIC)
+		attr->masked_atomic_cap = IB_ATOMIC_HCA;
+	/* Windows and regions have their keys from one table. */
+	if (lim->caps & SKUA_CAP_MW)
+		attr->max_mw = lim->max_mr;
+	if (lim->caps & SKUA_CAP_FAST_REG)
+		attr->max_fast_reg_page_list_len = SKUA_IB_MAX_FAST_PAGES;
 	if (lim->caps & SKUA_CAP_MODERATION) {
 		attr->cq_caps.max_cq_moderation_count = U16_MAX;
 		attr->cq_caps.max_cq_moderation_period = U16_MAX;
@@ -54,6 +61,23 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 		attr->timestamp_mask = U64_MAX;
 		attr->hca_core_clock = lim->clock_khz;
 	}
+}
+
+static u64 skua_ib_cap_flags(const struct skua_limits *lim)
+{
+	u64 flags = IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SYS_IMAGE_GUID |
+		    IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_CURR_QP_STATE_MOD;
+
+	if (lim->caps & SKUA_CAP_MW)
+		flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
+	if (lim->caps & SKUA_CAP_FAST_REG && lim->caps & SKUA_CAP_INVALIDATE)
+		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+	/* Whether the host's memory is persistent the device does not know. */
+	if (lim->caps & SKUA_CAP_FLUSH)
+		flags |= IB_DEVICE_FLUSH_GLOBAL;
+	if (lim->caps & SKUA_CAP_ATOMIC_WRITE)
+		flags |= IB_DEVICE_ATOMIC_WRITE;
+	return flags;
 }
 
 static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -71,8 +95,7 @@ static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *
 	attr->vendor_id = pdev->vendor;
 	attr->vendor_part_id = pdev->device;
 	attr->hw_ver = pdev->revision;
-	attr->device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SYS_IMAGE_GUID |
-				 IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_CURR_QP_STATE_MOD;
+	attr->device_cap_flags = skua_ib_cap_flags(dev->lim);
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	return 0;
 }
@@ -135,16 +158,23 @@ static int skua_ib_core_event(struct notifier_block *nb, unsigned long event, vo
 
 static const struct uapi_definition skua_ib_defs[] = {
 	UAPI_DEF_CHAIN(skua_ib_dm_defs),
+	UAPI_DEF_CHAIN(skua_ib_pd_defs),
 	{},
 };
 
-static void skua_ib_set_ops(struct ib_device *ibdev)
+static void skua_ib_set_ops(struct skua_ib_dev *dev)
 {
+	struct ib_device *ibdev = &dev->ibdev;
+
 	ib_set_device_ops(ibdev, &skua_ib_dev_ops);
 	ib_set_device_ops(ibdev, &skua_ib_port_ops);
 	ib_set_device_ops(ibdev, &skua_ib_ucontext_ops);
 	ib_set_device_ops(ibdev, &skua_ib_pd_ops);
 	ib_set_device_ops(ibdev, &skua_ib_mr_ops);
+	if (dev->lim->caps & SKUA_CAP_FAST_REG)
+		ib_set_device_ops(ibdev, &skua_ib_fastreg_ops);
+	if (dev->lim->caps & SKUA_CAP_MW)
+		ib_set_device_ops(ibdev, &skua_ib_mw_ops);
 	ib_set_device_ops(ibdev, &skua_ib_dm_ops);
 	ib_set_device_ops(ibdev, &skua_ib_cq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_qp_ops);
@@ -176,7 +206,7 @@ static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
 	/* User space finds its provider by the PCI device. */
 	ibdev->dev.parent = &skua_pdev(core)->dev;
 	strscpy(ibdev->node_desc, "Skua RoCEv2 NIC", sizeof(ibdev->node_desc));
-	skua_ib_set_ops(ibdev);
+	skua_ib_set_ops(dev);
 }
 
 static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_device_id *id)

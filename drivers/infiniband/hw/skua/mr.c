@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions.
+ * Memory regions of user space, over pinned memory and dma-bufs; and of kernel
+ * users, all of the bus. fastreg.c has those that work requests register, dm.c
+ * those of device memory, pd.c those of nothing.
  */
 #include <kunit/visibility.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
@@ -23,7 +26,8 @@ static const struct {
 	{ IB_ACCESS_REMOTE_READ, SKUA_ACCESS_REMOTE_READ },
 	{ IB_ACCESS_REMOTE_ATOMIC, SKUA_ACCESS_REMOTE_ATOMIC },
 	{ IB_ACCESS_MW_BIND, SKUA_ACCESS_MW_BIND, SKUA_CAP_MW },
-	{ IB_ZERO_BASED, SKUA_ACCESS_ZERO_BASED, SKUA_CAP_MW },
+	/* A region that begins at 0 is one like others. */
+	{ IB_ZERO_BASED, 0 },
 	{ IB_ACCESS_FLUSH_GLOBAL, SKUA_ACCESS_FLUSH_GLOBAL, SKUA_CAP_FLUSH },
 	{ IB_ACCESS_FLUSH_PERSISTENT, SKUA_ACCESS_FLUSH_PERSISTENT, SKUA_CAP_FLUSH },
 	{ IB_ACCESS_RELAXED_ORDERING, SKUA_ACCESS_RELAXED_ORDERING },
@@ -106,24 +110,71 @@ static struct ib_mr *skua_ib_get_dma_mr(struct ib_pd *ibpd, int flags)
 	return &no_free_ptr(mr)->ibmr;
 }
 
-/* Create the region of a pinned buffer. */
-static int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem,
-			  u64 iova, u64 length, u32 access, int flags)
+/* --- user regions --- */
+
+/* Can there be such a region, wherever its memory is? */
+static int skua_ib_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range)
 {
-	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
-	struct skua_mpt mpt = {
-		.access = cpu_to_le32(access),
-		.va = cpu_to_le64(iova),
-		.len = cpu_to_le64(length),
-	};
+	u32 access;
+	u64 end;
 	int err;
 
-	err = skua_ib_umem_map(dev, &mr->mem, umem, true, ib_access_writable(flags));
+	err = skua_ib_access(dev->lim, range->access, &access);
 	if (err)
 		return err;
-	mpt.xlat = skua_ib_umem_xlat(&mr->mem, 0);
-	mpt.npages = cpu_to_le32(mr->mem.npages);
-	memcpy(mpt.page, mr->mem.page, sizeof(mpt.page));
+	if (range->access & IB_ZERO_BASED)
+		range->va = 0;
+	if (!range->len || range->len > dev->lim->max_mr_len ||
+	    check_add_overflow(range->va, range->len - 1, &end))
+		return -EINVAL;
+	return 0;
+}
+
+static int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range,
+				    u64 start)
+{
+	u64 end;
+	int err;
+
+	err = skua_ib_range_check(dev, range);
+	if (err)
+		return err;
+	if (check_add_overflow(start, range->len, &end) || end > ULONG_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static void skua_ib_mpt_build(struct skua_ib_dev *dev, const struct skua_ib_range *range,
+			      const struct skua_ib_umem *mem, struct skua_mpt *mpt)
+{
+	u32 access;
+
+	/* Checked before. */
+	skua_ib_access(dev->lim, range->access, &access);
+	*mpt = (struct skua_mpt) {
+		.flags = le32_encode_bits(SKUA_MPT_VALID, SKUA_MPT_STATE) |
+			 le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE),
+		.access = cpu_to_le32(access),
+		.pd = cpu_to_le32(range->pdn),
+		.va = cpu_to_le64(range->va),
+		.len = cpu_to_le64(range->len),
+		.xlat = skua_ib_umem_xlat(mem, 0),
+		.npages = cpu_to_le32(mem->npages),
+	};
+	memcpy(mpt->page, mem->page, sizeof(mpt->page));
+}
+
+/* Create the region of a pinned buffer, which on failure stays the caller's. */
+static int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
+	struct skua_mpt mpt;
+	int err;
+
+	err = skua_ib_umem_map(dev, &mr->mem, umem, true, ib_access_writable(mr->range.access));
+	if (err)
+		return err;
+	skua_ib_mpt_build(dev, &mr->range, &mr->mem, &mpt);
 	err = skua_ib_mr_create(mr, ibpd, &mpt);
 	if (err && mr->mem.mode == SKUA_XLAT_MTT)
 		skua_mtt_free(dev->core, &mr->mem.mtt);
@@ -135,8 +186,6 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
 	struct ib_umem *umem;
-	u32 access;
-	u64 end;
 	int err;
 
 	err = ib_no_udata_io(udata);
@@ -144,29 +193,157 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 		return ERR_PTR(err);
 	if (dmah)
 		return ERR_PTR(-EOPNOTSUPP);
-	err = skua_ib_access(dev->lim, flags, &access);
-	if (err)
-		return ERR_PTR(err);
-	if (flags & IB_ZERO_BASED)
-		iova = 0;
-	if (!length || length > dev->lim->max_mr_len ||
-	    check_add_overflow(start, length, &end) || end > ULONG_MAX ||
-	    check_add_overflow(iova, length - 1, &end))
-		return ERR_PTR(-EINVAL);
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
+	mr->range = (struct skua_ib_range) { iova, length, flags, skua_ib_pdn(ibpd) };
+	err = skua_ib_user_range_check(dev, &mr->range, start);
+	if (err)
+		return ERR_PTR(err);
 	umem = ib_umem_get_va(ibpd->device, start, length, flags);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
-	err = skua_ib_mr_map(mr, ibpd, umem, iova, length, access, flags);
+	err = skua_ib_mr_map(mr, ibpd, umem);
 	if (err) {
 		ib_umem_release(umem);
 		return ERR_PTR(err);
 	}
 	return &no_free_ptr(mr)->ibmr;
+}
+
+/*
+ * The owner of a dma-buf takes it back, perhaps to make room: the region stays,
+ * and has no memory any more. Called once at most, under the buffer's lock.
+ */
+static void skua_ib_mr_revoke(void *priv)
+{
+	struct skua_ib_mr *mr = priv;
+
+	skua_mtt_clear(to_skua_dev(mr->mem.umem->ibdev)->core, &mr->mem.mtt);
+}
+
+/*
+ * Pinned: the device cannot wait for a page that has been moved. Owners that
+ * cannot pin refuse here; those that must have their memory back revoke it.
+ */
+static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
+						u64 iova, int fd, int flags, struct ib_dmah *dmah,
+						struct uverbs_attr_bundle *attrs)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
+	struct ib_umem_dmabuf *umem;
+	int err;
+
+	err = ib_no_udata_io(&attrs->driver_udata);
+	if (err)
+		return ERR_PTR(err);
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+
+	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->range = (struct skua_ib_range) { iova, length, flags, skua_ib_pdn(ibpd) };
+	err = skua_ib_user_range_check(dev, &mr->range, offset);
+	if (err)
+		return ERR_PTR(err);
+	umem = ib_umem_dmabuf_get_pinned_revocable_and_lock(ibpd->device, offset, length, fd,
+							    flags);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	mr->mem.revocable = true;
+	err = skua_ib_mr_map(mr, ibpd, &umem->umem);
+	if (!err)
+		ib_umem_dmabuf_set_revoke_locked(umem, skua_ib_mr_revoke, mr);
+	ib_umem_dmabuf_revoke_unlock(umem);
+	if (err) {
+		ib_umem_release(&umem->umem);
+		return ERR_PTR(err);
+	}
+	mr->ibmr.iova = iova;
+	mr->ibmr.length = length;
+	return &no_free_ptr(mr)->ibmr;
+}
+
+/* Pin the memory of a changed region: that at @start, or the old one for writing. */
+static int skua_ib_rereg_pin(struct skua_ib_dev *dev, struct skua_ib_mr *mr, bool trans,
+			     u64 start, struct skua_ib_range *range, struct skua_ib_umem *mem)
+{
+	struct ib_umem *umem = mr->mem.umem;
+	int err;
+
+	if (umem->is_dmabuf)
+		return -EOPNOTSUPP;
+	if (!trans) {
+		/* The address means the same memory only there where it was pinned. */
+		if (umem->owning_mm != current->mm)
+			return -EACCES;
+		start = umem->address;
+	}
+	err = skua_ib_user_range_check(dev, range, start);
+	if (err)
+		return err;
+	umem = ib_umem_get_va(&dev->ibdev, start, range->len, range->access);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	err = skua_ib_umem_map(dev, mem, umem, true, ib_access_writable(range->access));
+	if (err)
+		ib_umem_release(umem);
+	return err;
+}
+
+/* Either all of it is changed, or nothing, and the old region is as good as before. */
+static struct ib_mr *skua_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+					   u64 iova, int access, struct ib_pd *ibpd,
+					   struct ib_udata *udata)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibmr->device);
+	struct skua_ib_mr *mr = to_skua_mr(ibmr);
+	struct skua_ib_range range = mr->range;
+	struct skua_ib_umem mem = {};
+	bool trans, pin;
+	struct skua_mpt mpt;
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return ERR_PTR(err);
+	if (!mr->mem.umem || flags & ~IB_MR_REREG_SUPPORTED)
+		return ERR_PTR(-EOPNOTSUPP);
+	trans = flags & IB_MR_REREG_TRANS;
+	if (trans) {
+		range.va = iova;
+		range.len = length;
+	}
+	if (flags & IB_MR_REREG_ACCESS)
+		range.access = access;
+	if (flags & IB_MR_REREG_PD)
+		range.pdn = skua_ib_pdn(ibpd);
+	err = skua_ib_range_check(dev, &range);
+	if (err)
+		return ERR_PTR(err);
+
+	pin = trans || ib_umem_check_rereg(mr->mem.umem, flags, access);
+	if (pin) {
+		err = skua_ib_rereg_pin(dev, mr, trans, start, &range, &mem);
+		if (err)
+			return ERR_PTR(err);
+	}
+	skua_ib_mpt_build(dev, &range, pin ? &mem : &mr->mem, &mpt);
+	err = skua_mr_modify(dev->core, &mr->core, &mpt);
+	if (err) {
+		skua_ib_umem_unmap(dev, &mem);
+		return ERR_PTR(err);
+	}
+	mr->range = range;
+	if (pin) {
+		swap(mr->mem, mem);
+		skua_ib_umem_unmap(dev, &mem);
+	}
+	return NULL;
 }
 
 static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
@@ -181,6 +358,7 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	err = skua_mr_destroy(dev->core, &mr->core);
 	if (err)
 		return err;
+	skua_ib_fastreg_free(dev, &mr->fr);
 	skua_ib_umem_unmap(dev, &mr->mem);
 	kfree(mr);
 	return 0;
@@ -189,5 +367,7 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 const struct ib_device_ops skua_ib_mr_ops = {
 	.get_dma_mr = skua_ib_get_dma_mr,
 	.reg_user_mr = skua_ib_reg_user_mr,
+	.reg_user_mr_dmabuf = skua_ib_reg_user_mr_dmabuf,
+	.rereg_user_mr = skua_ib_rereg_user_mr,
 	.dereg_mr = skua_ib_dereg_mr,
 };

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Protection domains: numbers, which the device compares.
+ * Protection domains: numbers, which the device compares, and their null regions.
  */
+#include <rdma/uverbs_ioctl.h>
+
 #include "skua_ib.h"
+
+#define UVERBS_MODULE_NAME skua_ib
+#include <rdma/uverbs_named_ioctl.h>
+
+static struct skua_ib_pd *to_skua_pd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct skua_ib_pd, ibpd);
+}
 
 static int skua_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	struct skua_ib_pd *pd = container_of(ibpd, struct skua_ib_pd, ibpd);
 	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
+	struct skua_ib_pd *pd = to_skua_pd(ibpd);
 	struct skua_alloc_pd_resp resp = {};
 	int err;
 
@@ -16,6 +26,7 @@ static int skua_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 		return err;
 	if (skua_ib_dead(dev))
 		return -EIO;
+	mutex_init(&pd->null_lock);
 	err = skua_pd_alloc(dev->core, &pd->pdn);
 	if (err)
 		return err;
@@ -30,11 +41,18 @@ static int skua_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 static int skua_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	struct skua_dev *core = to_skua_dev(ibpd->device)->core;
+	struct skua_ib_pd *pd = to_skua_pd(ibpd);
 	int err = ib_no_udata_io(udata);
 
 	if (err)
 		return err;
-	skua_pd_free(to_skua_dev(ibpd->device)->core, skua_ib_pdn(ibpd));
+	if (pd->has_null) {
+		err = skua_mr_destroy(core, &pd->null);
+		if (err)
+			return err;
+	}
+	skua_pd_free(core, pd->pdn);
 	return 0;
 }
 
@@ -42,4 +60,62 @@ const struct ib_device_ops skua_ib_pd_ops = {
 	.alloc_pd = skua_ib_alloc_pd,
 	.dealloc_pd = skua_ib_dealloc_pd,
 	INIT_RDMA_OBJ_SIZE(ib_pd, skua_ib_pd, ibpd),
+};
+
+/* --- null regions --- */
+
+/*
+ * What is written there is gone, and zeros are read, at any address. One such
+ * region is like another, so that a domain has one at most, from when it is
+ * first asked for; programs need not give it back.
+ */
+static int skua_ib_null_mr(struct skua_ib_pd *pd)
+{
+	struct skua_ib_dev *dev = to_skua_dev(pd->ibpd.device);
+	struct skua_mpt mpt = {
+		.flags = le32_encode_bits(SKUA_MPT_VALID, SKUA_MPT_STATE) |
+			 le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE) |
+			 cpu_to_le32(SKUA_MPT_NULL),
+		.access = cpu_to_le32(SKUA_ACCESS_LOCAL_WRITE),
+		.pd = cpu_to_le32(pd->pdn),
+		.len = cpu_to_le64(U64_MAX),
+	};
+	int err;
+
+	lockdep_assert_held(&pd->null_lock);
+	if (pd->has_null)
+		return 0;
+	if (!(dev->lim->caps & SKUA_CAP_NULL_MR))
+		return -EOPNOTSUPP;
+	err = skua_mr_create(dev->core, &pd->null, &mpt);
+	pd->has_null = !err;
+	return err;
+}
+
+static int UVERBS_HANDLER(SKUA_METHOD_PD_NULL_MR)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_pd *ibpd = uverbs_attr_get_obj(attrs, SKUA_ATTR_PD_NULL_MR_HANDLE);
+	struct skua_ib_pd *pd = to_skua_pd(ibpd);
+	int err;
+
+	scoped_guard(mutex, &pd->null_lock) {
+		err = skua_ib_null_mr(pd);
+		if (err)
+			return err;
+	}
+	return uverbs_copy_to(attrs, SKUA_ATTR_PD_NULL_MR_LKEY, &pd->null.key,
+			      sizeof(pd->null.key));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(SKUA_METHOD_PD_NULL_MR,
+			    UVERBS_ATTR_IDR(SKUA_ATTR_PD_NULL_MR_HANDLE, UVERBS_OBJECT_PD,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(SKUA_ATTR_PD_NULL_MR_LKEY,
+						UVERBS_ATTR_TYPE(u32), UA_MANDATORY));
+
+DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_PD, &UVERBS_METHOD(SKUA_METHOD_PD_NULL_MR));
+
+const struct uapi_definition skua_ib_pd_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(UVERBS_OBJECT_PD),
+	{},
 };

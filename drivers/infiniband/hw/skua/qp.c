@@ -59,9 +59,11 @@ u32 skua_ib_wqe_blocks(const struct skua_limits *lim, const struct ib_qp_cap *ca
 	u32 payload = max(cap->max_send_sge, skua_wqe_inline_segs(cap->max_inline_data));
 	u32 segs = 2 + payload;
 
-	/* Control, remote address, operands, result. */
+	/* Control, remote address, operands, masks, result. */
 	if (lim->caps & SKUA_CAP_ATOMIC)
 		segs = max(segs, 3 + cap->max_send_sge);
+	if (lim->caps & SKUA_CAP_MASKED_ATOMIC)
+		segs = max(segs, 4 + cap->max_send_sge);
 	return skua_wqe_blocks(segs);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_wqe_blocks);

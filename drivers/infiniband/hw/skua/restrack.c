@@ -105,6 +105,11 @@ static int skua_ib_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 
 	if (!nest)
 		return -EMSGSIZE;
+	if (mr->fr.max_pages) {
+		failed = rdma_nl_put_driver_string(msg, "translation", "fast registration") ||
+			 rdma_nl_put_driver_u32(msg, "pages", mr->fr.max_pages);
+		return skua_ib_nest_end(msg, nest, failed);
+	}
 	failed = rdma_nl_put_driver_string(msg, "translation", mode[mr->mem.mode]);
 	if (mr->mem.mode != SKUA_XLAT_CONTIG)
 		failed = failed ||

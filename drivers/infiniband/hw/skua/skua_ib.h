@@ -11,6 +11,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -24,6 +25,8 @@
 
 /* CQEs name WQEs by the low 16 bits of their index: no ring may be larger. */
 #define SKUA_IB_MAX_RING	65536
+/* Pages of a region for REG_MR: their list takes up a page. */
+#define SKUA_IB_MAX_FAST_PAGES	(SZ_4K / sizeof(__le64))
 
 /**
  * struct skua_ib_dev - one ib_device
@@ -132,9 +135,21 @@ int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags);
 void skua_ib_status_dead(struct skua_ib_dev *dev);
 
 /* --- pd.c --- */
+
+/**
+ * struct skua_ib_pd - protection domain
+ * @ibpd: the RDMA core's part
+ * @pdn: its number
+ * @null_lock: protects @has_null and @null until it is set
+ * @has_null: there is a null region
+ * @null: the null region
+ */
 struct skua_ib_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
+	struct mutex null_lock; /* see above */
+	bool has_null;
+	struct skua_mr null;
 };
 
 static inline u32 skua_ib_pdn(struct ib_pd *ibpd)
@@ -143,12 +158,15 @@ static inline u32 skua_ib_pdn(struct ib_pd *ibpd)
 }
 
 extern const struct ib_device_ops skua_ib_pd_ops;
+extern const struct uapi_definition skua_ib_pd_defs[];
 
 /* --- umem.c: pinned user memory as the device sees it --- */
 
 /**
  * struct skua_ib_umem - a pinned buffer and its translation
  * @umem: the pinned pages
+ * @revocable: the pages may have to be given back at any time: they are listed in
+ *	the MTT, where they can be taken out without the owner of the context
  * @mode: SKUA_XLAT_*
  * @log_page: log2 of the page size (INLINE, MTT)
  * @npages: pages (INLINE, MTT)
@@ -159,6 +177,7 @@ extern const struct ib_device_ops skua_ib_pd_ops;
  */
 struct skua_ib_umem {
 	struct ib_umem *umem;
+	bool revocable;
 	u8 mode;
 	u8 log_page;
 	u32 npages;
@@ -190,11 +209,52 @@ struct skua_ib_db {
 int skua_ib_db_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_db *db);
 void skua_ib_db_unmap(struct skua_ib_ucontext *uc, struct skua_ib_db *db);
 
-/* --- mr.c --- */
+/* --- mr.c, fastreg.c, mw.c --- */
+
+/**
+ * struct skua_ib_range - what a user region is to its owner
+ * @va: first byte, as named in work requests
+ * @len: bytes
+ * @access: IB_ACCESS_*
+ * @pdn: protection domain
+ */
+struct skua_ib_range {
+	u64 va;
+	u64 len;
+	int access;
+	u32 pdn;
+};
+
+/**
+ * struct skua_ib_fastreg - what a kernel region for REG_MR has
+ * @list: the page list that the work request names
+ * @mtt: entries for the device to copy it to
+ * @max_pages: room in both, 0: a region of another kind
+ * @npages: pages in the list
+ * @offset: of the first byte in the first page
+ */
+struct skua_ib_fastreg {
+	struct skua_buf list;
+	struct skua_mtt mtt;
+	u32 max_pages;
+	u32 npages;
+	u32 offset;
+};
+
+/**
+ * struct skua_ib_mr - memory region
+ * @ibmr: the RDMA core's part
+ * @core: the function's part
+ * @range: user region: where and what for
+ * @mem: user region: its memory
+ * @fr: kernel region for REG_MR
+ */
 struct skua_ib_mr {
 	struct ib_mr ibmr;
 	struct skua_mr core;
+	struct skua_ib_range range;
 	struct skua_ib_umem mem;
+	struct skua_ib_fastreg fr;
 };
 
 static inline struct skua_ib_mr *to_skua_mr(struct ib_mr *ibmr)
@@ -203,6 +263,11 @@ static inline struct skua_ib_mr *to_skua_mr(struct ib_mr *ibmr)
 }
 
 extern const struct ib_device_ops skua_ib_mr_ops;
+extern const struct ib_device_ops skua_ib_fastreg_ops;
+extern const struct ib_device_ops skua_ib_mw_ops;
+int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
+		    const struct ib_reg_wr *wr);
+void skua_ib_fastreg_free(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr);
 int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
 int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt);
 

@@ -57,7 +57,7 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 /**
  * skua_ib_umem_map() - work out the translation of a pinned buffer
  * @dev: the device
- * @m: filled in; owns @umem on success
+ * @m: filled in, but for @m->revocable; owns @umem on success
  * @umem: the buffer
  * @may_inline: a short page list may go into the MPT entry
  * @write: the device may write there
@@ -83,7 +83,8 @@ int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_
 		return -EINVAL;
 
 	m->umem = umem;
-	m->mode = skua_ib_umem_mode(npages, contig, may_inline);
+	m->mode = m->revocable ? SKUA_XLAT_MTT :
+				 skua_ib_umem_mode(npages, contig, may_inline);
 	if (m->mode == SKUA_XLAT_CONTIG) {
 		m->base = start & SKUA_MTT_ADDR;
 		m->offset = start & ~SKUA_MTT_ADDR;
@@ -138,8 +139,12 @@ void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m)
 {
 	if (!m->umem)
 		return;
+	/* What is revocable is revoked by its release, which needs the entries. */
+	if (m->revocable)
+		ib_umem_release(m->umem);
 	if (m->mode == SKUA_XLAT_MTT)
 		skua_mtt_free(dev->core, &m->mtt);
-	ib_umem_release(m->umem);
+	if (!m->revocable)
+		ib_umem_release(m->umem);
 	m->umem = NULL;
 }

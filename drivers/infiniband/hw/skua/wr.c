@@ -16,7 +16,7 @@
 struct skua_ib_op {
 	u8 op;
 	u8 wc;
-	u8 flags;
+	u16 flags;
 	u64 cap;
 };
 
@@ -25,6 +25,10 @@ struct skua_ib_op {
 #define SKUA_IB_OP_ATOMIC	BIT(2)	/* remote address and operands of struct ib_atomic_wr */
 #define SKUA_IB_OP_IMM		BIT(3)
 #define SKUA_IB_OP_INLINE	BIT(4)	/* payload may be inline */
+#define SKUA_IB_OP_MASKED	BIT(5)	/* with ATOMIC: and masks */
+#define SKUA_IB_OP_INV		BIT(6)	/* key to invalidate */
+#define SKUA_IB_OP_REG		BIT(7)	/* region of struct ib_reg_wr */
+#define SKUA_IB_OP_LOCAL	BIT(8)	/* no payload: nothing is sent */
 
 static const struct skua_ib_op skua_ib_ops[] = {
 	[IB_WR_SEND] = {
@@ -53,6 +57,37 @@ static const struct skua_ib_op skua_ib_ops[] = {
 		SKUA_WQE_FAA, IB_WC_FETCH_ADD, SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC,
 		SKUA_CAP_ATOMIC,
 	},
+	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = {
+		SKUA_WQE_MASKED_CAS, IB_WC_MASKED_COMP_SWAP,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC | SKUA_IB_OP_MASKED,
+		SKUA_CAP_MASKED_ATOMIC,
+	},
+	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = {
+		SKUA_WQE_MASKED_FAA, IB_WC_MASKED_FETCH_ADD,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC | SKUA_IB_OP_MASKED,
+		SKUA_CAP_MASKED_ATOMIC,
+	},
+	/* No FLUSH: no work request of the kernel's says what kind is wanted. */
+	[IB_WR_ATOMIC_WRITE] = {
+		SKUA_WQE_ATOMIC_WRITE, IB_WC_ATOMIC_WRITE,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_RDMA,
+		SKUA_CAP_ATOMIC_WRITE,
+	},
+	[IB_WR_SEND_WITH_INV] = {
+		SKUA_WQE_SEND_INV, IB_WC_SEND,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_INV,
+		SKUA_CAP_INVALIDATE,
+	},
+	[IB_WR_LOCAL_INV] = {
+		SKUA_WQE_LOCAL_INV, IB_WC_LOCAL_INV,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_LOCAL | SKUA_IB_OP_INV,
+		SKUA_CAP_INVALIDATE,
+	},
+	[IB_WR_REG_MR] = {
+		SKUA_WQE_REG_MR, IB_WC_REG_MR,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_LOCAL | SKUA_IB_OP_REG,
+		SKUA_CAP_FAST_REG,
+	},
 };
 
 static const struct skua_ib_op *skua_ib_op(struct skua_ib_qp *qp, const struct ib_send_wr *wr)
@@ -79,7 +114,8 @@ static u64 skua_ib_wr_len(const struct ib_send_wr *wr)
 	return len;
 }
 
-static u32 skua_ib_wqe_flags(const struct skua_ib_qp *qp, const struct ib_send_wr *wr)
+static u32 skua_ib_wqe_flags(const struct skua_ib_qp *qp, const struct ib_send_wr *wr,
+			     const struct skua_ib_op *op)
 {
 	u32 flags = 0;
 
@@ -89,6 +125,12 @@ static u32 skua_ib_wqe_flags(const struct skua_ib_qp *qp, const struct ib_send_w
 		flags |= SKUA_WQE_F_SOLICITED;
 	if (wr->send_flags & IB_SEND_FENCE)
 		flags |= SKUA_WQE_F_FENCE;
+	/*
+	 * What an earlier request reads by the key may have to be sent again: the key
+	 * goes when that is over.
+	 */
+	if (op->op == SKUA_WQE_LOCAL_INV)
+		flags |= SKUA_WQE_F_LOCAL_FENCE;
 	return flags;
 }
 
@@ -103,15 +145,33 @@ static unsigned int skua_ib_put_remote(struct skua_ib_sq *sq, u32 index, unsigne
 				   rdma->rkey, 0);
 	} else if (op->flags & SKUA_IB_OP_ATOMIC) {
 		const struct ib_atomic_wr *atomic = atomic_wr(wr);
-		bool cas = op->op == SKUA_WQE_CAS;
+		bool cas = op->op == SKUA_WQE_CAS || op->op == SKUA_WQE_MASKED_CAS;
 
 		skua_wqe_raddr_set(skua_sq_seg(&sq->ring, index, seg++), atomic->remote_addr,
 				   atomic->rkey, 0);
 		skua_wqe_atomic_set(skua_sq_seg(&sq->ring, index, seg++),
 				    cas ? atomic->swap : atomic->compare_add,
 				    cas ? atomic->compare_add : 0);
+		if (op->flags & SKUA_IB_OP_MASKED)
+			skua_wqe_atomic_set(skua_sq_seg(&sq->ring, index, seg++),
+					    cas ? atomic->swap_mask : atomic->compare_add_mask,
+					    cas ? atomic->compare_add_mask : 0);
 	}
 	return seg;
+}
+
+/* How many segments come before the payload. */
+static unsigned int skua_ib_head_segs(const struct skua_ib_op *op)
+{
+	unsigned int segs = 1;
+
+	if (op->flags & SKUA_IB_OP_RDMA)
+		segs++;
+	if (op->flags & SKUA_IB_OP_ATOMIC)
+		segs += op->flags & SKUA_IB_OP_MASKED ? 3 : 2;
+	if (op->flags & SKUA_IB_OP_REG)
+		segs += sizeof(struct skua_wqe_reg) / SKUA_WQE_SEG;
+	return segs;
 }
 
 static unsigned int skua_ib_put_inline(struct skua_ib_sq *sq, u32 index, unsigned int seg,
@@ -142,6 +202,45 @@ static unsigned int skua_ib_put_sges(struct skua_ib_sq *sq, u32 index, unsigned 
 	return seg;
 }
 
+/* Segments of the payload, and whether it is inline. */
+static int skua_ib_payload_segs(const struct skua_ib_qp *qp, const struct skua_ib_op *op,
+				const struct ib_send_wr *wr, u32 *flags)
+{
+	u64 len;
+
+	if (op->flags & SKUA_IB_OP_LOCAL)
+		return 0;
+	len = skua_ib_wr_len(wr);
+	if (!(wr->send_flags & IB_SEND_INLINE) || !len)
+		return wr->num_sge;
+	if (len > qp->cap.max_inline_data)
+		return -EINVAL;
+	*flags |= SKUA_WQE_F_INLINE;
+	return skua_wqe_inline_segs(len);
+}
+
+/* Everything but the control segment: returns the segments there are then. */
+static int skua_ib_put_segs(struct skua_ib_qp *qp, const struct skua_ib_op *op,
+			    const struct ib_send_wr *wr, u32 pi, u32 flags)
+{
+	struct skua_ib_sq *sq = &qp->sq;
+	unsigned int seg;
+	int err;
+
+	if (op->flags & SKUA_IB_OP_REG) {
+		err = skua_ib_put_reg(skua_ib_qp_dev(qp)->lim, skua_sq_seg(&sq->ring, pi, 1),
+				      reg_wr(wr));
+		if (err)
+			return err;
+	}
+	if (op->flags & SKUA_IB_OP_LOCAL)
+		return skua_ib_head_segs(op);
+	seg = skua_ib_put_remote(sq, pi, 1, op, wr);
+	if (flags & SKUA_WQE_F_INLINE)
+		return skua_ib_put_inline(sq, pi, seg, wr);
+	return skua_ib_put_sges(sq, pi, seg, wr);
+}
+
 /*
  * Write one WQE at block @pi: returns the blocks it takes up, -ENOMEM if there
  * is no room, -EINVAL if it cannot be.
@@ -149,40 +248,34 @@ static unsigned int skua_ib_put_sges(struct skua_ib_sq *sq, u32 index, unsigned 
 VISIBLE_IF_KUNIT int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi)
 {
 	const struct skua_ib_op *op = skua_ib_op(qp, wr);
-	u32 flags = skua_ib_wqe_flags(qp, wr);
 	struct skua_ib_sq *sq = &qp->sq;
-	unsigned int seg, blocks, i;
 	struct skua_wqe_ctrl *ctrl;
-	u64 len;
+	unsigned int blocks, i;
+	u32 flags;
+	int segs;
 
 	if (!op || wr->num_sge < 0 || wr->num_sge > qp->cap.max_send_sge)
 		return -EINVAL;
-	len = skua_ib_wr_len(wr);
-	seg = 1 + !!(op->flags & SKUA_IB_OP_RDMA) + 2 * !!(op->flags & SKUA_IB_OP_ATOMIC);
-	if (wr->send_flags & IB_SEND_INLINE && len) {
-		if (len > qp->cap.max_inline_data)
-			return -EINVAL;
-		flags |= SKUA_WQE_F_INLINE;
-		seg += skua_wqe_inline_segs(len);
-	} else {
-		seg += wr->num_sge;
-	}
-	blocks = skua_wqe_blocks(seg);
+	flags = skua_ib_wqe_flags(qp, wr, op);
+	segs = skua_ib_payload_segs(qp, op, wr, &flags);
+	if (segs < 0)
+		return segs;
+	blocks = skua_wqe_blocks(skua_ib_head_segs(op) + segs);
 	/* Pairs with the release in skua_ib_take_send(): the blocks are free. */
 	if (pi - smp_load_acquire(&sq->ci) + blocks > sq->size)
 		return -ENOMEM;
 
-	seg = skua_ib_put_remote(sq, pi, 1, op, wr);
-	if (flags & SKUA_WQE_F_INLINE)
-		seg = skua_ib_put_inline(sq, pi, seg, wr);
-	else
-		seg = skua_ib_put_sges(sq, pi, seg, wr);
+	segs = skua_ib_put_segs(qp, op, wr, pi, flags);
+	if (segs < 0)
+		return segs;
 	/* Empty elements may have left room. */
-	blocks = skua_wqe_blocks(seg);
+	blocks = skua_wqe_blocks(segs);
 	ctrl = skua_sq_seg(&sq->ring, pi, 0);
-	skua_wqe_ctrl_set(ctrl, op->op, seg, pi, flags);
+	skua_wqe_ctrl_set(ctrl, op->op, segs, pi, flags);
 	if (op->flags & SKUA_IB_OP_IMM)
 		skua_wqe_imm_set(ctrl, wr->ex.imm_data);
+	if (op->flags & SKUA_IB_OP_INV)
+		skua_wqe_inv_set(ctrl, wr->ex.invalidate_rkey);
 
 	for (i = 1; i < blocks; i++)
 		sq->wqe[(pi + i) & (sq->size - 1)].blocks = 0;

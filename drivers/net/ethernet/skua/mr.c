@@ -74,6 +74,27 @@ int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr)
 EXPORT_SYMBOL_NS_GPL(skua_mr_destroy, "SKUA");
 
 /**
+ * skua_mr_modify() - replace the MPT entry of a region
+ * @dev: the function
+ * @mr: the region
+ * @mpt: everything but the key, which stays
+ *
+ * On success no access through the old entry is under way. On failure the old
+ * entry is in force, or the device is dead.
+ *
+ * Return: 0, -EBUSY while windows are bound to it, or another negative errno.
+ */
+int skua_mr_modify(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt)
+{
+	struct skua_cmd_create_mpt_in in;
+
+	mpt->key = cpu_to_le32(mr->key);
+	in.mpt = *mpt;
+	return skua_cmd_in(dev, SKUA_CMD_MODIFY_MPT, &in);
+}
+EXPORT_SYMBOL_NS_GPL(skua_mr_modify, "SKUA");
+
+/**
  * skua_mr_query() - read the MPT entry
  * @dev: the function
  * @mr: the region or window

@@ -7,6 +7,7 @@
 /* Any value that is not NULL: the tree keeps the ranges. */
 #define SKUA_MTT_TAKEN		xa_mk_value(1)
 
+/* Without @pages the entries become empty. */
 static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pages, u32 npages,
 			  u64 flags)
 {
@@ -17,9 +18,9 @@ static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pag
 
 		run = min(run, npages);
 		for (i = 0; i < run; i++)
-			entry[i] = cpu_to_le64(pages[i] | flags);
+			entry[i] = pages ? cpu_to_le64(pages[i] | flags) : 0;
 		index += run;
-		pages += run;
+		pages = pages ? pages + run : NULL;
 		npages -= run;
 	}
 	/*
@@ -59,6 +60,32 @@ int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t 
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_alloc, "SKUA");
 
+static void skua_mtt_sync(struct skua_dev *dev, const struct skua_mtt *mtt)
+{
+	struct skua_cmd_sync_mtt_in in = {
+		.index = cpu_to_le64(mtt->first),
+		.count = cpu_to_le32(mtt->npages),
+	};
+
+	if (!skua_dead(dev) && skua_cmd_in(dev, SKUA_CMD_SYNC_MTT, &in) && !skua_dead(dev))
+		skua_declare_dead(dev, "cached translations could not be dropped");
+}
+
+/**
+ * skua_mtt_clear() - take the pages out of MTT entries
+ * @dev: the function
+ * @mtt: entries that contexts may use
+ *
+ * On return no access to the pages is under way, and those to come fail. Does not
+ * fail and allocates nothing, so that memory reclaim may wait for it.
+ */
+void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt)
+{
+	skua_mtt_fill(dev, mtt->first, NULL, mtt->npages, 0);
+	skua_mtt_sync(dev, mtt);
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_clear, "SKUA");
+
 /**
  * skua_mtt_free() - free MTT entries
  * @dev: the function
@@ -69,13 +96,7 @@ EXPORT_SYMBOL_NS_GPL(skua_mtt_alloc, "SKUA");
  */
 void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt)
 {
-	struct skua_cmd_sync_mtt_in in = {
-		.index = cpu_to_le64(mtt->first),
-		.count = cpu_to_le32(mtt->npages),
-	};
-
-	if (!skua_dead(dev) && skua_cmd_in(dev, SKUA_CMD_SYNC_MTT, &in) && !skua_dead(dev))
-		skua_declare_dead(dev, "cached translations could not be dropped");
+	skua_mtt_sync(dev, mtt);
 	skua_icm_put_range(dev, SKUA_ICM_MTT, mtt->first, mtt->npages);
 	mtree_erase(&dev->mtt, mtt->first / SKUA_MTT_GROUP);
 }

@@ -118,6 +118,9 @@ static void test_access(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_ib_access(&lim, IB_ACCESS_MW_BIND, &hw), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, skua_ib_access(&lim, IB_ACCESS_FLUSH_GLOBAL, &hw), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, skua_ib_access(&lim, IB_ACCESS_ON_DEMAND, &hw), -EOPNOTSUPP);
+	/* Where a region begins is not the device's business. */
+	KUNIT_EXPECT_EQ(test, skua_ib_access(&lim, IB_ZERO_BASED, &hw), 0);
+	KUNIT_EXPECT_EQ(test, hw, 0);
 	lim.caps |= SKUA_CAP_MW | SKUA_CAP_FLUSH;
 	KUNIT_EXPECT_EQ(test, skua_ib_access(&lim, IB_ACCESS_MW_BIND, &hw), 0);
 	KUNIT_EXPECT_EQ(test, hw, SKUA_ACCESS_MW_BIND);
@@ -563,6 +566,131 @@ static void test_post_inline_wrap(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, r->sq, data + head, sizeof(data) - head);
 }
 
+/* --- work requests about memory --- */
+
+static const struct skua_limits mem_limits = {
+	.caps = SKUA_CAP_RC | SKUA_CAP_ATOMIC | SKUA_CAP_MASKED_ATOMIC | SKUA_CAP_ATOMIC_WRITE |
+		SKUA_CAP_INVALIDATE | SKUA_CAP_FAST_REG,
+};
+
+static unsigned int wqe_op(const struct skua_wqe_ctrl *ctrl)
+{
+	return le32_get_bits(ctrl->op, SKUA_WQE_OPCODE);
+}
+
+static unsigned int wqe_nseg(const struct skua_wqe_ctrl *ctrl)
+{
+	return le32_get_bits(ctrl->op, SKUA_WQE_NSEG);
+}
+
+static void test_post_masked(struct kunit *test)
+{
+	struct rings *r = rings_new(test);
+	struct ib_sge sge = { .addr = 0x1000, .lkey = 0x77, .length = 8 };
+	struct ib_atomic_wr wr = {
+		.wr = { .sg_list = &sge, .num_sge = 1 },
+		.remote_addr = 0x123456789a, .rkey = 0xabcd,
+		.compare_add = 11, .swap = 22, .compare_add_mask = 33, .swap_mask = 44,
+	};
+	const struct skua_wqe_ctrl *ctrl = (void *)r->sq;
+	const struct skua_wqe_atomic *op = (void *)(r->sq + 2 * SKUA_WQE_SEG);
+
+	r->dev.lim = &mem_limits;
+	wr.wr.opcode = IB_WR_MASKED_ATOMIC_CMP_AND_SWP;
+	KUNIT_ASSERT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), 2);
+	KUNIT_EXPECT_EQ(test, wqe_op(ctrl), SKUA_WQE_MASKED_CAS);
+	KUNIT_EXPECT_EQ(test, wqe_nseg(ctrl), 5);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[0].swap_add), 22);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[0].compare), 11);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[1].swap_add), 44);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[1].compare), 33);
+	KUNIT_EXPECT_EQ(test, r->swqe[0].opcode, IB_WC_MASKED_COMP_SWAP);
+
+	/* The mask of an add marks the boundaries of its fields. */
+	wr.wr.opcode = IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
+	KUNIT_ASSERT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), 2);
+	KUNIT_EXPECT_EQ(test, wqe_op(ctrl), SKUA_WQE_MASKED_FAA);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[0].swap_add), 11);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[0].compare), 0);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[1].swap_add), 33);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(op[1].compare), 0);
+
+	wr.wr.opcode = IB_WR_ATOMIC_CMP_AND_SWP;
+	KUNIT_ASSERT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), 1);
+	KUNIT_EXPECT_EQ(test, wqe_nseg(ctrl), 4);
+}
+
+static void test_post_invalidate(struct kunit *test)
+{
+	struct rings *r = rings_new(test);
+	struct ib_sge sge = { .length = 4 };
+	struct ib_send_wr wr = {
+		.opcode = IB_WR_SEND_WITH_INV, .sg_list = &sge, .num_sge = 1,
+		.ex.invalidate_rkey = 0x12345678,
+	};
+	const struct skua_wqe_ctrl *ctrl = (void *)r->sq;
+
+	r->dev.lim = &mem_limits;
+	KUNIT_ASSERT_EQ(test, skua_ib_put_wqe(&r->qp, &wr, 0), 1);
+	KUNIT_EXPECT_EQ(test, wqe_op(ctrl), SKUA_WQE_SEND_INV);
+	KUNIT_EXPECT_EQ(test, wqe_nseg(ctrl), 2);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->inv_key), 0x12345678);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->flags), 0);
+
+	/* What is there of a payload does not matter. */
+	wr.opcode = IB_WR_LOCAL_INV;
+	KUNIT_ASSERT_EQ(test, skua_ib_put_wqe(&r->qp, &wr, 0), 1);
+	KUNIT_EXPECT_EQ(test, wqe_op(ctrl), SKUA_WQE_LOCAL_INV);
+	KUNIT_EXPECT_EQ(test, wqe_nseg(ctrl), 1);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->inv_key), 0x12345678);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->flags), SKUA_WQE_F_LOCAL_FENCE);
+	wr.send_flags = IB_SEND_INLINE;
+	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, &wr, 0), -EINVAL);
+}
+
+static void test_post_reg(struct kunit *test)
+{
+	struct rings *r = rings_new(test);
+	struct skua_ib_mr mr = {
+		.ibmr = { .iova = 0x10000123, .length = 0x2345, .page_size = SZ_8K },
+		.core = { .key = 0x4567aa },
+		.fr = { .max_pages = 4, .npages = 2, .offset = 0x123, .list.dma = 0x7000 },
+	};
+	struct ib_reg_wr wr = {
+		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
+		.mr = &mr.ibmr, .key = 0x4567bb,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ,
+	};
+	const struct skua_wqe_ctrl *ctrl = (void *)r->sq;
+	const struct skua_wqe_reg *reg = (void *)(r->sq + SKUA_WQE_SEG);
+
+	r->dev.lim = &mem_limits;
+	KUNIT_ASSERT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), 1);
+	KUNIT_EXPECT_EQ(test, wqe_op(ctrl), SKUA_WQE_REG_MR);
+	KUNIT_EXPECT_EQ(test, wqe_nseg(ctrl), 4);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(reg->key), 0x4567bb);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(reg->access),
+			SKUA_ACCESS_LOCAL_WRITE | SKUA_ACCESS_REMOTE_READ);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(reg->va), 0x10000123);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(reg->len), 0x2345);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(reg->page_list), 0x7000);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(reg->npages), 2);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(reg->log_page), 13);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(reg->offset), 0x123);
+	KUNIT_EXPECT_EQ(test, r->swqe[0].opcode, IB_WC_REG_MR);
+
+	/* Another region's key, rights that are none, a region of another kind. */
+	wr.key = 0x4568aa;
+	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), -EINVAL);
+	wr.key = 0x4567aa;
+	wr.access = IB_ACCESS_ON_DEMAND;
+	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), -EINVAL);
+	wr.access = 0;
+	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), 1);
+	mr.fr.max_pages = 0;
+	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, &wr.wr, 0), -EINVAL);
+}
+
 /* Every WQE that a kernel QP may post fits into what was set aside for it. */
 static void test_wqe_blocks(struct kunit *test)
 {
@@ -581,6 +709,10 @@ static void test_wqe_blocks(struct kunit *test)
 	cap.max_inline_data = 0;
 	cap.max_send_sge = skua_ib_max_send_sge(&test_limits);
 	KUNIT_EXPECT_LE(test, skua_ib_wqe_blocks(&test_limits, &cap), SKUA_WQE_MAX_BLOCKS);
+	/* With everything there is the longest is not longer than the device takes. */
+	KUNIT_EXPECT_LE(test, skua_ib_wqe_blocks(&mem_limits, &cap), SKUA_WQE_MAX_BLOCKS);
+	cap.max_send_sge = 1;
+	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&mem_limits, &cap), 2);
 }
 
 static struct kunit_case skua_ib_cases[] = {
@@ -601,6 +733,9 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_dead_flush),
 	KUNIT_CASE(test_post_limits),
 	KUNIT_CASE(test_post_inline_wrap),
+	KUNIT_CASE(test_post_masked),
+	KUNIT_CASE(test_post_invalidate),
+	KUNIT_CASE(test_post_reg),
 	KUNIT_CASE(test_wqe_blocks),
 	{}
 };

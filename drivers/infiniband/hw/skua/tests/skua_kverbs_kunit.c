@@ -104,7 +104,8 @@ static int modify_init(struct ib_qp *qp)
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_ATOMIC,
 	};
 
 	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
@@ -212,7 +213,7 @@ static struct pair *pair_new(struct kunit *test, enum ib_poll_context ctx)
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_free, p), 0);
 	/* What IB_PD_UNSAFE_GLOBAL_RKEY does, without its warning. */
 	p->mr = live_dev->ops.get_dma_mr(p->pd, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
-					 IB_ACCESS_REMOTE_WRITE);
+					 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(p->mr));
 	p->mr->device = live_dev;
 	p->cq = ib_alloc_cq(live_dev, p, 4 * DEPTH, 0, ctx);
@@ -364,7 +365,7 @@ static void test_full(struct kunit *test)
 	KUNIT_ASSERT_LT(test, posted, 256);
 	/* As many sends as there are receives, of which the last is none. */
 	swr[posted - 1].next = NULL;
-	swr[DEPTH / 2].opcode = IB_WR_REG_MR;
+	swr[DEPTH / 2].opcode = IB_WR_RDMA_READ_WITH_INV;
 	KUNIT_EXPECT_EQ(test, ib_post_send(p->side[0].qp, swr, &bad_send), -EINVAL);
 	KUNIT_EXPECT_PTR_EQ(test, bad_send, &swr[DEPTH / 2]);
 	for (i = 0; i < DEPTH / 2; i++) {
@@ -472,6 +473,359 @@ static void test_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ib_modify_qp(p->side[0].qp, &attr, IB_QP_STATE), -EINVAL);
 }
 
+/* --- atomics --- */
+
+/* One atomic on the first word of side 1; its old value goes to side 0's. */
+static u64 atomic_op(struct kunit *test, struct pair *p, const struct ib_atomic_wr *how,
+		     enum ib_wc_opcode opcode)
+{
+	struct ib_sge sge = { p->side[0].dma, sizeof(u64), p->pd->local_dma_lkey };
+	struct ib_atomic_wr wr = *how;
+	struct req r;
+
+	req_init(&r);
+	wr.wr.wr_cqe = &r.cqe;
+	wr.wr.sg_list = &sge;
+	wr.wr.num_sge = 1;
+	wr.wr.send_flags = IB_SEND_SIGNALED;
+	wr.remote_addr = p->side[1].dma;
+	wr.rkey = p->mr->rkey;
+	KUNIT_ASSERT_EQ(test, ib_post_send(p->side[0].qp, &wr.wr, NULL), 0);
+	expect(test, &r, IB_WC_SUCCESS, opcode);
+	return *(u64 *)p->side[0].buf;
+}
+
+static void test_atomics(struct kunit *test)
+{
+	struct ib_atomic_wr cas = { .wr.opcode = IB_WR_ATOMIC_CMP_AND_SWP, .swap = 77 };
+	struct ib_atomic_wr faa = { .wr.opcode = IB_WR_ATOMIC_FETCH_AND_ADD };
+	struct pair *p;
+	u64 *word;
+
+	if (live_dev && live_dev->attrs.atomic_cap == IB_ATOMIC_NONE)
+		kunit_skip(test, "no atomics");
+	p = pair_new(test, IB_POLL_SOFTIRQ);
+	word = (u64 *)p->side[1].buf;
+	connect(test, p);
+	*word = 0x1122334455667788;
+	faa.compare_add = 0xffffffffffffffff;
+	KUNIT_EXPECT_EQ(test, atomic_op(test, p, &faa, IB_WC_FETCH_ADD), 0x1122334455667788);
+	KUNIT_EXPECT_EQ(test, *word, 0x1122334455667787);
+	cas.compare_add = 5;
+	KUNIT_EXPECT_EQ(test, atomic_op(test, p, &cas, IB_WC_COMP_SWAP), 0x1122334455667787);
+	KUNIT_EXPECT_EQ(test, *word, 0x1122334455667787);
+	cas.compare_add = *word;
+	KUNIT_EXPECT_EQ(test, atomic_op(test, p, &cas, IB_WC_COMP_SWAP), 0x1122334455667787);
+	KUNIT_EXPECT_EQ(test, *word, 77);
+}
+
+static void test_masked_atomics(struct kunit *test)
+{
+	struct ib_atomic_wr cas = {
+		.wr.opcode = IB_WR_MASKED_ATOMIC_CMP_AND_SWP,
+		.compare_add = 0x55, .compare_add_mask = 0xff,
+		.swap = 0xabcd000000000000, .swap_mask = 0xffff000000000000,
+	};
+	struct ib_atomic_wr faa = {
+		.wr.opcode = IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+		.compare_add = 0x0000000100000001, .compare_add_mask = 0x8000000080000000,
+	};
+	struct pair *p;
+	u64 *word;
+
+	if (live_dev && live_dev->attrs.masked_atomic_cap == IB_ATOMIC_NONE)
+		kunit_skip(test, "no masked atomics");
+	p = pair_new(test, IB_POLL_SOFTIRQ);
+	word = (u64 *)p->side[1].buf;
+	connect(test, p);
+	/* Two fields of 32 bits: no carry between them, and none out. */
+	*word = 0xffffffffffffffff;
+	KUNIT_EXPECT_EQ(test, atomic_op(test, p, &faa, IB_WC_MASKED_FETCH_ADD), U64_MAX);
+	KUNIT_EXPECT_EQ(test, *word, 0);
+	/* Compares the low byte, swaps the high ones. */
+	*word = 0x1111222233334455;
+	KUNIT_EXPECT_EQ(test, atomic_op(test, p, &cas, IB_WC_MASKED_COMP_SWAP),
+			0x1111222233334455);
+	KUNIT_EXPECT_EQ(test, *word, 0xabcd222233334455);
+	*word = 0x1111222233334456;
+	KUNIT_EXPECT_EQ(test, atomic_op(test, p, &cas, IB_WC_MASKED_COMP_SWAP),
+			0x1111222233334456);
+	KUNIT_EXPECT_EQ(test, *word, 0x1111222233334456);
+}
+
+static void test_atomic_write(struct kunit *test)
+{
+	struct pair *p;
+	struct req r;
+
+	if (live_dev && !(live_dev->attrs.device_cap_flags & IB_DEVICE_ATOMIC_WRITE))
+		kunit_skip(test, "no ATOMIC WRITE");
+	p = pair_new(test, IB_POLL_WORKQUEUE);
+	connect(test, p);
+	pattern(p->side[0].buf, 16, 7);
+	KUNIT_ASSERT_EQ(test, post_send(p, &r, IB_WR_ATOMIC_WRITE, 8, 0), 0);
+	expect(test, &r, IB_WC_SUCCESS, IB_WC_ATOMIC_WRITE);
+	KUNIT_EXPECT_MEMEQ(test, p->side[1].buf, p->side[0].buf, 8);
+	KUNIT_EXPECT_EQ(test, p->side[1].buf[8], 0);
+	pattern(p->side[0].buf, 16, 8);
+	KUNIT_ASSERT_EQ(test, post_send(p, &r, IB_WR_ATOMIC_WRITE, 8, IB_SEND_INLINE), 0);
+	expect(test, &r, IB_WC_SUCCESS, IB_WC_ATOMIC_WRITE);
+	KUNIT_EXPECT_MEMEQ(test, p->side[1].buf, p->side[0].buf, 8);
+}
+
+/* --- fast registration --- */
+
+#define FR_PAGES	(BUF_SIZE / SZ_4K)
+
+/* A pair, of which side 1 has a region that is registered by work requests. */
+struct fast {
+	struct pair *p;
+	struct ib_mr *mr;
+	struct scatterlist sg[FR_PAGES];
+};
+
+static void fast_free(void *data)
+{
+	ib_dereg_mr(data);
+}
+
+static struct fast *fast_new(struct kunit *test)
+{
+	struct fast *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	if (live_dev &&
+	    !(live_dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
+		kunit_skip(test, "no fast registration");
+	f->p = pair_new(test, IB_POLL_WORKQUEUE);
+	connect(test, f->p);
+	f->mr = ib_alloc_mr(f->p->pd, IB_MR_TYPE_MEM_REG, FR_PAGES);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(f->mr));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fast_free, f->mr), 0);
+	return f;
+}
+
+/* Map pages of side 1's buffer in this order; @first and @last cut the ends. */
+static void fast_map(struct kunit *test, struct fast *f, const u8 *order, unsigned int n,
+		     u32 first, u32 last)
+{
+	unsigned int i;
+
+	sg_init_table(f->sg, n);
+	for (i = 0; i < n; i++) {
+		sg_dma_address(&f->sg[i]) = f->p->side[1].dma + order[i] * SZ_4K;
+		sg_dma_len(&f->sg[i]) = SZ_4K;
+	}
+	sg_dma_address(&f->sg[0]) += first;
+	sg_dma_len(&f->sg[0]) -= first;
+	sg_dma_len(&f->sg[n - 1]) -= last;
+	KUNIT_ASSERT_EQ(test, ib_map_mr_sg(f->mr, f->sg, n, NULL, SZ_4K), n);
+	KUNIT_ASSERT_EQ(test, f->mr->length, n * SZ_4K - first - last);
+}
+
+static int fast_post(struct fast *f, struct req *r, struct ib_send_wr *wr)
+{
+	req_init(r);
+	wr->wr_cqe = &r->cqe;
+	wr->send_flags |= IB_SEND_SIGNALED;
+	return ib_post_send(f->p->side[1].qp, wr, NULL);
+}
+
+static void fast_register(struct kunit *test, struct fast *f, enum ib_wc_status status)
+{
+	struct ib_reg_wr wr = {
+		.wr.opcode = IB_WR_REG_MR, .mr = f->mr, .key = f->mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ,
+	};
+	struct req r;
+
+	KUNIT_ASSERT_EQ(test, fast_post(f, &r, &wr.wr), 0);
+	expect(test, &r, status, IB_WC_REG_MR);
+}
+
+static void fast_invalidate(struct kunit *test, struct fast *f)
+{
+	struct ib_send_wr wr = {
+		.opcode = IB_WR_LOCAL_INV, .ex.invalidate_rkey = f->mr->rkey,
+	};
+	struct req r;
+
+	KUNIT_ASSERT_EQ(test, fast_post(f, &r, &wr), 0);
+	expect(test, &r, IB_WC_SUCCESS, IB_WC_LOCAL_INV);
+}
+
+/* Side 0 uses the region: WRITE or READ of @len bytes at @at. */
+static void fast_use(struct kunit *test, struct fast *f, enum ib_wr_opcode op, u32 rkey, u32 at,
+		     u32 len, enum ib_wc_status status)
+{
+	struct pair *p = f->p;
+	struct ib_sge sge = { p->side[0].dma, len, p->pd->local_dma_lkey };
+	struct req r;
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &r.cqe, .sg_list = &sge, .num_sge = 1, .opcode = op,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = f->mr->iova + at,
+		.rkey = rkey,
+	};
+
+	req_init(&r);
+	KUNIT_ASSERT_EQ(test, ib_post_send(p->side[0].qp, &wr.wr, NULL), 0);
+	expect(test, &r, status, op == IB_WR_RDMA_READ ? IB_WC_RDMA_READ : IB_WC_RDMA_WRITE);
+}
+
+static void reconnect(struct kunit *test, struct pair *p)
+{
+	struct ib_qp_attr reset = { .qp_state = IB_QPS_RESET };
+	int i;
+
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, ib_modify_qp(p->side[i].qp, &reset, IB_QP_STATE), 0);
+	connect(test, p);
+}
+
+/* Pages in any order, over and over, each time under another key. */
+static void test_fast_reg(struct kunit *test)
+{
+	static const u8 orders[][FR_PAGES] = { { 0, 1, 2, 3 }, { 3, 1, 0, 2 }, { 2, 0, 3, 1 } };
+	struct fast *f = fast_new(test);
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(orders); i++) {
+		struct side *s = f->p->side;
+
+		fast_map(test, f, orders[i], FR_PAGES, 0, 0);
+		fast_register(test, f, IB_WC_SUCCESS);
+		pattern(s[0].buf, BUF_SIZE, 40 + i);
+		for (j = 0; j < FR_PAGES; j++)
+			s[0].buf[j * SZ_4K] = j;
+		fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, BUF_SIZE, IB_WC_SUCCESS);
+		for (j = 0; j < FR_PAGES; j++)
+			KUNIT_EXPECT_MEMEQ(test, s[1].buf + orders[i][j] * SZ_4K,
+					   s[0].buf + j * SZ_4K, SZ_4K);
+		memset(s[0].buf, 0, BUF_SIZE);
+		fast_use(test, f, IB_WR_RDMA_READ, f->mr->rkey, SZ_4K + 100, SZ_4K,
+			 IB_WC_SUCCESS);
+		KUNIT_EXPECT_MEMEQ(test, s[0].buf, s[1].buf + orders[i][1] * SZ_4K + 100,
+				   SZ_4K - 100);
+		fast_invalidate(test, f);
+		ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
+	}
+}
+
+/* Begins and ends within pages; also at address 0. */
+static void test_fast_reg_offset(struct kunit *test)
+{
+	static const u8 order[] = { 2, 1 };
+	struct fast *f = fast_new(test);
+	struct side *s = f->p->side;
+	unsigned int zero;
+
+	for (zero = 0; zero < 2; zero++) {
+		fast_map(test, f, order, 2, 123, 456);
+		if (zero)
+			f->mr->iova = 0;
+		fast_register(test, f, IB_WC_SUCCESS);
+		pattern(s[0].buf, BUF_SIZE, 60 + zero);
+		memset(s[1].buf, 0, BUF_SIZE);
+		fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, f->mr->length,
+			 IB_WC_SUCCESS);
+		KUNIT_EXPECT_MEMEQ(test, s[1].buf + 2 * SZ_4K + 123, s[0].buf, SZ_4K - 123);
+		KUNIT_EXPECT_MEMEQ(test, s[1].buf + SZ_4K, s[0].buf + SZ_4K - 123, SZ_4K - 456);
+		KUNIT_EXPECT_EQ(test, s[1].buf[2 * SZ_4K + 122], 0);
+		KUNIT_EXPECT_EQ(test, s[1].buf[2 * SZ_4K - 456], 0);
+		fast_invalidate(test, f);
+		ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
+	}
+	/* One byte beyond. */
+	fast_map(test, f, order, 2, 123, 456);
+	fast_register(test, f, IB_WC_SUCCESS);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 1, f->mr->length,
+		 IB_WC_REM_ACCESS_ERR);
+}
+
+/* A key is good from its registration to its invalidation, and only itself. */
+static void test_fast_reg_keys(struct kunit *test)
+{
+	static const u8 order[] = { 0 };
+	struct fast *f = fast_new(test);
+	u32 old = f->mr->rkey;
+
+	fast_map(test, f, order, 1, 0, 0);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, 8, IB_WC_REM_ACCESS_ERR);
+	reconnect(test, f->p);
+	fast_register(test, f, IB_WC_SUCCESS);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, 8, IB_WC_SUCCESS);
+	fast_invalidate(test, f);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, 8, IB_WC_REM_ACCESS_ERR);
+	reconnect(test, f->p);
+	ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
+	fast_register(test, f, IB_WC_SUCCESS);
+	fast_use(test, f, IB_WR_RDMA_WRITE, old, 0, 8, IB_WC_REM_ACCESS_ERR);
+	reconnect(test, f->p);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, 8, IB_WC_SUCCESS);
+}
+
+/* The other side takes the key away by its answer. */
+static void test_remote_invalidate(struct kunit *test)
+{
+	static const u8 order[] = { 1, 0 };
+	struct fast *f = fast_new(test);
+	struct ib_send_wr inv = { .opcode = IB_WR_SEND_WITH_INV };
+	struct req recv, send;
+
+	fast_map(test, f, order, 2, 0, 0);
+	fast_register(test, f, IB_WC_SUCCESS);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, 8, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, post_recv(f->p, 1, &recv, 64), 0);
+	req_init(&send);
+	inv.wr_cqe = &send.cqe;
+	inv.send_flags = IB_SEND_SIGNALED;
+	inv.ex.invalidate_rkey = f->mr->rkey;
+	KUNIT_ASSERT_EQ(test, ib_post_send(f->p->side[0].qp, &inv, NULL), 0);
+	expect(test, &send, IB_WC_SUCCESS, IB_WC_SEND);
+	expect(test, &recv, IB_WC_SUCCESS, IB_WC_RECV);
+	KUNIT_EXPECT_EQ(test, recv.wc.wc_flags, IB_WC_WITH_INVALIDATE);
+	KUNIT_EXPECT_EQ(test, recv.wc.ex.invalidate_rkey, f->mr->rkey);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, 8, IB_WC_REM_ACCESS_ERR);
+	reconnect(test, f->p);
+	/* It is free to be registered again. */
+	ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
+	fast_register(test, f, IB_WC_SUCCESS);
+	fast_use(test, f, IB_WR_RDMA_WRITE, f->mr->rkey, 0, 8, IB_WC_SUCCESS);
+}
+
+static void test_fast_reg_refused(struct kunit *test)
+{
+	struct fast *f = fast_new(test);
+	struct ib_pd *pd = f->p->pd;
+	struct ib_mr *mr;
+	unsigned int i;
+
+	mr = ib_alloc_mr(pd, IB_MR_TYPE_SG_GAPS, 4);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(mr), -EOPNOTSUPP);
+	mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(mr), -EINVAL);
+	mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
+			 live_dev->attrs.max_fast_reg_page_list_len + 1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(mr), -EINVAL);
+	mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, live_dev->attrs.max_fast_reg_page_list_len);
+	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(mr), 0);
+	ib_dereg_mr(mr);
+
+	/* Pages of no size that there is; a gap ends the mapping. */
+	sg_init_table(f->sg, 2);
+	for (i = 0; i < 2; i++) {
+		sg_dma_address(&f->sg[i]) = f->p->side[1].dma + 2 * i * SZ_4K;
+		sg_dma_len(&f->sg[i]) = 100;
+	}
+	KUNIT_EXPECT_EQ(test, ib_map_mr_sg(f->mr, f->sg, 2, NULL, SZ_2K), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ib_map_mr_sg(f->mr, f->sg, 2, NULL, 3 * SZ_4K), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ib_map_mr_sg(f->mr, f->sg, 2, NULL, SZ_4K), 1);
+	KUNIT_EXPECT_EQ(test, f->mr->length, 100);
+}
+
 static struct kunit_case skua_kverbs_cases[] = {
 	KUNIT_CASE_SLOW(test_send),
 	KUNIT_CASE_SLOW(test_rdma),
@@ -481,6 +835,14 @@ static struct kunit_case skua_kverbs_cases[] = {
 	KUNIT_CASE_SLOW(test_drain_direct),
 	KUNIT_CASE_SLOW(test_error_reset),
 	KUNIT_CASE_SLOW(test_refused),
+	KUNIT_CASE_SLOW(test_atomics),
+	KUNIT_CASE_SLOW(test_masked_atomics),
+	KUNIT_CASE_SLOW(test_atomic_write),
+	KUNIT_CASE_SLOW(test_fast_reg),
+	KUNIT_CASE_SLOW(test_fast_reg_offset),
+	KUNIT_CASE_SLOW(test_fast_reg_keys),
+	KUNIT_CASE_SLOW(test_remote_invalidate),
+	KUNIT_CASE_SLOW(test_fast_reg_refused),
 	{}
 };
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Regions that kernel users register by work requests (IB_WR_REG_MR): a key, a
+ * page list that the work request names, and MTT entries that the device copies
+ * it to. Only LOCAL_INV and SEND with invalidate take the pages away again.
+ */
+#include <linux/slab.h>
+
+#include "skua_ib.h"
+
+/**
+ * skua_ib_fastreg_free() - free what a region for REG_MR has
+ * @dev: the device
+ * @fr: empty for regions of other kinds; the device has let go of it
+ */
+void skua_ib_fastreg_free(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr)
+{
+	if (!fr->max_pages)
+		return;
+	skua_mtt_free(dev->core, &fr->mtt);
+	skua_buf_free(dev->core, &fr->list);
+	fr->max_pages = 0;
+}
+
+static int skua_ib_fastreg_init(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr, u32 max_pages)
+{
+	int err;
+
+	err = skua_buf_alloc(dev->core, &fr->list, max_pages * sizeof(__le64));
+	if (err)
+		return err;
+	err = skua_mtt_alloc(dev->core, &fr->mtt, NULL, max_pages, __ffs64(dev->lim->page_sizes),
+			     false);
+	if (err) {
+		skua_buf_free(dev->core, &fr->list);
+		return err;
+	}
+	fr->max_pages = max_pages;
+	return 0;
+}
+
+static struct ib_mr *skua_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
+	struct skua_mpt mpt = {
+		.flags = le32_encode_bits(SKUA_MPT_FREE, SKUA_MPT_STATE) |
+			 le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE) |
+			 cpu_to_le32(SKUA_MPT_FAST_REG),
+		.pd = cpu_to_le32(skua_ib_pdn(ibpd)),
+	};
+	int err;
+
+	/* A page list has no place for gaps, nor for signatures. */
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_sg || max_num_sg > SKUA_IB_MAX_FAST_PAGES)
+		return ERR_PTR(-EINVAL);
+
+	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = skua_ib_fastreg_init(dev, &mr->fr, max_num_sg);
+	if (err)
+		return ERR_PTR(err);
+	mpt.xlat.base = cpu_to_le64(mr->fr.mtt.first);
+	mpt.xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
+			le32_encode_bits(mr->fr.mtt.log_page, SKUA_XLAT_LOG_PAGE);
+	mpt.npages = cpu_to_le32(max_num_sg);
+	err = skua_mr_create(dev->core, &mr->core, &mpt);
+	if (err) {
+		skua_ib_fastreg_free(dev, &mr->fr);
+		return ERR_PTR(err);
+	}
+	mr->ibmr.lkey = mr->core.key;
+	mr->ibmr.rkey = mr->core.key;
+	return &no_free_ptr(mr)->ibmr;
+}
+
+static int skua_ib_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct skua_ib_fastreg *fr = &to_skua_mr(ibmr)->fr;
+	__le64 *list = fr->list.va;
+
+	if (fr->npages == fr->max_pages)
+		return -ENOMEM;
+	list[fr->npages++] = cpu_to_le64(addr);
+	return 0;
+}
+
+static int skua_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+			     unsigned int *sg_offset)
+{
+	struct skua_ib_fastreg *fr = &to_skua_mr(ibmr)->fr;
+	int n;
+
+	if (!is_power_of_2(ibmr->page_size) ||
+	    !(to_skua_dev(ibmr->device)->lim->page_sizes & ibmr->page_size))
+		return -EINVAL;
+	fr->npages = 0;
+	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, skua_ib_set_page);
+	/* Now, as the caller may make the region begin at 0. */
+	fr->offset = ibmr->iova & (ibmr->page_size - 1);
+	return n;
+}
+
+/**
+ * skua_ib_put_reg() - write the registration segments of a REG_MR
+ * @lim: the device
+ * @seg: where
+ * @wr: the work request
+ *
+ * Return: 0 or -EINVAL.
+ */
+int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
+		    const struct ib_reg_wr *wr)
+{
+	struct skua_ib_mr *mr = to_skua_mr(wr->mr);
+	u32 access;
+
+	/* The low byte of the key is the consumer's. */
+	if (!mr->fr.max_pages || (wr->key ^ mr->core.key) & ~0xffU ||
+	    skua_ib_access(lim, wr->access, &access))
+		return -EINVAL;
+	skua_wqe_reg_set(seg, wr->key, access, mr->ibmr.iova, mr->ibmr.length);
+	skua_wqe_reg_pages(seg, mr->fr.list.dma, mr->fr.npages, ilog2(mr->ibmr.page_size),
+			   mr->fr.offset);
+	return 0;
+}
+
+const struct ib_device_ops skua_ib_fastreg_ops = {
+	.alloc_mr = skua_ib_alloc_mr,
+	.map_mr_sg = skua_ib_map_mr_sg,
+};
