@@ -102,6 +102,8 @@ static uint32_t qp_ops(const struct skua_context *ctx, enum ibv_qp_type type)
 
 	if (skua_has(ctx, SKUA_CAP_INVALIDATE))
 		ops |= BIT(IBV_WR_LOCAL_INV);
+	if (skua_has(ctx, SKUA_CAP_MW))
+		ops |= BIT(IBV_WR_BIND_MW);
 	switch (type) {
 	case IBV_QPT_RC:
 		if (!skua_has(ctx, SKUA_CAP_RC))
@@ -111,6 +113,10 @@ static uint32_t qp_ops(const struct skua_context *ctx, enum ibv_qp_type type)
 			ops |= BIT(IBV_WR_SEND_WITH_INV);
 		if (skua_has(ctx, SKUA_CAP_ATOMIC))
 			ops |= BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD);
+		if (skua_has(ctx, SKUA_CAP_FLUSH))
+			ops |= BIT(IBV_WR_FLUSH);
+		if (skua_has(ctx, SKUA_CAP_ATOMIC_WRITE))
+			ops |= BIT(IBV_WR_ATOMIC_WRITE);
 		return ops;
 	case IBV_QPT_UC:
 		return skua_has(ctx, SKUA_CAP_UC) ? ops : 0;

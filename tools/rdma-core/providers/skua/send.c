@@ -9,11 +9,14 @@
 #define F_COMMON	(SKUA_WQE_F_SIGNALED | SKUA_WQE_F_FENCE)
 #define F_WRITE		(F_COMMON | SKUA_WQE_F_INLINE)
 #define F_SEND		(F_WRITE | SKUA_WQE_F_SOLICITED)
+#define F_LOCAL		(F_COMMON | SKUA_WQE_F_LOCAL_FENCE)
 
 #define NONE		HEAD_NONE, 0
 #define RADDR		HEAD_RADDR, 1
 #define CAS		HEAD_CAS, 2
 #define FAA		HEAD_FAA, 2
+#define FLUSH		HEAD_FLUSH, 1
+#define BIND		HEAD_BIND, 2
 
 const struct send_op send_ops[SEND_OPS] = {
 #define OP(verbs, op, wc, head, how, flags)	\
@@ -26,13 +29,16 @@ const struct send_op send_ops[SEND_OPS] = {
 	OP(RDMA_READ, READ, RDMA_READ, RADDR, 0, F_COMMON),
 	OP(ATOMIC_CMP_AND_SWP, CAS, COMP_SWAP, CAS, 0, F_COMMON),
 	OP(ATOMIC_FETCH_AND_ADD, FAA, FETCH_ADD, FAA, 0, F_COMMON),
-	OP(LOCAL_INV, LOCAL_INV, LOCAL_INV, NONE, OP_INV | OP_NODATA, F_COMMON),
+	OP(FLUSH, FLUSH, FLUSH, FLUSH, OP_NODATA, F_COMMON),
+	OP(ATOMIC_WRITE, ATOMIC_WRITE, ATOMIC_WRITE, RADDR, OP_INLINE, F_WRITE),
+	OP(LOCAL_INV, LOCAL_INV, LOCAL_INV, NONE, OP_INV | OP_NODATA | OP_LOCAL, F_LOCAL),
+	OP(BIND_MW, BIND_MW, BIND_MW, BIND, OP_NODATA | OP_LOCAL, F_LOCAL),
 #undef OP
 };
 
-/* The flags of the verbs are the index. */
-const uint8_t send_flags[ALL_SEND_FLAGS + 1] = {
-#define F(v)	(((v) & IBV_SEND_FENCE ? SKUA_WQE_F_FENCE : 0) |		\
+/* The flags of the verbs are the index. What is local waits for what was sent. */
+const uint16_t send_flags[ALL_SEND_FLAGS + 1] = {
+#define F(v)	(((v) & IBV_SEND_FENCE ? SKUA_WQE_F_FENCE | SKUA_WQE_F_LOCAL_FENCE : 0) | \
 		 ((v) & IBV_SEND_SIGNALED ? SKUA_WQE_F_SIGNALED : 0) |		\
 		 ((v) & IBV_SEND_SOLICITED ? SKUA_WQE_F_SOLICITED : 0) |	\
 		 ((v) & IBV_SEND_INLINE ? SKUA_WQE_F_INLINE : 0))
@@ -42,7 +48,7 @@ const uint8_t send_flags[ALL_SEND_FLAGS + 1] = {
 };
 _Static_assert(ALL_SEND_FLAGS == 15, "send_flags is indexed by the flags");
 
-static inline void encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
+static inline int encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
 {
 	switch (e->op->head) {
 	case HEAD_NONE:
@@ -58,7 +64,15 @@ static inline void encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
 		enc_raddr(e, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
 		enc_atomic(e, wr->wr.atomic.compare_add, 0);
 		break;
+	case HEAD_FLUSH:
+		/* A request of this kind does not say what to flush: ibv_wr_flush() does. */
+		return EINVAL;
+	case HEAD_BIND:
+		if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+			return EINVAL;
+		return enc_bind(e, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 	}
+	return 0;
 }
 
 static inline int encode_send(struct send_enc *e, const struct ibv_send_wr *wr)
@@ -68,7 +82,9 @@ static inline int encode_send(struct send_enc *e, const struct ibv_send_wr *wr)
 	ret = enc_begin(e, wr->opcode);
 	if (unlikely(ret))
 		return ret;
-	encode_head(e, wr);
+	ret = encode_head(e, wr);
+	if (unlikely(ret))
+		return ret;
 	if (wr->send_flags & IBV_SEND_INLINE)
 		ret = e->op->how & OP_INLINE ? enc_inline(e, wr->sg_list, wr->num_sge) : EINVAL;
 	else if (!(e->op->how & OP_NODATA))
@@ -77,6 +93,16 @@ static inline int encode_send(struct send_enc *e, const struct ibv_send_wr *wr)
 		return ret;
 	enc_end(e, wr->wr_id, wr->send_flags, wr->imm_data, wr->invalidate_rkey);
 	return 0;
+}
+
+/* Hand over what was written from @old on. */
+static inline void sq_publish(struct skua_qp *qp, const struct send_enc *e, uint32_t old)
+{
+	struct skua_sq *sq = &qp->sq;
+
+	/* Pollers look up what was sent up to here. */
+	atomic_store_explicit(&sq->pi, e->pi, memory_order_release);
+	skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, e->pi, old, sq->suppress);
 }
 
 int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -102,10 +128,33 @@ int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 		}
 	}
-	if (likely(e.pi != old)) {
-		/* Pollers look up what was sent up to here. */
-		atomic_store_explicit(&sq->pi, e.pi, memory_order_release);
-		skua_db_sq(qp->uar, qp->dbr, ibqp->qp_num, e.pi, old, sq->suppress);
+	if (likely(e.pi != old))
+		sq_publish(qp, &e, old);
+	pthread_spin_unlock(&sq->lock);
+	return ret;
+}
+
+/* A window of type 1: libibverbs has seen to that, and to its domain. */
+int skua_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	uint32_t rkey = ibv_inc_rkey(mw->rkey), old;
+	struct skua_qp *qp = to_sqp(ibqp);
+	struct skua_sq *sq = &qp->sq;
+	struct send_enc e;
+	int ret;
+
+	if (ibqp->state < IBV_QPS_RTS)
+		return EINVAL;
+	pthread_spin_lock(&sq->lock);
+	enc_start(&e, sq);
+	old = e.pi;
+	ret = enc_begin(&e, IBV_WR_BIND_MW);
+	if (!ret)
+		ret = enc_bind(&e, mw, rkey, &bind->bind_info);
+	if (!ret) {
+		enc_end(&e, bind->wr_id, bind->send_flags, 0, 0);
+		sq_publish(qp, &e, old);
+		mw->rkey = rkey;
 	}
 	pthread_spin_unlock(&sq->lock);
 	return ret;

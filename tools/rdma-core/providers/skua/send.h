@@ -21,12 +21,16 @@
  * @HEAD_RADDR: remote address
  * @HEAD_CAS: remote address, operands of a compare and swap
  * @HEAD_FAA: remote address, operand of a fetch and add
+ * @HEAD_FLUSH: remote address with what is to be flushed
+ * @HEAD_BIND: memory window and what to bind it to
  */
 enum send_head {
 	HEAD_NONE,
 	HEAD_RADDR,
 	HEAD_CAS,
 	HEAD_FAA,
+	HEAD_FLUSH,
+	HEAD_BIND,
 };
 
 /* What a send opcode may carry. */
@@ -34,6 +38,7 @@ enum send_head {
 #define OP_IMM		BIT(1)	/* immediate data */
 #define OP_INV		BIT(2)	/* a key to invalidate */
 #define OP_NODATA	BIT(3)	/* no payload at all */
+#define OP_LOCAL	BIT(4)	/* goes nowhere: no address vector, no XRC segment */
 
 /**
  * struct send_op - a send opcode of the verbs
@@ -58,7 +63,7 @@ struct send_op {
 
 /* By enum ibv_wr_opcode; and IBV_SEND_* to SKUA_WQE_F_*. send.c */
 extern const struct send_op send_ops[SEND_OPS] __attribute__((visibility("hidden")));
-extern const uint8_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("hidden")));
+extern const uint16_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("hidden")));
 
 /**
  * struct send_enc - a send WQE being written
@@ -68,6 +73,7 @@ extern const uint8_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("h
  * @pi: free-running index of that block
  * @room: free blocks of the ring from there, as last looked up
  * @nseg: segments written or reserved so far
+ * @flush_len: FLUSH: its bytes
  */
 struct send_enc {
 	struct skua_sq *sq;
@@ -76,6 +82,7 @@ struct send_enc {
 	uint32_t pi;
 	uint32_t room;
 	unsigned int nseg;
+	uint32_t flush_len;
 };
 
 /* The locked queue's next WQE is the first to be written. */
@@ -116,7 +123,7 @@ static inline int enc_begin(struct send_enc *e, unsigned int opcode)
 		return ENOMEM;
 	e->op = &send_ops[opcode];
 	e->block = skua_sq_seg(&sq->ring, e->pi, 0);
-	e->nseg = sq->head_segs + e->op->head_segs;
+	e->nseg = (e->op->how & OP_LOCAL ? 1 : sq->head_segs) + e->op->head_segs;
 	return 0;
 }
 
@@ -128,6 +135,35 @@ static inline void enc_raddr(struct send_enc *e, uint64_t va, uint32_t rkey)
 static inline void enc_atomic(struct send_enc *e, uint64_t swap_add, uint64_t compare)
 {
 	skua_wqe_atomic_set(enc_head(e, e->sq->head_segs + 1), swap_add, compare);
+}
+
+/* Placement: IBV_FLUSH_* of type; extent: enum ibv_selectivity_level. */
+static inline int enc_flush(struct send_enc *e, uint64_t va, uint32_t rkey, uint64_t len,
+			    uint8_t type, uint8_t level)
+{
+	if (unlikely(len > UINT32_MAX || level > IBV_FLUSH_MR ||
+		     type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)))
+		return EINVAL;
+	skua_wqe_raddr_set(enc_head(e, e->sq->head_segs), va, rkey,
+			   u32_encode_bits(type, SKUA_WQE_FLUSH_PLT) |
+			   u32_encode_bits(level, SKUA_WQE_FLUSH_SEL));
+	e->flush_len = level == IBV_FLUSH_MR ? 0 : len;
+	return 0;
+}
+
+/* Of either type: the caller knows which it may be. */
+static inline int enc_bind(struct send_enc *e, const struct ibv_mw *mw, uint32_t rkey,
+			   const struct ibv_mw_bind_info *info)
+{
+	uint32_t access;
+
+	/* The low byte is the consumer's. */
+	if (unlikely((rkey ^ mw->rkey) & ~0xffU ||
+		     skua_mw_access(info->mw_access_flags, &access)))
+		return EINVAL;
+	skua_wqe_bind_set(enc_head(e, 1), mw->rkey, rkey,
+			  info->mr ? info->mr->lkey : 0, access, info->addr, info->length);
+	return 0;
 }
 
 static inline int enc_sges(struct send_enc *e, const struct ibv_sge *sg, unsigned int num)
@@ -185,6 +221,8 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 		skua_wqe_imm_set(c, imm);
 	else if (op->how & OP_INV)
 		skua_wqe_inv_set(c, inv_key);
+	else if (op->head == HEAD_FLUSH)
+		skua_wqe_flush_len_set(c, e->flush_len);
 	sent->wr_id = wr_id;
 	sent->opcode = op->wc;
 	sent->blocks = blocks;

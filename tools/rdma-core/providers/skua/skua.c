@@ -13,11 +13,15 @@ static void skua_free_context(struct ibv_context *ibctx);
 
 static const struct verbs_context_ops skua_ops = {
 	.alloc_dm = skua_alloc_dm,
+	.alloc_mw = skua_alloc_mw,
+	.alloc_null_mr = skua_alloc_null_mr,
 	.alloc_pd = skua_alloc_pd,
 	.async_event = skua_async_event,
+	.bind_mw = skua_bind_mw,
 	.cq_event = skua_cq_event,
 	.create_cq = skua_create_cq,
 	.create_qp = skua_create_qp,
+	.dealloc_mw = skua_dealloc_mw,
 	.dealloc_pd = skua_dealloc_pd,
 	.dereg_mr = skua_dereg_mr,
 	.destroy_cq = skua_destroy_cq,
@@ -33,8 +37,10 @@ static const struct verbs_context_ops skua_ops = {
 	.query_port = skua_query_port,
 	.query_qp = skua_query_qp,
 	.reg_dm_mr = skua_reg_dm_mr,
+	.reg_dmabuf_mr = skua_reg_dmabuf_mr,
 	.reg_mr = skua_reg_mr,
 	.req_notify_cq = skua_arm_cq,
+	.rereg_mr = skua_rereg_mr,
 	.unimport_dm = skua_unimport_dm,
 };
 

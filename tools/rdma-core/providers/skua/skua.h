@@ -240,9 +240,20 @@ int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_
 int skua_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
 struct ibv_pd *skua_alloc_pd(struct ibv_context *ctx);
 int skua_dealloc_pd(struct ibv_pd *pd);
+
+/* mr.c */
 struct ibv_mr *skua_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t hca_va,
 			   int access);
+struct ibv_mr *skua_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova,
+				  int fd, int access);
+struct ibv_mr *skua_alloc_null_mr(struct ibv_pd *pd);
+int skua_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t len,
+		  int access);
 int skua_dereg_mr(struct verbs_mr *vmr);
+/* Rights of a window, IBV_ACCESS_* to SKUA_ACCESS_*: 0 or EINVAL. */
+int skua_mw_access(unsigned int flags, uint32_t *access);
+struct ibv_mw *skua_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int skua_dealloc_mw(struct ibv_mw *mw);
 
 /* dm.c */
 struct ibv_dm *skua_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
@@ -275,5 +286,6 @@ void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
 
 /* send.c */
 int skua_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int skua_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 #endif /* SKUA_PROVIDER_H */
