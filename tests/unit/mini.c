@@ -455,6 +455,8 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 		memset(&in.attr.av, 0, sizeof(in.attr.av));
 	if (!(mask & SKUA_QP_M_DEST_QPN))
 		in.attr.dest_qpn = 0;
+	if (!(mask & SKUA_QP_M_QKEY))
+		in.attr.qkey = 0;
 	if (!(mask & SKUA_QP_M_SQ_PSN))
 		in.attr.sq_psn = 0;
 	if (!(mask & SKUA_QP_M_RQ_PSN))
@@ -488,15 +490,22 @@ struct skua_qp_attr mini_rc_attr(uint32_t dest, uint8_t host, const uint8_t dmac
 
 void mini_rc_to_rts(struct mini *m, const struct mini_qp *qp, const struct skua_qp_attr *attr)
 {
-	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_INIT, SKUA_QP_M_PKEY | SKUA_QP_M_PORT |
-					SKUA_QP_M_ACCESS, attr), 0);
-	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTR, SKUA_QP_M_AV | SKUA_QP_M_PATH_MTU |
-					SKUA_QP_M_DEST_QPN | SKUA_QP_M_RQ_PSN |
-					SKUA_QP_M_MAX_DEST_RD_ATOMIC | SKUA_QP_M_MIN_RNR_TIMER,
-					attr), 0);
-	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTS, SKUA_QP_M_ACK_TIMEOUT |
-					SKUA_QP_M_RETRY_CNT | SKUA_QP_M_RNR_RETRY |
-					SKUA_QP_M_SQ_PSN | SKUA_QP_M_MAX_RD_ATOMIC, attr), 0);
+	bool ud = qp->type == SKUA_QP_UD || qp->type == SKUA_QP_GSI;
+	bool rc = qp->type == SKUA_QP_RC;
+	uint32_t init = SKUA_QP_M_PKEY | SKUA_QP_M_PORT |
+			(ud ? SKUA_QP_M_QKEY : SKUA_QP_M_ACCESS);
+	uint32_t rtr = ud ? 0 : SKUA_QP_M_AV | SKUA_QP_M_PATH_MTU | SKUA_QP_M_DEST_QPN |
+				SKUA_QP_M_RQ_PSN;
+	uint32_t rts = SKUA_QP_M_SQ_PSN;
+
+	if (rc) {
+		rtr |= SKUA_QP_M_MAX_DEST_RD_ATOMIC | SKUA_QP_M_MIN_RNR_TIMER;
+		rts |= SKUA_QP_M_ACK_TIMEOUT | SKUA_QP_M_RETRY_CNT | SKUA_QP_M_RNR_RETRY |
+		       SKUA_QP_M_MAX_RD_ATOMIC;
+	}
+	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_INIT, init, attr), 0);
+	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTR, rtr, attr), 0);
+	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTS, rts, attr), 0);
 }
 
 void mini_eth_to_rts(struct mini *m, const struct mini_qp *qp)

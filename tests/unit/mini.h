@@ -139,6 +139,7 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 /* An RC QP on its way to RTS, to the QP @dest of the host mini_gid(@host). */
 struct skua_qp_attr mini_rc_attr(uint32_t dest, uint8_t host, const uint8_t dmac[6], bool ipv6,
 				 uint32_t sq_psn, uint32_t rq_psn, uint32_t mtu_code);
+/* Of a UC or datagram QP too: what its type has no use for is left out. */
 void mini_rc_to_rts(struct mini *m, const struct mini_qp *qp, const struct skua_qp_attr *attr);
 /* A RAW_ETH QP to RTS. */
 void mini_eth_to_rts(struct mini *m, const struct mini_qp *qp);

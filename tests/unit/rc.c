@@ -32,6 +32,7 @@ struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint
 			   SKUA_ATTR_MAX_DEST_RD_ATOMIC);
 	if (opt->access)
 		le32p_replace_bits(&a.rights, opt->access, SKUA_ATTR_ACCESS);
+	a.qkey = cpu_to_le32(opt->type == SKUA_QP_UD ? RC_QKEY : 0);
 	return a;
 }
 
@@ -39,7 +40,7 @@ void rc_qp(struct rc *rc, int i, struct mini_qp *qp, const struct rc_opt *opt)
 {
 	struct rc_side *s = &rc->s[i];
 
-	mini_qp_create(&s->m, qp, SKUA_QP_RC, &s->scq, &s->rcq, or_default(opt->log_sq, 6),
+	mini_qp_create(&s->m, qp, opt->type, &s->scq, &s->rcq, or_default(opt->log_sq, 6),
 		       or_default(opt->log_rq, 6), or_default(opt->log_stride, 2));
 }
 
@@ -55,6 +56,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 	fake_init(&s->f, &cfg);
 	memcpy(s->mac, cfg.mac, sizeof(s->mac));
 	s->ipv6 = opt->ipv6;
+	s->f.dev->caps |= opt->caps;
 	s->f.dev->caps &= ~opt->no_caps;
 	mini_up(&s->m, &s->f);
 	assert_int_equal(mini_gid(&s->m, 0, i + 1, opt->ipv6,
@@ -136,6 +138,17 @@ static bool has_data(enum skua_wqe_op op)
 	       op != SKUA_WQE_LOCAL_INV && op != SKUA_WQE_REG_MR;
 }
 
+struct skua_wqe_av rc_av(struct rc *rc, int i)
+{
+	struct skua_qp_attr a = mini_rc_attr(0, 2 - i, rc->s[1 - i].mac, rc->s[i].ipv6, 0, 0, 1);
+
+	return (struct skua_wqe_av){
+		.av = a.av,
+		.dest_qpn = cpu_to_le32(rc->s[1 - i].qp.qpn),
+		.qkey = cpu_to_le32(RC_QKEY),
+	};
+}
+
 void rc_post_quiet(struct rc *rc, int i, struct mini_qp *qp, const struct rc_wr *wr)
 {
 	uint8_t wqe[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK] = { 0 };
@@ -149,6 +162,13 @@ void rc_post_quiet(struct rc *rc, int i, struct mini_qp *qp, const struct rc_wr 
 	if (wr->op == SKUA_WQE_SEND_INV || wr->op == SKUA_WQE_LOCAL_INV ||
 	    wr->op == SKUA_WQE_FLUSH)
 		skua_wqe_inv_set(ctrl, wr->imm);
+	if (qp->type == SKUA_QP_UD || qp->type == SKUA_QP_GSI) {
+		struct skua_wqe_av av = wr->av ? *wr->av : rc_av(rc, i);
+
+		if (wr->op != SKUA_WQE_NOP)
+			memcpy(wqe + nseg * SKUA_WQE_SEG, &av, sizeof(av));
+		nseg += wr->op != SKUA_WQE_NOP ? sizeof(av) / SKUA_WQE_SEG : 0;
+	}
 	nseg += put_local(wr, wqe + nseg * SKUA_WQE_SEG);
 	if (has_raddr(wr->op))
 		skua_wqe_raddr_set((void *)(wqe + nseg++ * SKUA_WQE_SEG), RC_VA + wr->roff,

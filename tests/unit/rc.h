@@ -12,6 +12,7 @@
 #define RC_BUF		(20u << 20)	/* of each side's region */
 #define RC_VA		0x7f1200340000ull
 #define RC_KEY_NONE	0
+#define RC_QKEY		0x1ee7c0de	/* of datagram QPs */
 
 /**
  * struct rc_opt - what a connection is like; zero: the default
@@ -29,7 +30,9 @@
  * @rd_atomic: depth as requester and responder, one more; default 17
  * @access: SKUA_ACCESS_REMOTE_* of the QPs; default all
  * @cache: of the devices
- * @no_caps: capabilities that the devices do without
+ * @caps: capabilities that the devices have besides
+ * @no_caps: those that they do without
+ * @type: of the QPs: RC, UC or UD
  * @down: leave the QPs in RESET
  */
 struct rc_opt {
@@ -43,7 +46,8 @@ struct rc_opt {
 	uint32_t rd_atomic;
 	uint32_t access;
 	uint32_t cache;
-	uint64_t no_caps;
+	uint64_t caps, no_caps;
+	enum skua_qp_type type;
 	bool down;
 };
 
@@ -89,6 +93,7 @@ void rc_qp(struct rc *rc, int i, struct mini_qp *qp, const struct rc_opt *opt);
  * @flush: placement type and selectivity
  * @bind: BIND_MW
  * @reg: REG_MR
+ * @av: UD: path and addressee, NULL: the first QP of the other side
  */
 struct rc_wr {
 	enum skua_wqe_op op;
@@ -107,8 +112,11 @@ struct rc_wr {
 	uint32_t flush;
 	struct skua_wqe_bind bind;
 	struct skua_wqe_reg reg;
+	const struct skua_wqe_av *av;
 };
 
+/* The way from side @i to the first QP of the other side. */
+struct skua_wqe_av rc_av(struct rc *rc, int i);
 /* Into the ring; not yet visible to the device. */
 void rc_post_quiet(struct rc *rc, int i, struct mini_qp *qp, const struct rc_wr *wr);
 /* On side @i's first QP, with doorbell. */

@@ -345,14 +345,23 @@ void qp_dirty(struct skua_dev *dev, struct qp *qp);
 void qp_put(struct skua_dev *dev, struct qp *qp);
 enum skua_qp_type qp_type(const struct qp *qp);
 enum skua_qp_state qp_state(const struct qp *qp);
+/* UD or GSI: no peer of its own, each packet is a message. */
+bool qp_is_datagram(const struct qp *qp);
 /*
  * Take a QP to @state (SQE or ERR) from inside: both copies of the state, the
  * event if @ev is not SKUA_QP_EV_COUNT; then engine_flush() runs from sched.
  */
 void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 	      enum skua_qp_event ev);
-/* RoCE path MTU in bytes. */
-uint32_t qp_mtu(const struct qp *qp);
+/* RoCE path MTU in bytes; datagram queues have the port's. */
+uint32_t qp_mtu(const struct skua_dev *dev, const struct qp *qp);
+/* IBTA code of the largest that the port's MTU leaves room for, 0: none. */
+uint32_t qp_mtu_max(const struct skua_dev *dev);
+/*
+ * Is it a path that can be taken: an own address of the same family, a next hop
+ * that goes with the destination? @multicast: that may be a group.
+ */
+bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast);
 
 /*
  * What sched.c and the engine may rely on: 0 <= sqc->pi - sqc->ci <= ring size,
@@ -494,7 +503,7 @@ void port_rx(struct skua_dev *dev, const void *frame, size_t len);
 void port_link(struct skua_dev *dev, bool up);
 /* Ethernet payload limit in force. */
 uint32_t port_mtu(const struct skua_dev *dev);
-/* Members of a multicast group: call with *pos = 0 first; false: no more. */
+/* Members of a multicast group, by index: call with *pos = 0 first; false: no more. */
 bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, uint32_t *qpn);
 /* GID table: entry by index (NULL: none or cleared), index by address and VLAN (-1). */
 const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index);
@@ -503,8 +512,11 @@ int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan);
 bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget);
 
 /* --- roce/: the engine --- */
-/* A frame that port.c found to be RoCEv2 for one of our addresses. */
-void roce_rx(struct skua_dev *dev, const void *frame, size_t len);
+/*
+ * A frame that port.c found to be RoCEv2 for one of our addresses, or for a group
+ * with members here. @own: the device sent it itself.
+ */
+void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own);
 /* From sched_run(): one turn of this QP. True: put it at the end of the queue again. */
 bool engine_run(struct skua_dev *dev, struct qp *qp);
 /* The QP's deadline passed. */

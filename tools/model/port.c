@@ -134,6 +134,47 @@ static bool own_mac(const struct port *p, const uint8_t mac[ETH_ADDR_LEN])
 	return !memcmp(mac, p->mac, ETH_ADDR_LEN) || in_table(p, mac);
 }
 
+/* --- what is RoCE --- */
+
+/* Is a GID table entry in the VLAN that the frame came in? */
+static bool in_our_vlan(const struct port *p, uint16_t vlan)
+{
+	for (uint32_t i = 0; i < GIDS; i++) {
+		if (le32_to_cpu(p->gid[i].flags) & SKUA_GID_VALID &&
+		    le16_to_cpu(p->gid[i].vlan) == vlan)
+			return true;
+	}
+	return false;
+}
+
+/* Is it RoCE for one of our addresses, or for a group with members here? */
+static bool is_roce(struct skua_dev *dev, const struct frame *f)
+{
+	uint16_t vlan = f->tci & 0xfff ? f->tci & 0xfff : SKUA_GID_NO_VLAN;
+	uint32_t pos = 0, qpn;
+	struct skua_pkt pkt;
+	int gid;
+
+	if (!dev->roce || f->proto != IP_PROTO_UDP ||
+	    (f->udp && be16_get(f->data + f->l4 + 2) != ROCE_UDP_PORT))
+		return false;
+	if (skua_pkt_parse_ip(f->data, f->len, &pkt) == SKUA_PKT_NOT_ROCE)
+		return false;
+	if (mac_multicast(pkt.dmac))
+		return port_mcg_next(dev, pkt.dgid, &pos, &qpn) && in_our_vlan(dev->port, vlan);
+	gid = port_gid_find(dev, pkt.dgid, vlan);
+	return gid >= 0 && !memcmp(pkt.dmac, dev->port->gid[gid].mac, ETH_ADDR_LEN);
+}
+
+/* Is a multicast frame that we send one that members here are to get? */
+static bool to_members(struct skua_dev *dev, const void *data, size_t len)
+{
+	struct frame f;
+
+	frame_parse(&f, data, len, false);
+	return is_roce(dev, &f);
+}
+
 /* --- round inside --- */
 
 static void loop_word(struct port *p, uint32_t word)
@@ -178,7 +219,8 @@ static void tx(struct skua_dev *dev, const void *frame, size_t len, bool to_rule
 		return;
 	}
 	/* Own members of a group hear what the device itself sends there. */
-	if (multicast && (p->num_mcg || (to_rules && p->num_rules)))
+	if (multicast && ((p->num_mcg && to_members(dev, frame, len)) ||
+			  (to_rules && p->num_rules)))
 		loop_put(p, frame, len);
 	if (p->wire_up && dev->wire)
 		dev->wire->send(dev->wire_priv, frame, len);
@@ -196,25 +238,6 @@ void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop)
 
 /* --- in --- */
 
-/* Is it RoCE for one of our addresses, or for a group with members here? */
-static bool is_roce(struct skua_dev *dev, const struct frame *f)
-{
-	struct skua_pkt pkt;
-	uint32_t pos = 0, qpn;
-	int gid;
-	uint16_t vlan = f->tci & 0xfff ? f->tci & 0xfff : SKUA_GID_NO_VLAN;
-
-	if (!dev->roce || f->proto != IP_PROTO_UDP ||
-	    (f->udp && be16_get(f->data + f->l4 + 2) != ROCE_UDP_PORT))
-		return false;
-	if (skua_pkt_parse_ip(f->data, f->len, &pkt) == SKUA_PKT_NOT_ROCE)
-		return false;
-	if (mac_multicast(pkt.dmac))
-		return port_mcg_next(dev, pkt.dgid, &pos, &qpn);
-	gid = port_gid_find(dev, pkt.dgid, vlan);
-	return gid >= 0 && !memcmp(pkt.dmac, dev->port->gid[gid].mac, ETH_ADDR_LEN);
-}
-
 static void deliver(struct skua_dev *dev, const void *data, size_t len, bool looped)
 {
 	struct frame f;
@@ -227,7 +250,7 @@ static void deliver(struct skua_dev *dev, const void *data, size_t len, bool loo
 		return;
 	}
 	if (is_roce(dev, &f))
-		roce_rx(dev, data, len);
+		roce_rx(dev, data, len, looped);
 	else
 		steer(dev, &f, looped && mac_multicast(data));
 }
@@ -278,7 +301,8 @@ static bool gid_ok(const struct skua_gid *gid)
 		return true;
 	return (vlan == SKUA_GID_NO_VLAN || (vlan >= 1 && vlan <= 4094)) &&
 	       ib_gid_is_v4(gid->gid) == !!(flags & SKUA_GID_IPV4) &&
-	       !all_zero(gid->gid, sizeof(gid->gid)) && !mac_multicast(gid->mac) &&
+	       !all_zero(gid->gid, sizeof(gid->gid)) && !ib_gid_is_multicast(gid->gid) &&
+	       !mac_multicast(gid->mac) &&
 	       !all_zero(gid->mac, sizeof(gid->mac));
 }
 

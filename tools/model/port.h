@@ -9,6 +9,7 @@
 #include "frame.h"
 
 #define GIDS		(1u << MODEL_LOG_GID)
+#define MCG_HASH	256u
 /* Largest TCP segment that a queue may hand over to be cut, with its headers. */
 #define MODEL_MAX_LSO	(64u * 1024 + 256)
 
@@ -42,6 +43,8 @@ struct rule {
  * @num_rules: how many
  * @room_rules: for how many there is room
  * @mcg: copy of the multicast members
+ * @mcg_head: hash chains of it by group, in the order of indices: index + 1
+ * @mcg_next: likewise
  * @num_mcg: valid ones
  * @loop: frames on their way round inside, length word and bytes each
  * @loop_head: oldest byte, free running
@@ -65,6 +68,8 @@ struct port {
 	struct rule *rules;
 	uint32_t num_rules, room_rules;
 	struct skua_mcg *mcg;
+	uint16_t mcg_head[MCG_HASH];
+	uint16_t mcg_next[1u << MODEL_LOG_MCG];
 	uint32_t num_mcg;
 	uint8_t *loop;
 	uint64_t loop_head, loop_tail;

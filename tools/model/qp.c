@@ -111,10 +111,29 @@ enum skua_qp_state qp_state(const struct qp *qp)
 	return le32_get_bits(qp->sqc->attr.state, SKUA_ATTR_STATE);
 }
 
-/* The context may come from ICM with any code: what is none counts as the least. */
-uint32_t qp_mtu(const struct qp *qp)
+bool qp_is_datagram(const struct qp *qp)
 {
-	uint32_t code = le32_get_bits(qp->sqc->attr.retry, SKUA_ATTR_PATH_MTU);
+	return qp_type(qp) == SKUA_QP_UD || qp_type(qp) == SKUA_QP_GSI;
+}
+
+/* IP, UDP, BTH, the longest extension headers and the ICRC must fit beside the payload. */
+uint32_t qp_mtu_max(const struct skua_dev *dev)
+{
+	const uint32_t headers = sizeof(struct ipv6_hdr) + sizeof(struct udp_hdr) +
+				 sizeof(struct ib_bth) + sizeof(struct ib_xrceth) +
+				 sizeof(struct ib_atomiceth) + IB_ICRC_LEN;
+	uint32_t code = 5;
+
+	while (code && (128u << code) + headers > port_mtu(dev))
+		code--;
+	return code;
+}
+
+/* The context may come from ICM with any code: what is none counts as the least. */
+uint32_t qp_mtu(const struct skua_dev *dev, const struct qp *qp)
+{
+	uint32_t code = qp_is_datagram(qp) ? qp_mtu_max(dev) :
+			le32_get_bits(qp->sqc->attr.retry, SKUA_ATTR_PATH_MTU);
 
 	return 128u << (code < 1 || code > 5 ? 1 : code);
 }

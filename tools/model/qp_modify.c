@@ -162,8 +162,17 @@ static bool rest_zero(const struct skua_cmd_modify_qp_in *in, uint32_t mask)
 	       all_zero(a->reserved, sizeof(a->reserved)) && !in->reserved && !in->reserved2;
 }
 
-/* A path that can be taken: an own address of the same family, a unicast next hop. */
-static bool av_ok(struct skua_dev *dev, const struct skua_av *av)
+static bool dmac_ok(const struct skua_av *av, bool multicast)
+{
+	uint8_t group[ETH_ADDR_LEN];
+
+	if (!ib_gid_is_multicast(av->dgid))
+		return !(av->dmac[0] & 1) && !all_zero(av->dmac, sizeof(av->dmac));
+	ib_gid_multicast_mac(av->dgid, group);
+	return multicast && !memcmp(av->dmac, group, sizeof(group));
+}
+
+bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast)
 {
 	const struct skua_gid *gid = port_gid(dev, le16_to_cpu(av->sgid_index));
 	uint32_t flow = SKUA_AV_FLOW_LABEL | SKUA_AV_PCP |
@@ -171,18 +180,12 @@ static bool av_ok(struct skua_dev *dev, const struct skua_av *av)
 
 	return gid && !(le32_to_cpu(av->flow) & ~flow) &&
 	       ib_gid_is_v4(av->dgid) == !!(le32_to_cpu(gid->flags) & SKUA_GID_IPV4) &&
-	       !all_zero(av->dgid, sizeof(av->dgid)) && !(av->dmac[0] & 1) &&
-	       !all_zero(av->dmac, sizeof(av->dmac));
+	       !all_zero(av->dgid, sizeof(av->dgid)) && dmac_ok(av, multicast);
 }
 
-/* IP, UDP, BTH, the longest extension headers and the ICRC must fit beside the payload. */
 static bool mtu_ok(const struct skua_dev *dev, uint32_t code)
 {
-	const uint32_t headers = sizeof(struct ipv6_hdr) + sizeof(struct udp_hdr) +
-				 sizeof(struct ib_bth) + sizeof(struct ib_xrceth) +
-				 sizeof(struct ib_atomiceth) + IB_ICRC_LEN;
-
-	return code >= 1 && code <= 5 && (128u << code) + headers <= port_mtu(dev);
+	return code >= 1 && code <= qp_mtu_max(dev);
 }
 
 static bool access_ok(const struct skua_dev *dev, uint32_t access)
@@ -198,7 +201,7 @@ static bool access_ok(const struct skua_dev *dev, uint32_t access)
 /* Fields of attributes not given are zero, and zero is in every range but the MTU's. */
 static bool values_ok(struct skua_dev *dev, const struct skua_qp_attr *a, uint32_t mask)
 {
-	return (!(mask & A(AV)) || av_ok(dev, &a->av)) &&
+	return (!(mask & A(AV)) || qp_av_ok(dev, &a->av, false)) &&
 	       (!(mask & A(PATH_MTU)) ||
 		mtu_ok(dev, le32_get_bits(a->retry, SKUA_ATTR_PATH_MTU))) &&
 	       (!(mask & A(PKEY)) || le32_to_cpu(a->pkey) < MODEL_PKEYS) &&

@@ -14,6 +14,7 @@ void steer_reset(struct skua_dev *dev)
 {
 	dev->port->num_rules = 0;
 	memset(dev->port->mcg, 0, sizeof(*dev->port->mcg) << MODEL_LOG_MCG);
+	memset(dev->port->mcg_head, 0, sizeof(dev->port->mcg_head));
 	dev->port->num_mcg = 0;
 }
 
@@ -532,50 +533,98 @@ int cmd_destroy_rss(struct skua_dev *dev, struct cmd *cmd)
 
 /* --- multicast groups --- */
 
+static uint16_t *mcg_chain(struct port *p, const uint8_t gid[16])
+{
+	uint32_t word[4];
+
+	memcpy(word, gid, sizeof(word));
+	return &p->mcg_head[(word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u / (1u << 24)];
+}
+
 bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, uint32_t *qpn)
 {
-	const struct port *p = dev->port;
+	struct port *p = dev->port;
+	uint32_t n = *pos ? p->mcg_next[*pos - 1] : *mcg_chain(p, gid);
 
-	for (; p->num_mcg && *pos < 1u << MODEL_LOG_MCG; (*pos)++) {
-		const struct skua_mcg *mcg = &p->mcg[*pos];
+	while (n && memcmp(p->mcg[n - 1].gid, gid, 16))
+		n = p->mcg_next[n - 1];
+	*pos = n;
+	if (!n)
+		return false;
+	*qpn = le32_to_cpu(p->mcg[n - 1].qpn);
+	return true;
+}
 
-		if (!(le32_to_cpu(mcg->flags) & SKUA_MCG_VALID) || memcmp(mcg->gid, gid, 16))
-			continue;
-		*qpn = le32_to_cpu(mcg->qpn);
-		(*pos)++;
-		return true;
+static void mcg_insert(struct port *p, uint32_t index, const struct skua_mcg *mcg)
+{
+	uint16_t *at = mcg_chain(p, mcg->gid);
+
+	while (*at && *at < index + 1)
+		at = &p->mcg_next[*at - 1];
+	p->mcg_next[index] = *at;
+	*at = index + 1;
+	p->mcg[index] = *mcg;
+	p->num_mcg++;
+}
+
+static void mcg_remove(struct port *p, uint32_t index)
+{
+	uint16_t *at = mcg_chain(p, p->mcg[index].gid);
+
+	while (*at != index + 1)
+		at = &p->mcg_next[*at - 1];
+	*at = p->mcg_next[index];
+	memset(&p->mcg[index], 0, sizeof(p->mcg[index]));
+	p->num_mcg--;
+}
+
+static bool is_member(struct skua_dev *dev, const struct skua_mcg *mcg)
+{
+	uint32_t pos = 0, qpn;
+
+	while (port_mcg_next(dev, mcg->gid, &pos, &qpn)) {
+		if (qpn == le32_to_cpu(mcg->qpn))
+			return true;
 	}
 	return false;
+}
+
+static int check_mcg(struct skua_dev *dev, const struct skua_mcg *mcg)
+{
+	struct qp qp;
+	bool ud;
+
+	if (mcg->flags || !all_zero(mcg->reserved, sizeof(mcg->reserved)) ||
+	    !ib_gid_is_multicast(mcg->gid))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (le32_to_cpu(mcg->qpn) & ~IB_QPN_MASK || qp_get(dev, le32_to_cpu(mcg->qpn), &qp))
+		return SKUA_CMD_ST_BAD_INDEX;
+	ud = qp_type(&qp) == SKUA_QP_UD;
+	qp_put(dev, &qp);
+	if (!ud)
+		return SKUA_CMD_ST_BAD_INDEX;
+	return is_member(dev, mcg) ? SKUA_CMD_ST_EXISTS : SKUA_CMD_ST_OK;
 }
 
 int cmd_attach_mcg(struct skua_dev *dev, struct cmd *cmd)
 {
 	const struct skua_cmd_mcg_in *in = cmd->in;
 	struct skua_mcg *mcg;
-	struct qp qp;
-	bool ud;
 	uint32_t index;
 	int err = cmd_index(cmd, &index);
 
 	if (!err)
 		err = cmd_vacant(dev, SKUA_ICM_MCG, index);
+	if (!err)
+		err = check_mcg(dev, &in->mcg);
 	if (err)
 		return err;
-	if (in->mcg.flags || !all_zero(in->mcg.reserved, sizeof(in->mcg.reserved)))
-		return SKUA_CMD_ST_BAD_PARAM;
-	if (qp_get(dev, le32_to_cpu(in->mcg.qpn), &qp))
-		return SKUA_CMD_ST_BAD_INDEX;
-	ud = qp_type(&qp) == SKUA_QP_UD;
-	qp_put(dev, &qp);
-	if (!ud)
-		return SKUA_CMD_ST_BAD_INDEX;
 	mcg = ctx_new(dev, SKUA_ICM_MCG, index);
 	if (!mcg)
 		return SKUA_CMD_ST_INTERNAL;
 	*mcg = in->mcg;
 	mcg->flags = cpu_to_le32(SKUA_MCG_VALID);
-	dev->port->mcg[index] = *mcg;
-	dev->port->num_mcg++;
+	mcg_insert(dev->port, index, mcg);
 	obj_set(dev, SKUA_ICM_MCG, index, true);
 	dest_ref(dev, false, le32_to_cpu(mcg->qpn), 1);
 	ctx_put(dev, mcg);
@@ -591,8 +640,7 @@ int cmd_detach_mcg(struct skua_dev *dev, struct cmd *cmd)
 	if (err)
 		return err;
 	dest_ref(dev, false, le32_to_cpu(dev->port->mcg[index].qpn), -1);
-	memset(&dev->port->mcg[index], 0, sizeof(*mcg));
-	dev->port->num_mcg--;
+	mcg_remove(dev->port, index);
 	obj_set(dev, SKUA_ICM_MCG, index, false);
 	mcg = ctx_new(dev, SKUA_ICM_MCG, index);
 	if (!mcg)

@@ -34,6 +34,24 @@ void engine_exit(struct skua_dev *dev)
 
 /* --- turns --- */
 
+int transport_of(enum skua_qp_type type)
+{
+	switch (type) {
+	case SKUA_QP_RC:
+		return IB_TRANSPORT_RC;
+	case SKUA_QP_UC:
+		return IB_TRANSPORT_UC;
+	case SKUA_QP_UD:
+	case SKUA_QP_GSI:
+		return IB_TRANSPORT_UD;
+	case SKUA_QP_XRC_INI:
+	case SKUA_QP_XRC_TGT:
+		return IB_TRANSPORT_XRC;
+	default:
+		return -1;
+	}
+}
+
 void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 {
 	t->dev = dev;
@@ -41,7 +59,9 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 	t->sqc = qp->sqc;
 	t->rqc = qp->rqc;
 	t->now = dev_now(dev);
-	t->mtu = qp_mtu(qp);
+	t->transport = (uint8_t)transport_of(qp_type(qp));
+	t->reliable = t->transport == IB_TRANSPORT_RC || t->transport == IB_TRANSPORT_XRC;
+	t->mtu = qp_mtu(dev, qp);
 	t->budget = ENGINE_TURN_BYTES;
 	t->addr_state = 0;
 	t->pd = le32_to_cpu(qp->sqc->cfg.pd);
@@ -78,6 +98,7 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 	turn_begin(&t, dev, qp);
 	switch (qp_state(qp)) {
 	case SKUA_QP_ERR:
+	case SKUA_QP_SQE:
 		more = flush_run(&t);
 		break;
 	case SKUA_QP_RTR:
@@ -166,6 +187,8 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 	case SKUA_QP_RTS:
 		if (from == SKUA_QP_RTR)
 			req_start(&t);
+		if (from == SKUA_QP_SQE)
+			req_resume(&t);
 		qp->sqc->valid &= ~cpu_to_le32(SKUA_SQC_DRAINING);
 		break;
 	case SKUA_QP_SQD:
@@ -196,16 +219,15 @@ void engine_destroy(struct skua_dev *dev, struct qp *qp)
  * Flows of different QPs are told apart by their source port: by the flow label
  * if the user chose one, else by the numbers of both ends.
  */
-static uint16_t source_port(const struct turn *t)
+static uint16_t source_port(const struct turn *t, const struct skua_av *av, uint32_t dest)
 {
-	const struct skua_av *av = &t->sqc->attr.av;
 	uint32_t label = le32_get_bits(av->flow, SKUA_AV_FLOW_LABEL);
 	uint64_t mix;
 
 	if (av->udp_sport)
 		return le16_to_cpu(av->udp_sport);
 	if (!label) {
-		mix = (uint64_t)t->qp->qpn * le32_to_cpu(t->sqc->attr.dest_qpn);
+		mix = (uint64_t)t->qp->qpn * dest;
 		mix ^= mix >> 20;
 		mix ^= mix >> 40;
 		label = mix & SKUA_AV_FLOW_LABEL;
@@ -213,25 +235,24 @@ static uint16_t source_port(const struct turn *t)
 	return (uint16_t)(((label & 0x3fff) ^ label >> 14) | ROCE_UDP_SPORT_MIN);
 }
 
-static int find_path(struct turn *t)
+bool tx_path(const struct turn *t, const struct skua_av *av, uint32_t dest,
+	     struct skua_pkt_addr *a)
 {
-	const struct skua_av *av = &t->sqc->attr.av;
 	const struct skua_gid *gid = port_gid(t->dev, le16_to_cpu(av->sgid_index));
-	struct skua_pkt_addr *a = &t->addr;
 
 	if (!gid)
-		return -1;
+		return false;
 	memcpy(a->dmac, av->dmac, sizeof(a->dmac));
 	memcpy(a->smac, gid->mac, sizeof(a->smac));
 	a->vlan = le16_to_cpu(gid->vlan) != SKUA_GID_NO_VLAN;
 	a->tci = a->vlan ? le16_to_cpu(gid->vlan) | le32_get_bits(av->flow, SKUA_AV_PCP) << 13 : 0;
 	a->tclass = av->tclass;
-	a->sport = source_port(t);
+	a->sport = source_port(t, av, dest);
 	memcpy(a->sgid, gid->gid, sizeof(a->sgid));
 	memcpy(a->dgid, av->dgid, sizeof(a->dgid));
 	a->flow_label = le32_get_bits(av->flow, SKUA_AV_FLOW_LABEL);
 	a->hop_limit = av->hop_limit;
-	return 1;
+	return true;
 }
 
 bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
@@ -249,7 +270,7 @@ bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t
 	};
 
 	if (!t->addr_state)
-		t->addr_state = find_path(t);
+		t->addr_state = tx_path(t, &t->sqc->attr.av, bth.dqpn, &t->addr) ? 1 : -1;
 	return t->addr_state > 0 &&
 	       !skua_pkt_build_start(b, e->frame, sizeof(e->frame), &t->addr, &bth);
 }
@@ -324,6 +345,15 @@ enum skua_vendor sge_copy_as(struct turn *t, const struct mr_who *who, const str
 		len -= n;
 	}
 	return len ? SKUA_VENDOR_SGE_LEN : SKUA_VENDOR_NONE;
+}
+
+enum skua_vendor tx_payload(struct turn *t, const struct wqe *w, struct sge_pos *pos,
+			    uint64_t off, uint8_t *to, uint32_t n)
+{
+	if (!(w->flags & SKUA_WQE_F_INLINE))
+		return sge_copy(t, w->sge, w->nsge, pos, off, to, n, false);
+	memcpy(to, w->inl + off, n);
+	return SKUA_VENDOR_NONE;
 }
 
 bool post_cqe(struct turn *t, uint32_t cqn, struct skua_cqe *cqe, bool solicited)

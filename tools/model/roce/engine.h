@@ -10,6 +10,8 @@
  *   resp.c      responder: requests to memory, receives and answers
  *   rres.c      responder resources: requests that have responses of their own
  *   recv.c      receive WQEs, the QP's own and those of SRQs
+ *   uc.c        responder of unreliable connections
+ *   ud.c        datagrams: sending and receiving
  *   comp.c      completer: responses to completions
  *   flush.c     queues of a QP in error
  *   inflight.c  shared cache of messages under way
@@ -115,6 +117,8 @@ struct engine {
  * @sqc: the QP's
  * @rqc: the QP's
  * @now: device time
+ * @transport: of its packets, as in their opcodes
+ * @reliable: its requests are acknowledged, else they are complete when sent
  * @mtu: path MTU
  * @budget: bytes that may still be sent
  * @addr_state: 0: @addr was not looked up, 1: it is good, -1: there is no path
@@ -127,6 +131,8 @@ struct turn {
 	struct skua_sqc *sqc;
 	struct skua_rqc *rqc;
 	uint64_t now;
+	uint8_t transport;
+	bool reliable;
 	uint32_t mtu;
 	int32_t budget;
 	int addr_state;
@@ -178,6 +184,8 @@ static inline bool op_is_answered(enum skua_wqe_op op)
 #define IB_F_ANSWERED	(IB_F_READ | IB_F_ATOMIC | IB_F_FLUSH | IB_F_ATOMIC_WRITE)
 
 /* --- engine.c --- */
+/* Each type of QP speaks one transport: bits of the opcode; -1: none. */
+int transport_of(enum skua_qp_type type);
 void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp);
 /* Arm the timer, mark the contexts changed. */
 void turn_end(struct turn *t);
@@ -189,6 +197,12 @@ void turn_end(struct turn *t);
 bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
 	      bool ackreq, bool se);
 void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload);
+/* Addresses of packets to the QP @dest on the path @av. False: there is no path. */
+bool tx_path(const struct turn *t, const struct skua_av *av, uint32_t dest,
+	     struct skua_pkt_addr *addr);
+/* Put the payload [@off, @off + @n) of the WQE at @to. */
+enum skua_vendor tx_payload(struct turn *t, const struct wqe *w, struct sge_pos *pos,
+			    uint64_t off, uint8_t *to, uint32_t n);
 
 /* Who the QP is for its own keys, and for those that its peer names. */
 struct mr_who who_local(const struct turn *t, uint32_t access);
@@ -212,7 +226,8 @@ bool req_run(struct turn *t);
 /* Is there anything that it could send, were there budget? A guess. */
 bool req_wants(const struct turn *t);
 /*
- * Report the WQE at ci with an error, and take the QP to ERR. @blocks: of that WQE.
+ * Report the WQE at ci with an error, and take the QP to ERR, or to SQE if its peer
+ * does not wait for anything. @blocks: of that WQE.
  */
 void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
 	      enum skua_vendor vendor);
@@ -232,6 +247,8 @@ bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len);
 void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes);
 /* RTR to RTS. */
 void req_start(struct turn *t);
+/* SQE to RTS: go on with what is posted from now on. */
+void req_resume(struct turn *t);
 
 /* --- local.c --- */
 enum skua_vendor local_run(struct turn *t, const struct wqe *w);
@@ -262,6 +279,43 @@ void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err);
 /* A packet was executed, which takes up @psns PSNs. */
 void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns);
 void resp_put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome);
+/* The first packet for a QP that is not in RTS yet. */
+void resp_comm_est(struct turn *t);
+/* Report the receive WQE with @byte_len bytes and what the message's last packet says. */
+bool resp_recv_ok(struct turn *t, const struct skua_pkt *pkt, struct skua_cqe *cqe,
+		  enum skua_cqe_op op, uint32_t byte_len);
+/* Report it as one that could not take the message; the QP stays as it is. */
+void resp_recv_error(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor);
+/* Are there so many bytes in the packet as its place in the message demands? */
+bool resp_payload_ok(const struct turn *t, const struct skua_pkt *pkt);
+/* The first packet of a WRITE says where all of them go. */
+void resp_write_begin(struct turn *t, const struct skua_pkt *pkt);
+/* Is the announced length that of the packets? */
+bool resp_write_len_ok(const struct turn *t, const struct skua_pkt *pkt);
+/* Write a packet's part; the whole is checked before the first byte is written. */
+enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt);
+
+/*
+ * Unreliable services: is there a receive WQE? Without one the message is lost, or
+ * the QP in error if the SRQ is.
+ */
+bool resp_have_recv(struct turn *t);
+/*
+ * Unreliable services: a message that has a receive WQE is dropped. A queue's own
+ * WQE takes the next one, an SRQ's, which others wait for, is reported.
+ */
+void resp_drop_recv(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor);
+
+/* --- uc.c --- */
+void uc_rx(struct turn *t, const struct skua_pkt *pkt);
+
+/* --- ud.c --- */
+/* May the datagram be sent? */
+enum skua_vendor ud_check(const struct turn *t, const struct wqe *w);
+enum skua_vendor ud_send(struct turn *t, const struct wqe *w, bool solicited);
+/* Does the packet have the QP's Q_Key? */
+bool ud_qkey_ok(const struct qp *qp, const struct skua_pkt *pkt);
+void ud_rx(struct turn *t, const struct skua_pkt *pkt);
 
 /* --- rres.c --- */
 /* A READ, atomic, FLUSH or ATOMIC_WRITE of the expected PSN, or of an earlier one. */
@@ -296,8 +350,10 @@ void comp_rx(struct turn *t, const struct skua_pkt *pkt);
 void comp_timeout(struct turn *t);
 
 /* --- flush.c --- */
-/* True: there is more to flush. */
+/* True: there is more to flush: of the send queue only, in SQE. */
 bool flush_run(struct turn *t);
+/* All of the send queue, now. */
+void flush_sq_all(struct turn *t);
 
 /* --- inflight.c --- */
 void flight_put(struct engine *e, const struct flight *f);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Queues of a QP in error: every WQE not yet reported is, send queue first, with
- * WR_FLUSH_ERR and in order. Also what is posted later.
+ * WR_FLUSH_ERR and in order. Also what is posted later. In SQE the send queue alone.
  */
 #include "engine.h"
 
@@ -84,8 +84,22 @@ bool flush_run(struct turn *t)
 {
 	unsigned int budget = FLUSH_WQES;
 
-	if (flush_sq(t, &budget) || flush_rq(t, &budget))
+	if (flush_sq(t, &budget))
+		return true;
+	if (qp_state(t->qp) != SKUA_QP_ERR)
+		return false;
+	if (flush_rq(t, &budget))
 		return true;
 	flush_srq(t);
 	return false;
+}
+
+/* A ring's worth at most, for software that waits for its command. */
+void flush_sq_all(struct turn *t)
+{
+	unsigned int budget;
+
+	do {
+		budget = FLUSH_WQES;
+	} while (flush_sq(t, &budget));
 }

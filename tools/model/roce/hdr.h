@@ -307,4 +307,25 @@ static inline void ib_gid_from_v4(uint8_t gid[16], const uint8_t addr[4])
 	memcpy(gid + 12, addr, 4);
 }
 
+/* 224.0.0.0/4 in the mapped form, or ff00::/8. */
+static inline bool ib_gid_is_multicast(const uint8_t gid[16])
+{
+	return gid[0] == 0xff || (ib_gid_is_v4(gid) && (gid[12] & 0xf0) == 0xe0);
+}
+
+/* The MAC address that a multicast address maps to (RFC 1112, RFC 2464). */
+static inline void ib_gid_multicast_mac(const uint8_t gid[16], uint8_t mac[ETH_ADDR_LEN])
+{
+	static const uint8_t v4[3] = { 0x01, 0x00, 0x5e };
+
+	if (ib_gid_is_v4(gid)) {
+		memcpy(mac, v4, sizeof(v4));
+		memcpy(mac + 3, gid + 13, 3);
+		mac[3] &= 0x7f;
+	} else {
+		memset(mac, 0x33, 2);
+		memcpy(mac + 2, gid + 12, 4);
+	}
+}
+
 #endif /* SKUA_ROCE_HDR_H */

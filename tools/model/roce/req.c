@@ -67,7 +67,7 @@ void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
 	t->sqc->err_status = cpu_to_le32(status | vendor << 8);
 	t->sqc->ci = cpu_to_le32(ci + (blocks < there ? blocks : there));
 	req_cqe(t, ci, status, vendor, 0);
-	qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
+	qp_error(t->dev, t->qp, t->reliable ? SKUA_QP_ERR : SKUA_QP_SQE, SKUA_QP_EV_COUNT);
 }
 
 static enum skua_cqe_status status_of(enum skua_wqe_op op, enum skua_vendor vendor)
@@ -259,6 +259,21 @@ void req_start(struct turn *t)
 	s->rnr_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY));
 }
 
+void req_resume(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+
+	/* What was posted before belongs to the time of the error. */
+	flush_sq_all(t);
+	s->max_psn = s->next_psn;
+	s->una_psn = s->next_psn;
+	s->cur_psn = s->next_psn;
+	s->ci_psn = s->next_psn;
+	s->hi_psn = s->next_psn;
+	s->cur_sent = 0;
+	s->local = 0;
+}
+
 /* --- the current message --- */
 
 /* Does the context describe a queue at all? It may come from memory of the host. */
@@ -390,7 +405,9 @@ void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
 		s->max_psn = cpu_to_le32(next);
 	s->next_psn = cpu_to_le32(next);
 	s->cur_sent = cpu_to_le32(le32_to_cpu(s->cur_sent) + bytes);
-	if (!s->ack_deadline)
+	if (!t->reliable)
+		s->una_psn = s->next_psn;
+	else if (!s->ack_deadline)
 		s->ack_deadline = cpu_to_le64(ack_timeout(t));
 }
 
@@ -425,13 +442,14 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 	uint32_t psn = le32_to_cpu(t->sqc->next_psn);
 	uint32_t n = w->len - off < t->mtu ? (uint32_t)(w->len - off) : t->mtu;
 	bool last = off + n == w->len;
-	bool ackreq = last || psn % ENGINE_ACK_EVERY == ENGINE_ACK_EVERY - 1 ||
-		      psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == ENGINE_WINDOW - 1;
-	enum skua_vendor err = SKUA_VENDOR_NONE;
+	bool ackreq = t->reliable &&
+		      (last || psn % ENGINE_ACK_EVERY == ENGINE_ACK_EVERY - 1 ||
+		       psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == ENGINE_WINDOW - 1);
+	enum skua_vendor err;
 	__le32 imm = cpu_to_le32(w->imm);
 	struct skua_pkt_build b;
 
-	if (tx_start(t, &b, IB_TRANSPORT_RC | data_op[w->op][!off][last], psn, ackreq,
+	if (tx_start(t, &b, t->transport | data_op[w->op][!off][last], psn, ackreq,
 		     last && wants_event(w))) {
 		if (b.reth)
 			ib_reth_put(b.reth, w->va, w->rkey, (uint32_t)w->len);
@@ -439,10 +457,7 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 			memcpy(b.immdt->data, &imm, sizeof(imm));
 		if (b.ieth)
 			be32_put(b.ieth->rkey, w->imm);
-		if (w->flags & SKUA_WQE_F_INLINE)
-			memcpy(b.payload, w->inl + off, n);
-		else
-			err = sge_copy(t, w->sge, w->nsge, pos, off, b.payload, n, false);
+		err = tx_payload(t, w, pos, off, b.payload, n);
 		if (err)
 			return err;
 		tx_finish(t, &b, n);
@@ -520,6 +535,14 @@ static enum outcome fail_cur(struct turn *t, const struct wqe *w, enum skua_vend
 	return WAIT;
 }
 
+/* Of a message that nobody acknowledges: being sent it is complete. */
+static enum outcome complete_sent(struct turn *t, const struct wqe *w)
+{
+	struct flight f = flight_of(t, w);
+
+	return req_complete(t, &f) ? SENT : WAIT;
+}
+
 /* As much of the current message as may go. */
 static enum outcome send_message(struct turn *t, struct wqe *w)
 {
@@ -541,6 +564,8 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 			err = send_read(t, w);
 		else if (op_is_answered(w->op))
 			err = atomic_send(t, w);
+		else if (t->transport == IB_TRANSPORT_UD)
+			err = ud_send(t, w, wants_event(w));
 		else
 			err = send_data(t, w, &pos);
 		if (err)
@@ -548,7 +573,7 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 		done = le32_to_cpu(t->sqc->cur_sent) == w->len;
 	}
 	if (next_wqe(t, w))
-		return SENT;
+		return t->reliable ? SENT : complete_sent(t, w);
 	req_fail(t, w->blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
 	return WAIT;
 }
@@ -561,6 +586,8 @@ static enum outcome send_cur(struct turn *t)
 	if (!err && op_is_answered(w->op) && !le32_get_bits(t->sqc->attr.rights,
 							      SKUA_ATTR_MAX_RD_ATOMIC))
 		err = SKUA_VENDOR_WQE_OPCODE;
+	if (!err && t->transport == IB_TRANSPORT_UD && !op_is_local(w->op))
+		err = ud_check(t, w);
 	if (err)
 		return fail_cur(t, w, err);
 	if (!sqc_is(t, SKUA_SQC_PINNED)) {

@@ -81,9 +81,7 @@ void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err)
 
 /* --- receives --- */
 
-/* The receive WQE could not take the message. */
-static void fail_recv(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor,
-		      enum ib_nak_code nak)
+void resp_recv_error(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor)
 {
 	struct skua_cqe cqe = {
 		.what = le32_encode_bits(SKUA_CQE_RECV, SKUA_CQE_OPCODE) |
@@ -92,27 +90,59 @@ static void fail_recv(struct turn *t, enum skua_cqe_status status, enum skua_ven
 	};
 
 	t->dev->cnt[SKUA_CNT_RESP_CQE_ERROR]++;
-	fail(t, nak, SKUA_QP_EV_COUNT);
 	recv_done(t, &cqe, false);
+}
+
+/* The receive WQE could not take the message, which the peer is told. */
+static void fail_recv(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor,
+		      enum ib_nak_code nak)
+{
+	fail(t, nak, SKUA_QP_EV_COUNT);
+	resp_recv_error(t, status, vendor);
+}
+
+bool resp_recv_ok(struct turn *t, const struct skua_pkt *pkt, struct skua_cqe *cqe,
+		  enum skua_cqe_op op, uint32_t byte_len)
+{
+	cqe->byte_len = cpu_to_le32(byte_len);
+	cqe->what = le32_encode_bits(op, SKUA_CQE_OPCODE);
+	cqe->own |= cpu_to_le32(pkt->se ? SKUA_CQE_F_SOLICITED : 0);
+	if (pkt->immdt) {
+		memcpy(&cqe->imm, pkt->immdt->data, sizeof(cqe->imm));
+		cqe->own |= cpu_to_le32(SKUA_CQE_F_IMM);
+	}
+	if (pkt->ieth) {
+		cqe->inv_key = cpu_to_le32(be32_get(pkt->ieth->rkey));
+		cqe->own |= cpu_to_le32(SKUA_CQE_F_INV);
+	}
+	return recv_done(t, cqe, pkt->se);
+}
+
+bool resp_have_recv(struct turn *t)
+{
+	switch (recv_ready(t)) {
+	case RECV_READY:
+		return true;
+	case RECV_NONE:
+		t->dev->cnt[SKUA_CNT_OUT_OF_BUFFER]++;
+		return false;
+	default:
+		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
+		return false;
+	}
+}
+
+void resp_drop_recv(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor)
+{
+	if (rqc_is(t, SKUA_RQC_WQE_TAKEN))
+		resp_recv_error(t, status, vendor);
 }
 
 static bool complete_recv(struct turn *t, const struct skua_pkt *pkt, enum skua_cqe_op op)
 {
-	struct skua_cqe cqe = {
-		.byte_len = t->rqc->cur_got,
-		.what = le32_encode_bits(op, SKUA_CQE_OPCODE),
-		.own = cpu_to_le32(pkt->se ? SKUA_CQE_F_SOLICITED : 0),
-	};
+	struct skua_cqe cqe = { 0 };
 
-	if (pkt->immdt) {
-		memcpy(&cqe.imm, pkt->immdt->data, sizeof(cqe.imm));
-		cqe.own |= cpu_to_le32(SKUA_CQE_F_IMM);
-	}
-	if (pkt->ieth) {
-		cqe.inv_key = cpu_to_le32(be32_get(pkt->ieth->rkey));
-		cqe.own |= cpu_to_le32(SKUA_CQE_F_INV);
-	}
-	return recv_done(t, &cqe, pkt->se);
+	return resp_recv_ok(t, pkt, &cqe, op, le32_to_cpu(t->rqc->cur_got));
 }
 
 /* --- a request of the expected PSN --- */
@@ -129,8 +159,7 @@ static bool sequence_ok(const struct turn *t, const struct skua_pkt *pkt)
 	return under_way && under_way == KIND(pkt->op->flags);
 }
 
-/* Are there so many bytes in the packet as its place in the message demands? */
-static bool payload_ok(const struct turn *t, const struct skua_pkt *pkt)
+bool resp_payload_ok(const struct turn *t, const struct skua_pkt *pkt)
 {
 	if (!(pkt->op->flags & IB_F_LAST))
 		return pkt->payload_len == t->mtu;
@@ -257,8 +286,7 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 	resp_advance(t, pkt, 1);
 }
 
-/* The first packet of a WRITE says where all of them go. */
-static void write_begin(struct turn *t, const struct skua_pkt *pkt)
+void resp_write_begin(struct turn *t, const struct skua_pkt *pkt)
 {
 	t->rqc->cur_va = cpu_to_le64(be64_get(pkt->reth->va));
 	t->rqc->cur_rkey = cpu_to_le32(be32_get(pkt->reth->rkey));
@@ -266,8 +294,7 @@ static void write_begin(struct turn *t, const struct skua_pkt *pkt)
 	t->rqc->cur_got = 0;
 }
 
-/* Is the announced length that of the packets? */
-static bool write_len_ok(const struct turn *t, const struct skua_pkt *pkt)
+bool resp_write_len_ok(const struct turn *t, const struct skua_pkt *pkt)
 {
 	uint64_t end = (uint64_t)le32_to_cpu(t->rqc->cur_got) + pkt->payload_len;
 	uint32_t len = le32_to_cpu(t->rqc->cur_len);
@@ -277,36 +304,43 @@ static bool write_len_ok(const struct turn *t, const struct skua_pkt *pkt)
 	return pkt->op->flags & IB_F_LAST ? end == len : end < len;
 }
 
-static void do_write(struct turn *t, const struct skua_pkt *pkt)
+enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
+	uint32_t rkey = le32_to_cpu(t->rqc->cur_rkey);
+	uint64_t va = le64_to_cpu(t->rqc->cur_va);
 	enum skua_vendor err = SKUA_VENDOR_NONE;
-	uint64_t va;
-	uint32_t rkey;
 
-	if (pkt->reth)
-		write_begin(t, pkt);
-	if (!write_len_ok(t, pkt)) {
-		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
-		return;
-	}
-	if (pkt->op->flags & IB_F_RECV && !have_recv(t))
-		return;
-	va = le64_to_cpu(t->rqc->cur_va);
-	rkey = le32_to_cpu(t->rqc->cur_rkey);
-	/* The whole is checked before the first byte is written. */
 	if (pkt->reth)
 		err = mr_check(t->dev, &who, rkey, va, le32_to_cpu(t->rqc->cur_len));
 	if (!err)
 		err = mr_write(t->dev, &who, rkey, va + le32_to_cpu(t->rqc->cur_got),
 			       pkt->payload, pkt->payload_len);
+	if (err)
+		return err;
+	t->rqc->cur_got = cpu_to_le32(le32_to_cpu(t->rqc->cur_got) + pkt->payload_len);
+	if (pkt->op->flags & IB_F_LAST)
+		t->dev->cnt[SKUA_CNT_RX_WRITE]++;
+	return SKUA_VENDOR_NONE;
+}
+
+static void do_write(struct turn *t, const struct skua_pkt *pkt)
+{
+	enum skua_vendor err;
+
+	if (pkt->reth)
+		resp_write_begin(t, pkt);
+	if (!resp_write_len_ok(t, pkt)) {
+		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+		return;
+	}
+	if (pkt->op->flags & IB_F_RECV && !have_recv(t))
+		return;
+	err = resp_write(t, pkt);
 	if (err) {
 		resp_fail_key(t, le32_to_cpu(t->rqc->epsn), err);
 		return;
 	}
-	t->rqc->cur_got = cpu_to_le32(le32_to_cpu(t->rqc->cur_got) + pkt->payload_len);
-	if (pkt->op->flags & IB_F_LAST)
-		t->dev->cnt[SKUA_CNT_RX_WRITE]++;
 	if (pkt->op->flags & IB_F_RECV && !complete_recv(t, pkt, SKUA_CQE_RECV_WRITE_IMM))
 		return;
 	resp_advance(t, pkt, 1);
@@ -337,7 +371,7 @@ static void expected(struct turn *t, const struct skua_pkt *pkt)
 {
 	/* What a NAK that has not left yet asked for is here. */
 	rqc_clear(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT | SKUA_RQC_NAK_PENDING);
-	if (!sequence_ok(t, pkt) || !supported(t, pkt) || !payload_ok(t, pkt))
+	if (!sequence_ok(t, pkt) || !supported(t, pkt) || !resp_payload_ok(t, pkt))
 		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
 	else if (pkt->op->flags & IB_F_SEND)
 		do_send(t, pkt);
@@ -347,14 +381,19 @@ static void expected(struct turn *t, const struct skua_pkt *pkt)
 		rres_request(t, pkt);
 }
 
+void resp_comm_est(struct turn *t)
+{
+	if (qp_state(t->qp) != SKUA_QP_RTR || rqc_is(t, SKUA_RQC_COMM_EST))
+		return;
+	rqc_set(t, SKUA_RQC_COMM_EST);
+	qp_event(t->dev, t->sqc, SKUA_QP_EV_COMM_EST);
+}
+
 void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 {
 	int32_t d = ib_psn_diff(pkt->psn, le32_to_cpu(t->rqc->epsn));
 
-	if (qp_state(t->qp) == SKUA_QP_RTR && !rqc_is(t, SKUA_RQC_COMM_EST)) {
-		rqc_set(t, SKUA_RQC_COMM_EST);
-		qp_event(t->dev, t->sqc, SKUA_QP_EV_COMM_EST);
-	}
+	resp_comm_est(t);
 	if (rqc_is(t, SKUA_RQC_FAILED))
 		t->dev->cnt[SKUA_CNT_RX_BAD_STATE]++;
 	else if (d < 0)

@@ -7,25 +7,6 @@
 
 #include "engine.h"
 
-/* Each type of QP speaks one transport; bits of the opcode. */
-static int transport_of(enum skua_qp_type type)
-{
-	switch (type) {
-	case SKUA_QP_RC:
-		return IB_TRANSPORT_RC;
-	case SKUA_QP_UC:
-		return IB_TRANSPORT_UC;
-	case SKUA_QP_UD:
-	case SKUA_QP_GSI:
-		return IB_TRANSPORT_UD;
-	case SKUA_QP_XRC_INI:
-	case SKUA_QP_XRC_TGT:
-		return IB_TRANSPORT_XRC;
-	default:
-		return -1;
-	}
-}
-
 /* The P_Key table has one entry, the default P_Key of a full member. */
 static bool pkey_ok(uint16_t pkey)
 {
@@ -67,36 +48,77 @@ static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 		return SKUA_CNT_RX_BAD_PKEY;
 	if (!state_ok(qp_state(qp), pkt))
 		return SKUA_CNT_RX_BAD_STATE;
-	if (!peer_ok(dev, qp, pkt))
-		return SKUA_CNT_RX_BAD_PEER;
-	return SKUA_CNT_COUNT;
+	if (qp_is_datagram(qp))
+		return ud_qkey_ok(qp, pkt) ? SKUA_CNT_COUNT : SKUA_CNT_RX_BAD_QKEY;
+	return peer_ok(dev, qp, pkt) ? SKUA_CNT_COUNT : SKUA_CNT_RX_BAD_PEER;
 }
 
-static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt)
+static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
+{
+	struct turn t;
+
+	turn_begin(&t, dev, qp);
+	if (t.transport == IB_TRANSPORT_UD)
+		ud_rx(&t, pkt);
+	else if (t.transport == IB_TRANSPORT_UC)
+		uc_rx(&t, pkt);
+	else if (pkt->op->flags & IB_F_REQUEST)
+		resp_rx(&t, pkt);
+	else
+		comp_rx(&t, pkt);
+	turn_end(&t);
+}
+
+static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t qpn)
 {
 	enum skua_counter drop;
-	struct turn t;
 	struct qp qp;
 
-	if (qp_get(dev, pkt->dqpn, &qp)) {
+	if (qp_get(dev, qpn, &qp)) {
 		dev->cnt[SKUA_CNT_RX_NO_QP]++;
 		return;
 	}
 	drop = check(dev, &qp, pkt);
-	if (drop != SKUA_CNT_COUNT) {
+	if (drop != SKUA_CNT_COUNT)
 		dev->cnt[drop]++;
-	} else {
-		turn_begin(&t, dev, &qp);
-		if (pkt->op->flags & IB_F_REQUEST)
-			resp_rx(&t, pkt);
-		else
-			comp_rx(&t, pkt);
-		turn_end(&t);
-	}
+	else
+		run(dev, &qp, pkt);
 	qp_put(dev, &qp);
 }
 
-void roce_rx(struct skua_dev *dev, const void *frame, size_t len)
+/* Did the QP send this itself, and does it not want to hear that? */
+static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t qpn)
+{
+	bool blocked;
+	struct qp qp;
+
+	if (be24_get(pkt->deth->sqpn) != qpn || qp_get(dev, qpn, &qp))
+		return false;
+	blocked = le32_to_cpu(qp.sqc->cfg.flags) & SKUA_QP_F_NO_LOOPBACK;
+	qp_put(dev, &qp);
+	return blocked;
+}
+
+/* A copy for each member of the group. @own: the device sent it itself. */
+static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, bool own)
+{
+	uint32_t pos = 0, qpn;
+
+	if (!pkt->deth) {
+		dev->cnt[SKUA_CNT_RX_MALFORMED]++;
+		return;
+	}
+	if (pkt->dqpn != SKUA_QPN_MULTICAST) {
+		dev->cnt[SKUA_CNT_RX_NO_QP]++;
+		return;
+	}
+	while (dev->state == DEV_OPERATIONAL && port_mcg_next(dev, pkt->dgid, &pos, &qpn)) {
+		if (!own || !own_echo(dev, pkt, qpn))
+			deliver(dev, pkt, qpn);
+	}
+}
+
+void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own)
 {
 	enum skua_pkt_status status;
 	struct skua_pkt pkt;
@@ -112,6 +134,8 @@ void roce_rx(struct skua_dev *dev, const void *frame, size_t len)
 		dev->cnt[SKUA_CNT_NP_ECN_MARKED]++;
 	if (pkt.opcode == IB_OPCODE_CNP)
 		dev->cnt[SKUA_CNT_RP_CNP_HANDLED]++;
+	else if (ib_gid_is_multicast(pkt.dgid))
+		deliver_group(dev, &pkt, own);
 	else
-		deliver(dev, &pkt);
+		deliver(dev, &pkt, pkt.dqpn);
 }
