@@ -74,6 +74,7 @@ static void check_pointers(const struct skua_pkt *p, const uint8_t *frame, size_
 	IN(feth);
 	IN(reth);
 	IN(atomiceth);
+	IN(maskedeth);
 	IN(aeth);
 	IN(atomicacketh);
 	IN(immdt);
