@@ -1025,6 +1025,26 @@ static void test_local_only(void **state)
 	rc_close(&rc);
 }
 
+/* What the fence waited for ends the QP: then nothing is done any more. */
+static void test_fence_in_error(void **state)
+{
+	uint32_t mw;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .log_cq = 1 });
+	mw = window(&rc, 0, SKUA_MPT_MW2, MINI_PD);
+	post_bind(&rc, 0, &(struct bind){ mw, mw, rc.s[0].key, RW, 0, 8 });
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	for (unsigned int k = 0; k < 3; k++)
+		rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	post_inv(&rc, 0, mw, SKUA_WQE_F_LOCAL_FENCE);
+	rc_pump(&rc);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_ERR);
+	assert_int_equal(state_of(&rc, 0, mw), SKUA_MPT_VALID);
+	rc_close(&rc);
+}
+
 /* What fails does so when all before it is complete; what is behind it is flushed. */
 static void test_error_order(void **state)
 {
@@ -1140,6 +1160,7 @@ int main(void)
 		cmocka_unit_test(test_remote_invalidate),
 		cmocka_unit_test(test_local_fence),
 		cmocka_unit_test(test_local_only),
+		cmocka_unit_test(test_fence_in_error),
 		cmocka_unit_test(test_error_order),
 		cmocka_unit_test(test_churn),
 	};

@@ -384,7 +384,7 @@ static bool fenced(struct turn *t, const struct wqe *w)
 	if (!(w->flags & SKUA_WQE_F_LOCAL_FENCE) || t->sqc->cur != t->sqc->hi)
 		return false;
 	req_complete_local(t);
-	return t->sqc->ci != t->sqc->cur;
+	return t->sqc->ci != t->sqc->cur || qp_state(t->qp) == SKUA_QP_ERR;
 }
 
 static bool window_full(const struct turn *t)
