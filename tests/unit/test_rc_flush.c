@@ -273,6 +273,42 @@ static void test_answers_and_duplicates(void **state)
 	rc_close(&rc);
 }
 
+/*
+ * FLUSH is not held to the depth that was agreed on. When all places wait for their
+ * answer it is lost, and comes again.
+ */
+static void test_flush_depth(void **state)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 4096];
+	struct skua_pkt_build b;
+	struct skua_pkt pkt;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .access = QP_ALL, .rd_atomic = 1 });
+	for (uint32_t k = 0; k < 17; k++) {
+		assert_int_equal(rc_build(&rc, 0, &b, frame, sizeof(frame), O(FLUSH), k), 0);
+		ib_reth_put(b.reth, RC_VA, rc.s[1].key, 8);
+		be32_put(b.feth->word, GLOBAL);
+		rc_inject(&rc, 1, &b, 0);
+	}
+	fake_run(&rc.s[1].f);
+	for (uint32_t k = 0; k < 16; k++) {
+		assert_true(next_answer(&rc, &pkt));
+		assert_int_equal(pkt.opcode, O(READ_RESP_ONLY));
+		assert_int_equal(pkt.psn, k);
+	}
+	assert_false(next_answer(&rc, &pkt));
+	forge(&rc, O(FLUSH), 16, 8, 0);
+	assert_true(next_answer(&rc, &pkt));
+	assert_int_equal(pkt.psn, 16);
+	/* An ATOMIC WRITE is. */
+	forge(&rc, O(ATOMIC_WRITE), 17, 8, 1);
+	assert_true(next_answer(&rc, &pkt));
+	assert_int_equal(pkt.aeth->syndrome, IB_AETH_NAK | IB_NAK_INVALID_REQUEST);
+	rc_close(&rc);
+}
+
 /* The length that an ATOMIC WRITE announces is 8. */
 static void test_atomic_write_length(void **state)
 {
@@ -413,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_atomic_write),
 		cmocka_unit_test(test_atomic_write_source),
 		cmocka_unit_test(test_answers_and_duplicates),
+		cmocka_unit_test(test_flush_depth),
 		cmocka_unit_test(test_atomic_write_length),
 		cmocka_unit_test(test_completer),
 		cmocka_unit_test(test_in_order),

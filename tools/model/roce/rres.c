@@ -39,10 +39,9 @@ static uint32_t rr_waiting(const struct turn *t)
 	return n > SKUA_RR_PER_QP ? 0 : n;
 }
 
-/* Room for a new request; repeated ones must give way. False: more than agreed. */
-static bool rr_room(struct turn *t, struct skua_rr *rrc)
+/* Requests that wait for their first answer. */
+static uint32_t rr_fresh(const struct turn *t, struct skua_rr *rrc)
 {
-	uint32_t most = le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
 	uint32_t head = le32_to_cpu(t->rqc->rr_head);
 	uint32_t fresh = 0;
 
@@ -51,17 +50,23 @@ static bool rr_room(struct turn *t, struct skua_rr *rrc)
 
 		fresh += rr_is(rr, SKUA_RR_PENDING) && !rr_is(rr, SKUA_RR_DUP);
 	}
-	if (fresh >= most || fresh >= SKUA_RR_PER_QP)
-		return false;
-	if (rr_waiting(t) == SKUA_RR_PER_QP)
-		t->rqc->rr_head = cpu_to_le32(head + 1);
-	return true;
+	return fresh;
 }
 
+/* More than were agreed on? Not all peers count FLUSH among them: it is not held to it. */
+static bool too_many(const struct turn *t, const struct skua_pkt *pkt, uint32_t fresh)
+{
+	return !(pkt->op->flags & IB_F_FLUSH) &&
+	       fresh >= le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
+}
+
+/* There is a place, if need be that of one which is repeated. */
 static void rr_add(struct turn *t, struct skua_rr *rrc, const struct skua_rr *rr)
 {
 	uint32_t tail = le32_to_cpu(t->rqc->rr_tail);
 
+	if (rr_waiting(t) == SKUA_RR_PER_QP)
+		t->rqc->rr_head = cpu_to_le32(le32_to_cpu(t->rqc->rr_head) + 1);
 	*rr_at(rrc, tail) = *rr;
 	t->rqc->rr_tail = cpu_to_le32(tail + 1);
 }
@@ -200,12 +205,15 @@ void rres_request(struct turn *t, const struct skua_pkt *pkt)
 	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
 	enum skua_vendor err;
 	struct skua_rr rr;
+	uint32_t fresh;
 
 	if (!rrc)
 		return;
-	if (!rr_room(t, rrc) || !shape_ok(pkt)) {
+	fresh = rr_fresh(t, rrc);
+	if (too_many(t, pkt, fresh) || !shape_ok(pkt)) {
 		resp_fail_at(t, epsn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
-	} else {
+	} else if (fresh < SKUA_RR_PER_QP) {
+		/* Without a place the packet is as good as lost. */
 		err = execute(t, pkt, &rr);
 		if (err) {
 			resp_fail_key(t, epsn, err);
