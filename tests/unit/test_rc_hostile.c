@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <skua/cqe_parse.h>
+#include <skua/wqe_build.h>
 
 #include "rc.h"
 #include "roce/engine.h"
@@ -346,13 +347,27 @@ static void test_scribbled_contexts(void **state)
 {
 	const struct rc_opt opt = { .cache = 1, .log_sq = 4, .log_rq = 4, .mtu_code = 1,
 				    .timeout = 5 };
+	static const enum skua_wqe_op ops[] = {
+		SKUA_WQE_WRITE, SKUA_WQE_READ, SKUA_WQE_FAA, SKUA_WQE_ATOMIC_WRITE,
+		SKUA_WQE_FLUSH, SKUA_WQE_MASKED_CAS, SKUA_WQE_NOP, SKUA_WQE_BIND_MW,
+	};
 	unsigned int seed = 1;
 	struct mini_qp qp[2][20];
 	struct rc rc;
 
 	(void)state;
-	for (unsigned int round = 0; round < 60; round++) {
+	for (unsigned int round = 0; round < 90; round++) {
+		struct skua_mpt mw = {
+			.flags = cpu_to_le32(SKUA_MPT_FREE | SKUA_MPT_MW1 << 4),
+			.pd = cpu_to_le32(MINI_PD),
+		};
+
 		rc_open(&rc, &opt);
+		/* More windows than the cache holds. */
+		for (unsigned int k = 0; k < 20; k++) {
+			mw.key = cpu_to_le32((100 + k) << 8);
+			mini_ok(&rc.s[0].m, SKUA_CMD_CREATE_MPT, &mw, sizeof(mw));
+		}
 		for (unsigned int q = 0; q < 20; q++) {
 			for (int i = 0; i < 2; i++)
 				rc_qp(&rc, i, &qp[i][q], &opt);
@@ -368,12 +383,23 @@ static void test_scribbled_contexts(void **state)
 			uint8_t *sqc = mini_icm(&rc.s[0].m, SKUA_ICM_SQC, index);
 			uint8_t *rqc = mini_icm(&rc.s[0].m, SKUA_ICM_RQC, index);
 			uint8_t *rrc = mini_icm(&rc.s[0].m, SKUA_ICM_RRC, index);
+			uint8_t *mpt = mini_icm(&rc.s[0].m, SKUA_ICM_MPT, 100 + q);
 			size_t from = offsetof(struct skua_sqc, cur);
+			struct rc_wr wr = { .op = ops[rand_r(&seed) % N(ops)],
+					    .len = rand_r(&seed) % 5000, .flush = 1 };
+			int i = round % 3 == 2;
 
-			rc_post_quiet(&rc, 0, &qp[0][q], &(struct rc_wr){
-				.op = rand_r(&seed) % 2 ? SKUA_WQE_WRITE : SKUA_WQE_READ,
-				.len = rand_r(&seed) % 5000 });
-			mini_ring(&rc.s[0].m, &qp[0][q]);
+			if (wr.op >= SKUA_WQE_CAS)
+				wr.len = 8;
+			skua_wqe_bind_set(&wr.bind, (100 + q) << 8, (100 + q) << 8, rc.s[0].key,
+					  0xe, RC_VA, 4096);
+			/* As requester, as responder. */
+			if (i)
+				wr.rkey = rand_r(&seed) % 2 ? 0 : (100 + q) << 8;
+			rc_post_quiet(&rc, i, &qp[i][q], &wr);
+			mini_ring(&rc.s[i].m, &qp[i][q]);
+			if (round % 4 == 0)
+				mpt[rand_r(&seed) % SKUA_ICM_MPT_SIZE] = rand_r(&seed);
 			if (rand_r(&seed) % 4)
 				sqc[from + rand_r(&seed) % (sizeof(struct skua_sqc) - from)] =
 					rand_r(&seed);
