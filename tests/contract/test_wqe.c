@@ -195,6 +195,51 @@ static void flush_round_trips(void **state)
 	assert_int_equal(w.imm, 0x12345);
 }
 
+/* What works on keys; the device keeps the segments as they are. */
+static void keys_round_trip(void **state)
+{
+	struct skua_wqe_bind bind;
+	struct skua_wqe_reg reg;
+	uint32_t index;
+	struct wqe w;
+
+	(void)state;
+	for (index = 20; index < 34; index++) {
+		struct skua_wqe_ctrl *c = skua_sq_seg(&ring, index, 0);
+
+		memset(&bind, 0xff, sizeof(bind));
+		skua_wqe_bind_set(&bind, 0x101, 0x102, 0x203, 0xe, 0x1234, 77);
+		memcpy(skua_sq_seg(&ring, index, 1), &bind, sizeof(bind));
+		skua_wqe_ctrl_set(c, SKUA_WQE_BIND_MW, 3, index, SKUA_WQE_F_LOCAL_FENCE);
+		assert_int_equal(decode(index, 3, SKUA_QP_RC, &w), SKUA_VENDOR_NONE);
+		assert_memory_equal(&w.bind, &bind, sizeof(bind));
+		assert_int_equal(decode(index, 3, SKUA_QP_UD, &w), SKUA_VENDOR_WQE_OPCODE);
+
+		memset(&reg, 0xff, sizeof(reg));
+		skua_wqe_reg_set(&reg, 0x101, 0xf, 0x1234, 77);
+		skua_wqe_reg_pages(&reg, 0x4000, 5, 12, 99);
+		memcpy(skua_sq_seg(&ring, index, 1), &reg, sizeof(reg));
+		skua_wqe_ctrl_set(c, SKUA_WQE_REG_MR, 4, index, 0);
+		assert_int_equal(decode(index, 4, SKUA_QP_RC, &w), SKUA_VENDOR_NONE);
+		assert_memory_equal(&w.reg, &reg, sizeof(reg));
+		assert_int_equal(w.blocks, 1);
+
+		skua_wqe_ctrl_set(c, SKUA_WQE_LOCAL_INV, 1, index, SKUA_WQE_F_LOCAL_FENCE);
+		skua_wqe_inv_set(c, 0x55667788);
+		assert_int_equal(decode(index, 1, SKUA_QP_RC, &w), SKUA_VENDOR_NONE);
+		assert_int_equal(w.imm, 0x55667788);
+		/* A segment too many, or a fence of key operations elsewhere. */
+		skua_wqe_ctrl_set(c, SKUA_WQE_LOCAL_INV, 2, index, 0);
+		assert_int_equal(decode(index, 2, SKUA_QP_RC, &w), SKUA_VENDOR_WQE_FORMAT);
+		skua_wqe_ctrl_set(c, SKUA_WQE_SEND_INV, 1, index, SKUA_WQE_F_LOCAL_FENCE);
+		assert_int_equal(decode(index, 1, SKUA_QP_RC, &w), SKUA_VENDOR_WQE_FORMAT);
+		skua_wqe_ctrl_set(c, SKUA_WQE_SEND_INV, 1, index, 0);
+		skua_wqe_inv_set(c, 0x55667788);
+		assert_int_equal(decode(index, 1, SKUA_QP_RC, &w), SKUA_VENDOR_NONE);
+		assert_int_equal(w.imm, 0x55667788);
+	}
+}
+
 static void bad_wqes_are_refused(void **state)
 {
 	struct wqe w;
@@ -218,6 +263,7 @@ int main(void)
 		cmocka_unit_test_setup(inline_round_trip, setup),
 		cmocka_unit_test_setup(atomics_round_trip, setup),
 		cmocka_unit_test_setup(flush_round_trips, setup),
+		cmocka_unit_test_setup(keys_round_trip, setup),
 		cmocka_unit_test_setup(bad_wqes_are_refused, setup),
 	};
 
