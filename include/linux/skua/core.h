@@ -61,6 +61,7 @@ struct skua_dev;
  * @path_mtu_max: IBTA code of the largest path MTU
  * @clock_khz: device clock
  * @dm_size: bytes of device memory
+ * @qpn_bits: width of a QPN's index. Index 0 is no queue's, whatever the other bits.
  */
 struct skua_limits {
 	u64 caps;
@@ -91,6 +92,7 @@ struct skua_limits {
 	u8 path_mtu_max;
 	u32 clock_khz;
 	u32 dm_size;
+	u8 qpn_bits;
 };
 
 /**

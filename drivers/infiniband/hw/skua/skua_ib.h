@@ -473,9 +473,6 @@ int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi);
 
 /* --- wq.c, flow.c --- */
 
-/* Added to an RSS context's number: beyond the 24 bits that queues have. */
-#define SKUA_IB_RSS_QPN		BIT(24)
-
 extern const struct ib_device_ops skua_ib_wq_ops;
 extern const struct ib_device_ops skua_ib_flow_ops;
 int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init,

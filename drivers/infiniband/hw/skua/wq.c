@@ -316,6 +316,14 @@ static int skua_ib_rss_fill(struct skua_rss *rss, const struct ib_rwq_ind_table 
 	return 0;
 }
 
+/* A number of its own for people and tools, of those whose index no queue has. */
+static u32 skua_ib_rss_qpn(const struct skua_limits *lim, u32 rss)
+{
+	u64 num = (u64)(rss + 1) << lim->qpn_bits;
+
+	return num < IB_MULTICAST_QPN ? num : 0;
+}
+
 /**
  * skua_ib_rss_create() - create a QP that spreads frames over work queues
  * @qp: the QP
@@ -358,8 +366,7 @@ int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init
 		return err;
 	qp->is_rss = true;
 	qp->state = IB_QPS_RTS;
-	/* A number that no queue has. */
-	qp->ibqp.qp_num = SKUA_IB_RSS_QPN | qp->rss;
+	qp->ibqp.qp_num = skua_ib_rss_qpn(dev->lim, qp->rss);
 	resp = (struct skua_create_qp_resp) { .qpn = qp->ibqp.qp_num };
 	err = ib_respond_udata(udata, resp);
 	if (err)

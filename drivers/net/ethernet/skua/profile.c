@@ -90,6 +90,7 @@ static void skua_profile_objects(struct skua_dev *dev,
 		       skua_table_num(dev, SKUA_ICM_RRC));
 
 	dev->qpn_bits = clamp(out->qpn_bits, 1, SKUA_NUM_BITS);
+	lim->qpn_bits = dev->qpn_bits;
 	qps = min(qps, skua_pow2(dev->qpn_bits));
 	/* QPN 0xffffff is the multicast one. */
 	qps = min(qps, skua_pow2(SKUA_NUM_BITS) - 1);

@@ -225,7 +225,7 @@ static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, un
 		return false;
 
 	wc->wr_id = rq->wr_id[at & rq->ring.mask];
-	wc->opcode = opcode == SKUA_CQE_RECV ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+	wc->opcode = opcode == SKUA_CQE_RECV_WRITE_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 	wc->wc_flags = 0;
 	if (flags & SKUA_CQE_F_IMM) {
 		wc->wc_flags = IBV_WC_WITH_IMM;
@@ -236,6 +236,14 @@ static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, un
 	}
 	atomic_store_explicit(&rq->ci, at + 1, memory_order_release);
 	return true;
+}
+
+/* Of an IPv4 frame, both checksums. */
+static bool eth_csum_ok(const struct skua_cqe *cqe)
+{
+	const uint16_t all = SKUA_CQE_CSUM_IPV4 | SKUA_CQE_CSUM_L3_OK | SKUA_CQE_CSUM_L4_OK;
+
+	return (le16_to_cpu(cqe->eth.csum) & all) == all;
 }
 
 /* False if the CQE is of no QP or no WQE that we know. */
@@ -255,6 +263,10 @@ static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, str
 	} else if (opcode <= SKUA_CQE_RECV_WRITE_IMM) {
 		if (unlikely(!rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
 			return false;
+	} else if (opcode == SKUA_CQE_RECV_ETH) {
+		if (unlikely(!rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
+			return false;
+		wc->wc_flags = eth_csum_ok(cqe) ? IBV_WC_IP_CSUM_OK : 0;
 	} else {
 		return false;
 	}

@@ -7,6 +7,7 @@
 
 #include "skua.h"
 #include "db.h"
+#include "send.h"
 
 /*
  * Make the device look at a QP in error. The lock keeps an older index from
@@ -20,17 +21,11 @@ static void qp_kick(struct skua_qp *qp)
 	pthread_spin_unlock(&qp->sq.lock);
 }
 
-int skua_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct skua_qp *qp = to_sqp(ibqp);
 	struct skua_rq *rq = &qp->rq;
 	uint32_t pi, old;
 	int ret = 0;
-
-	if (unlikely(ibqp->state == IBV_QPS_RESET || ibqp->srq)) {
-		*bad = wr;
-		return EINVAL;
-	}
 
 	pthread_spin_lock(&rq->lock);
 	old = atomic_load_explicit(&rq->pi, memory_order_relaxed);
@@ -62,6 +57,15 @@ int skua_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	}
 	pthread_spin_unlock(&rq->lock);
 	return ret;
+}
+
+int skua_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	if (unlikely(ibqp->state == IBV_QPS_RESET || ibqp->srq)) {
+		*bad = wr;
+		return EINVAL;
+	}
+	return skua_rq_post(to_sqp(ibqp), wr, bad);
 }
 
 /*
@@ -120,6 +124,8 @@ static uint32_t qp_ops(const struct skua_context *ctx, enum ibv_qp_type type)
 		return ops;
 	case IBV_QPT_UC:
 		return skua_has(ctx, SKUA_CAP_UC) ? ops : 0;
+	case IBV_QPT_RAW_PACKET:
+		return skua_has(ctx, SKUA_CAP_ETH) ? BIT(IBV_WR_SEND) : 0;
 	default:
 		return 0;
 	}
@@ -183,7 +189,7 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 	return 0;
 }
 
-static int rq_size(const struct skua_context *ctx, struct skua_rq *rq, struct ibv_qp_cap *cap)
+int skua_rq_size(const struct skua_context *ctx, struct skua_rq *rq, struct ibv_qp_cap *cap)
 {
 	const struct skua_alloc_ucontext_resp *lim = &ctx->lim;
 
@@ -308,6 +314,7 @@ struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->sq.sig = attr->sq_sig_all ? SKUA_WQE_F_SIGNALED : 0;
 
 	qp->sq.ops = qp_ops(ctx, attr->qp_type);
+	qp->sq.first_op = attr->qp_type == IBV_QPT_RAW_PACKET ? SEND_OP_ETH - IBV_WR_SEND : 0;
 	ret = EOPNOTSUPP;
 	if (!qp->sq.ops || attr->srq)
 		goto err;
@@ -317,7 +324,7 @@ struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	ret = sq_size(ctx, &qp->sq, &cap);
 	if (ret)
 		goto err;
-	ret = rq_size(ctx, &qp->rq, &cap);
+	ret = skua_rq_size(ctx, &qp->rq, &cap);
 	if (ret)
 		goto err;
 	ret = qp_create_kernel(ctx, qp, pd, attr, &cap);
@@ -335,6 +342,14 @@ struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 err:
 	qp_free(ctx, qp);
 	errno = ret;
+	return NULL;
+}
+
+struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
+		return skua_create_rss_qp(ctx, attr);
+	errno = EOPNOTSUPP;
 	return NULL;
 }
 
@@ -410,6 +425,8 @@ int skua_destroy_qp(struct ibv_qp *ibqp)
 	struct ibv_modify_qp cmd = {};
 	int ret;
 
+	if (qp->is_rss)
+		return skua_destroy_rss_qp(qp);
 	/* Only a lost device refuses, and that one completes nothing more. */
 	ibv_cmd_modify_qp(ibqp, &reset, IBV_QP_STATE, &cmd, sizeof(cmd));
 	ibqp->state = IBV_QPS_RESET;

@@ -18,7 +18,7 @@
 #define FLUSH		HEAD_FLUSH, 1
 #define BIND		HEAD_BIND, 2
 
-const struct send_op send_ops[SEND_OPS] = {
+const struct send_op send_ops[SEND_OPS + 1] = {
 #define OP(verbs, op, wc, head, how, flags)	\
 	[IBV_WR_##verbs] = { SKUA_WQE_##op, IBV_WC_##wc, head, how, flags }
 	OP(RDMA_WRITE, WRITE, RDMA_WRITE, RADDR, OP_INLINE, F_WRITE),
@@ -34,6 +34,9 @@ const struct send_op send_ops[SEND_OPS] = {
 	OP(LOCAL_INV, LOCAL_INV, LOCAL_INV, NONE, OP_INV | OP_NODATA | OP_LOCAL, F_LOCAL),
 	OP(BIND_MW, BIND_MW, BIND_MW, BIND, OP_NODATA | OP_LOCAL, F_LOCAL),
 #undef OP
+	[SEND_OP_ETH] = { SKUA_WQE_ETH, IBV_WC_SEND, NONE, OP_INLINE,
+			  SKUA_WQE_F_SIGNALED | SKUA_WQE_F_INLINE | SKUA_WQE_F_L3_CSUM |
+			  SKUA_WQE_F_L4_CSUM },
 };
 
 /* The flags of the verbs are the index. What is local waits for what was sent. */
@@ -41,12 +44,15 @@ const uint16_t send_flags[ALL_SEND_FLAGS + 1] = {
 #define F(v)	(((v) & IBV_SEND_FENCE ? SKUA_WQE_F_FENCE | SKUA_WQE_F_LOCAL_FENCE : 0) | \
 		 ((v) & IBV_SEND_SIGNALED ? SKUA_WQE_F_SIGNALED : 0) |		\
 		 ((v) & IBV_SEND_SOLICITED ? SKUA_WQE_F_SOLICITED : 0) |	\
-		 ((v) & IBV_SEND_INLINE ? SKUA_WQE_F_INLINE : 0))
+		 ((v) & IBV_SEND_INLINE ? SKUA_WQE_F_INLINE : 0) |		\
+		 ((v) & IBV_SEND_IP_CSUM ? SKUA_WQE_F_L3_CSUM | SKUA_WQE_F_L4_CSUM : 0))
 	F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7),
 	F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15),
+	F(16), F(17), F(18), F(19), F(20), F(21), F(22), F(23),
+	F(24), F(25), F(26), F(27), F(28), F(29), F(30), F(31),
 #undef F
 };
-_Static_assert(ALL_SEND_FLAGS == 15, "send_flags is indexed by the flags");
+_Static_assert(ALL_SEND_FLAGS == 31, "send_flags is indexed by the flags");
 
 static inline int encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
 {
@@ -140,7 +146,7 @@ int skua_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	uint32_t rkey = ibv_inc_rkey(mw->rkey), old;
 	struct skua_qp *qp = to_sqp(ibqp);
 	struct skua_sq *sq = &qp->sq;
-	struct send_enc e;
+	struct send_enc e = { .flush_len = 0 };
 	int ret;
 
 	if (ibqp->state < IBV_QPS_RTS)

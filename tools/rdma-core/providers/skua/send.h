@@ -59,10 +59,14 @@ struct send_op {
 };
 
 #define SEND_OPS	16
-#define ALL_SEND_FLAGS	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+#define ALL_SEND_FLAGS	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |		\
+			 IBV_SEND_INLINE | IBV_SEND_IP_CSUM)
+
+/* Behind those of the verbs: what SEND is on a RAW_PACKET QP. */
+#define SEND_OP_ETH	SEND_OPS
 
 /* By enum ibv_wr_opcode; and IBV_SEND_* to SKUA_WQE_F_*. send.c */
-extern const struct send_op send_ops[SEND_OPS] __attribute__((visibility("hidden")));
+extern const struct send_op send_ops[SEND_OPS + 1] __attribute__((visibility("hidden")));
 extern const uint16_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("hidden")));
 
 /**
@@ -121,7 +125,7 @@ static inline int enc_begin(struct send_enc *e, unsigned int opcode)
 		return EINVAL;
 	if (unlikely(enc_reserve(e, 1)))
 		return ENOMEM;
-	e->op = &send_ops[opcode];
+	e->op = &send_ops[opcode + sq->first_op];
 	e->block = skua_sq_seg(&sq->ring, e->pi, 0);
 	e->nseg = (e->op->how & OP_LOCAL ? 1 : sq->head_segs) + e->op->head_segs;
 	return 0;

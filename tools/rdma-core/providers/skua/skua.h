@@ -137,6 +137,7 @@ struct skua_sent {
  * @head_segs: segments that each WQE begins with: control, and what the QP's type
  *	asks for
  * @ops: BIT(enum ibv_wr_opcode) of what may be posted
+ * @first_op: what to add to an opcode to find it in the encoder's table
  * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
  * @suppress: the device's event index says whether a doorbell is wanted
  */
@@ -151,6 +152,7 @@ struct skua_sq {
 	uint32_t max_inline;
 	uint32_t head_segs;
 	uint32_t ops;
+	uint32_t first_op;
 	uint32_t sig;
 	bool suppress;
 };
@@ -190,6 +192,7 @@ struct skua_rq {
  * @next: in its bucket of the CQ of each side; that CQ's lock
  * @side: in the list of each side's CQ; that CQ's lock
  * @buf: both rings' memory
+ * @is_rss: has no queues: spreads frames over work queues
  */
 struct skua_qp {
 	struct verbs_qp vqp;
@@ -200,6 +203,7 @@ struct skua_qp {
 	struct skua_qp *next[SKUA_SIDES];
 	struct list_node side[SKUA_SIDES];
 	struct skua_buf buf;
+	bool is_rss;
 };
 
 static inline struct skua_context *to_sctx(struct ibv_context *ctx)
@@ -274,7 +278,22 @@ void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_clean(struct skua_cq *cq, uint32_t qpn);
 
+/* wq.c, flow.c */
+struct ibv_wq *skua_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr *attr);
+int skua_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int skua_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *skua_create_rwq_ind_table(struct ibv_context *ctx,
+						    struct ibv_rwq_ind_table_init_attr *attr);
+int skua_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+struct ibv_qp *skua_create_rss_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+int skua_destroy_rss_qp(struct skua_qp *qp);
+struct ibv_flow *skua_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int skua_destroy_flow(struct ibv_flow *flow);
+
 /* qp.c */
+struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+int skua_rq_size(const struct skua_context *ctx, struct skua_rq *rq, struct ibv_qp_cap *cap);
+int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int skua_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int skua_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
