@@ -425,6 +425,11 @@ static void five_tuple(void **state)
 	fake_rx(&r->f, frame, 60);
 	assert_int_equal(got(&n), 1);
 	ip[14] = 7;
+	/* A datagram that says to be longer than its frame still has its addresses. */
+	ip[3] = 200;
+	fake_rx(&r->f, frame, 60);
+	assert_int_equal(got(&n), 2);
+	ip[3] = 36;
 	/* A fragment has no ports. */
 	ip[6] = 0x20;
 	fake_rx(&r->f, frame, 60);

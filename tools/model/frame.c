@@ -38,8 +38,11 @@ static void parse_ipv4(struct frame *f, bool lso)
 		return;
 	hdr = (ip->ver_ihl & 15) * 4u;
 	len = lso ? room : be16_get(ip->tot_len);
-	if (hdr < sizeof(*ip) || hdr > len || len > room)
+	if (hdr < sizeof(*ip) || hdr > len || hdr > room)
 		return;
+	f->cut = len > room;
+	if (f->cut)
+		len = room;
 	f->ipv4 = true;
 	f->proto = ip->proto;
 	f->fragment = be16_get(ip->frag_off) & (IPV4_MF | IPV4_OFFSET_MASK);
@@ -57,8 +60,9 @@ static void parse_ipv6(struct frame *f, bool lso)
 	if (room < sizeof(*ip) || ip->ver_tc_flow[0] >> 4 != 6)
 		return;
 	len = lso ? room - sizeof(*ip) : be16_get(ip->payload_len);
-	if (len > room - sizeof(*ip))
-		return;
+	f->cut = len > room - sizeof(*ip);
+	if (f->cut)
+		len = room - sizeof(*ip);
 	f->ipv6 = true;
 	f->proto = ip->next_hdr;
 	f->l4 = f->l3 + sizeof(*ip);
@@ -160,7 +164,8 @@ bool frame_l4_has_csum(const struct frame *f)
 {
 	const struct udp_hdr *udp = (const void *)(f->data + f->l4);
 
-	return f->tcp || (f->udp && be16_get(udp->check));
+	/* A sum over bytes that are not there says nothing. */
+	return !f->cut && (f->tcp || (f->udp && be16_get(udp->check)));
 }
 
 bool frame_l4_ok(const struct frame *f)
@@ -173,7 +178,7 @@ bool frame_l3_fill(const struct frame *f, uint8_t *data)
 	struct ipv4_hdr *ip = (void *)(data + f->l3);
 	uint16_t csum;
 
-	if (!f->ipv4)
+	if (!f->ipv4 || f->cut)
 		return false;
 	memset(ip->check, 0, sizeof(ip->check));
 	csum = ~fold(sum(0, data + f->l3, (ip->ver_ihl & 15) * 4u));
@@ -186,6 +191,8 @@ bool frame_l4_fill(const struct frame *f, uint8_t *data)
 	uint8_t *check;
 	uint16_t csum;
 
+	if (f->cut)
+		return false;
 	if (f->tcp)
 		check = ((struct tcp_hdr *)(data + f->l4))->check;
 	else if (f->udp)

@@ -41,6 +41,8 @@ _Static_assert(sizeof(struct tcp_hdr) == 20, "TCP header");
  * @ipv4: sound IPv4 header at @l3
  * @ipv6: sound IPv6 header at @l3
  * @fragment: part of a fragmented datagram
+ * @cut: the IP datagram says to be longer than the frame: its headers are good to
+ *	steer by, and no more
  * @proto: protocol above IP
  * @tcp: whole TCP header at @l4
  * @udp: UDP header at @l4
@@ -51,7 +53,7 @@ _Static_assert(sizeof(struct tcp_hdr) == 20, "TCP header");
 struct frame {
 	const uint8_t *data;
 	size_t len;
-	bool tagged, ipv4, ipv6, fragment, tcp, udp;
+	bool tagged, ipv4, ipv6, fragment, cut, tcp, udp;
 	uint8_t proto;
 	uint16_t tci;
 	uint16_t type;

@@ -108,6 +108,8 @@ static void describe(struct skua_dev *dev, const struct frame *f, struct skua_cq
 	memset(info, 0, sizeof(*info));
 	if (f->tagged)
 		info->vlan_tci = cpu_to_le16(f->tci);
+	if (f->cut)
+		return;
 	if (f->ipv6)
 		csum |= SKUA_CQE_CSUM_IPV6;
 	if (f->ipv4) {
