@@ -181,6 +181,7 @@ static void skua_ib_set_ops(struct skua_ib_dev *dev)
 	ib_set_device_ops(ibdev, &skua_ib_wq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_flow_ops);
 	ib_set_device_ops(ibdev, &skua_ib_counter_ops);
+	ib_set_device_ops(ibdev, &skua_ib_pma_ops);
 	ib_set_device_ops(ibdev, &skua_ib_restrack_ops);
 	ibdev->driver_def = skua_ib_defs;
 }

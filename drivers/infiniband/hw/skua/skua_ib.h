@@ -481,8 +481,9 @@ void skua_ib_rss_destroy(struct skua_ib_qp *qp);
 int skua_ib_rss_hash(u64 fields, u32 *flags);
 int skua_ib_flow_build(const struct ib_flow_attr *attr, struct skua_flow *flow);
 
-/* --- counters.c, restrack.c --- */
+/* --- counters.c, pma.c, restrack.c --- */
 extern const struct ib_device_ops skua_ib_counter_ops;
+extern const struct ib_device_ops skua_ib_pma_ops;
 extern const struct ib_device_ops skua_ib_restrack_ops;
 
 #endif /* SKUA_IB_H */
