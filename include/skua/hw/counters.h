@@ -52,8 +52,8 @@
 	X(RX_NO_QP,		RDMA, rx_no_qp,		"packets for no QP dropped")		\
 	X(RX_BAD_STATE,		RDMA, rx_bad_state,	"packets dropped in the QP's state")	\
 	X(RX_BAD_PEER,		RDMA, rx_bad_peer,	"packets from a stranger dropped") \
-	X(RX_BAD_PKEY,		RDMA, rx_bad_pkey,	"P_Key violations: packets dropped")		\
-	X(RX_BAD_QKEY,		RDMA, rx_bad_qkey,	"Q_Key violations: packets dropped")		\
+	X(RX_BAD_PKEY,		RDMA, rx_bad_pkey,	"P_Key violations: dropped")	\
+	X(RX_BAD_QKEY,		RDMA, rx_bad_qkey,	"Q_Key violations: dropped")	\
 	X(RX_BAD_RESP,		RDMA, rx_bad_resp,	"responses that fit no request dropped") \
 	X(LOOPBACK_PKTS,	RDMA, loopback_pkts,	"frames turned round in the device")	\
 	X(WQE_FETCH,		RDMA, wqe_fetch,	"send WQE fetches")			\
