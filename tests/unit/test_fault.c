@@ -358,6 +358,40 @@ static void test_iterations(void **state)
 	close_wire(f);
 }
 
+/* After the end of all faults the same ones do the same again. */
+static void test_clear(void **state)
+{
+	struct fixture *f = open_wire(5, "loss=30%,reorder=5%:3");
+	static uint8_t seen[3][300];
+	unsigned int round, i;
+	char err[120];
+
+	(void)state;
+	for (round = 0; round < 3; round++) {
+		/* Another flow before: ordinals begin anew as well. */
+		send_psn(f, 8, round);
+		for (i = 0; i < 300; i++)
+			send_psn(f, 7, 100 + i);
+		finish(f);
+		arrivals(f->at_b, 7, 100, seen[round], 300);
+		f->at_b->n = 0;
+		/* Frames of a flow that is forgotten while they wait get on. */
+		for (i = 0; !round && i < 100; i++)
+			send_psn(f, 9, i);
+		wire_fault_clear(f->w);
+		finish(f);
+		f->at_b->n = 0;
+		if (round == 1)
+			assert_int_equal(wire_fault(f->w, "loss=30%,reorder=5%:3", err,
+						    sizeof(err)), 0);
+	}
+	for (i = 0; i < 300; i++)
+		assert_true(seen[1][i]);
+	assert_memory_equal(seen[0], seen[2], sizeof(seen[0]));
+	assert_memory_not_equal(seen[0], seen[1], sizeof(seen[0]));
+	close_wire(f);
+}
+
 static void test_rules(void **state)
 {
 	struct fixture *f = open_wire(0, "rule=drop:qp=1,psn=2,iter=0;rule=drop:op=rc_ack,count=1;"
@@ -718,6 +752,7 @@ int main(void)
 		cmocka_unit_test(test_language),
 		cmocka_unit_test(test_deterministic),
 		cmocka_unit_test(test_iterations),
+		cmocka_unit_test(test_clear),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_frame_rule),
 		cmocka_unit_test(test_other_frames),

@@ -256,6 +256,15 @@ static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t ro
 		snprintf(answer, room, "no NIC is called '%.*s'", (int)len, arg);
 }
 
+/* "SPEC" adds, "off" ends all and begins anew. */
+static void wire_faults(struct daemon *d, const char *spec, char *answer, size_t room)
+{
+	if (!strcmp(spec, "off"))
+		wire_fault_clear(d->wire);
+	else
+		wire_fault(d->wire, spec, answer, room);
+}
+
 static void answer_control(void *priv, char *line, char *answer, size_t room)
 {
 	struct daemon *d = priv;
@@ -265,6 +274,8 @@ static void answer_control(void *priv, char *line, char *answer, size_t room)
 		*arg++ = '\0';
 	if (arg && !strcmp(line, "cmd-fault"))
 		cmd_fault(d, arg, answer, room);
+	else if (arg && !strcmp(line, "fault"))
+		wire_faults(d, arg, answer, room);
 	else
 		snprintf(answer, room, "what is '%s'?", line);
 	if (!*answer)

@@ -205,6 +205,16 @@ static struct wire_flow *flow_evict(struct wire_faults *f)
 	return flow;
 }
 
+void wire_faults_clear(struct wire_faults *f)
+{
+	while (f->n_flows) {
+		free(flow_evict(f));
+		f->n_flows--;
+	}
+	memset(f->ordinals, 0, sizeof(f->ordinals));
+	f->n_clauses = 0;
+}
+
 /* NULL only if there is no memory: the frame is then left alone. */
 static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *key,
 				  uint32_t psn, unsigned int *evicted)

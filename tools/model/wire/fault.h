@@ -72,6 +72,12 @@ void wire_faults_destroy(struct wire_faults *f);
 /* Add a specification, whole or not at all. 0, or -1 with a message. */
 int wire_faults_add(struct wire_faults *f, const char *spec, char *err, size_t errlen);
 
+/*
+ * Forget all clauses and all flows: what is added next meets flows that begin
+ * anew, so that the same traffic has the same fate again.
+ */
+void wire_faults_clear(struct wire_faults *f);
+
 /* True once anything was added: else wire_faults_decide() may be left out. */
 bool wire_faults_active(const struct wire_faults *f);
 

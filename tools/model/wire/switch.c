@@ -200,6 +200,11 @@ int wire_fault(struct wire *w, const char *spec, char *err, size_t errlen)
 	return wire_faults_add(w->faults, spec, err, errlen);
 }
 
+void wire_fault_clear(struct wire *w)
+{
+	wire_faults_clear(w->faults);
+}
+
 int wire_pcap(struct wire *w, const char *path, char *err, size_t errlen)
 {
 	unsigned int i;

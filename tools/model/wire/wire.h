@@ -117,6 +117,9 @@ void wire_fd_ready(struct wire *w, int fd);
  */
 int wire_fault(struct wire *w, const char *spec, char *err, size_t errlen);
 
+/* End all faults; those added later find no flow that they know. */
+void wire_fault_clear(struct wire *w);
+
 /*
  * Capture into a pcapng file: each frame once, as its sender sent it; what
  * became of it is said in a comment. 0, or -1 with a message.
