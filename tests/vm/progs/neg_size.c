@@ -83,6 +83,25 @@ static bool qp_size(struct neg *n, struct ibv_cq *cq, size_t field, uint32_t val
 	return expect_err(name, err, EINVAL);
 }
 
+/* No attribute tells the most inline data: find it, then ask for one byte more. */
+static bool inline_sizes(struct neg *n, struct ibv_cq *cq)
+{
+	const size_t field = offsetof(struct ibv_qp_cap, max_inline_data);
+	uint32_t good = 0, bad = 1 << 16;
+
+	while (bad - good > 1) {
+		uint32_t mid = good + (bad - good) / 2;
+
+		if (qp_size(n, cq, field, mid, true, "max_inline_data"))
+			good = mid;
+		else
+			bad = mid;
+	}
+	return qp_size(n, cq, field, good, true, "max_inline_data") &&
+	       qp_size(n, cq, field, good + 1, false, "max_inline_data") &&
+	       (good >= 32 || fail("no more than %u bytes inline", good));
+}
+
 static bool qp_sizes(struct neg *n)
 {
 	const struct {
@@ -113,7 +132,12 @@ static bool qp_sizes(struct neg *n)
 		     qp_size(n, cq, f[i].field, 65537 * 16, false, f[i].name);
 		if (ok && strstr(f[i].name, "_wr"))
 			ok = qp_size(n, cq, f[i].field, f[i].max + 1, false, f[i].name);
+		if (ok && strstr(f[i].name, "_sge"))
+			ok = qp_size(n, cq, f[i].field, f[i].max + 1, false, f[i].name) ||
+			     qp_size(n, cq, f[i].field, f[i].max + 1, true, f[i].name);
 	}
+	if (ok)
+		ok = inline_sizes(n, cq);
 	ibv_destroy_cq(cq);
 	return ok;
 }
@@ -179,6 +203,113 @@ static bool qp_states(struct neg *n)
 	return ok;
 }
 
+/* --- attributes of QPs ------------------------------------------------------------- */
+
+struct attr_case {
+	const char *what;
+	int mask;
+	size_t field, size;
+	uint32_t value;
+	int err;
+};
+
+#define E(field, flag, value, err) \
+	{ #field " " #value, flag, offsetof(struct ibv_qp_attr, field), \
+	  sizeof(((struct ibv_qp_attr *)0)->field), value, err }
+#define A(field, flag, value) E(field, flag, value, EINVAL)
+
+/* PSNs are not here: the kernel's core takes their low 24 bits for everybody. */
+static const struct attr_case to_init[] = {
+	A(port_num, IBV_QP_PORT, 0), A(port_num, IBV_QP_PORT, 2), A(port_num, IBV_QP_PORT, 255),
+	A(pkey_index, IBV_QP_PKEY_INDEX, 1), A(pkey_index, IBV_QP_PKEY_INDEX, 0x8000),
+	A(pkey_index, IBV_QP_PKEY_INDEX, 0xffff),
+	A(qp_access_flags, IBV_QP_ACCESS_FLAGS, 1U << 30),
+	A(qp_access_flags, IBV_QP_ACCESS_FLAGS, 1U << 31),
+	A(qp_access_flags, IBV_QP_ACCESS_FLAGS, 0xffffffff),
+};
+
+static const struct attr_case to_rtr[] = {
+	A(path_mtu, IBV_QP_PATH_MTU, 0), A(path_mtu, IBV_QP_PATH_MTU, IBV_MTU_4096 + 1),
+	A(path_mtu, IBV_QP_PATH_MTU, 1U << 31), A(path_mtu, IBV_QP_PATH_MTU, 0xffffffff),
+	A(dest_qp_num, IBV_QP_DEST_QPN, 1 << 24), A(dest_qp_num, IBV_QP_DEST_QPN, 1U << 31),
+	A(dest_qp_num, IBV_QP_DEST_QPN, 0xffffffff),
+	A(min_rnr_timer, IBV_QP_MIN_RNR_TIMER, 32), A(min_rnr_timer, IBV_QP_MIN_RNR_TIMER, 255),
+	A(max_dest_rd_atomic, IBV_QP_MAX_DEST_RD_ATOMIC, 255),
+	A(ah_attr.port_num, IBV_QP_AV, 0), A(ah_attr.port_num, IBV_QP_AV, 2),
+	A(ah_attr.is_global, IBV_QP_AV, 0),
+	/* within the table, but there is none */
+	E(ah_attr.grh.sgid_index, IBV_QP_AV, 255, ENODATA),
+	A(ah_attr.sl, IBV_QP_AV, 8), A(ah_attr.sl, IBV_QP_AV, 255),
+};
+
+static const struct attr_case to_rts[] = {
+	A(timeout, IBV_QP_TIMEOUT, 32), A(timeout, IBV_QP_TIMEOUT, 255),
+	A(retry_cnt, IBV_QP_RETRY_CNT, 8), A(retry_cnt, IBV_QP_RETRY_CNT, 255),
+	A(rnr_retry, IBV_QP_RNR_RETRY, 8), A(rnr_retry, IBV_QP_RNR_RETRY, 255),
+	A(max_rd_atomic, IBV_QP_MAX_QP_RD_ATOMIC, 255),
+};
+
+#undef A
+#undef E
+
+/* What the transition takes, with one field changed: refused, and nothing happened. */
+static bool attrs_refused(struct ibv_qp *qp, const struct ibv_qp_attr *good, int mask,
+			  const struct attr_case *t, unsigned int num)
+{
+	enum ibv_qp_state before = qp->state;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	unsigned int i;
+
+	for (i = 0; i < num; i++) {
+		attr = *good;
+		memcpy((char *)&attr + t[i].field, &t[i].value, t[i].size);
+		if (!(mask & t[i].mask))
+			return fail("%s is no part of it", t[i].what);
+		if (!expect_err(t[i].what, ibv_modify_qp(qp, &attr, mask), t[i].err))
+			return false;
+	}
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init))
+		die("query_qp: %m");
+	return attr.qp_state == before || fail("the state changed to %u", attr.qp_state);
+}
+
+static bool qp_attrs(struct neg *n)
+{
+	static const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	static const int rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+	static const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				IBV_QP_ACCESS_FLAGS;
+	struct ibv_qp_attr good = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_256,
+		.max_rd_atomic = n->dev.attr.max_qp_init_rd_atom,
+		.max_dest_rd_atomic = n->dev.attr.max_qp_rd_atom,
+		.timeout = 31, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 31,
+		.dest_qp_num = 0xffffff, .rq_psn = 0xffffff, .sq_psn = 0xffffff,
+		.ah_attr = { .is_global = 1, .port_num = 1, .sl = 7,
+			     .grh = { .sgid_index = n->dev.gid_index, .dgid = n->dev.gid } },
+	};
+	struct pair p;
+	bool ok;
+
+	pair_make(&p, n, 0, false);
+	good.dest_qp_num = p.qp[1]->qp_num;
+#define N(t) (t), sizeof(t) / sizeof((t)[0])
+	ok = attrs_refused(p.qp[0], &good, init, N(to_init)) &&
+	     expect_err("to INIT", ibv_modify_qp(p.qp[0], &good, init), 0);
+	good.qp_state = IBV_QPS_RTR;
+	ok = ok && attrs_refused(p.qp[0], &good, rtr, N(to_rtr)) &&
+	     expect_err("to RTR, all at their maximum", ibv_modify_qp(p.qp[0], &good, rtr), 0);
+	good.qp_state = IBV_QPS_RTS;
+	ok = ok && attrs_refused(p.qp[0], &good, rts, N(to_rts)) &&
+	     expect_err("to RTS, all at their maximum", ibv_modify_qp(p.qp[0], &good, rts), 0);
+#undef N
+	pair_free(&p);
+	return ok;
+}
+
 /* An object in use is not destroyed. */
 static bool in_use(struct neg *n)
 {
@@ -199,6 +330,7 @@ const struct neg_case cases_size[] = {
 	{ "region addresses and lengths", mr_sizes },
 	{ "region rights", mr_rights },
 	{ "QP states", qp_states },
+	{ "QP attributes out of range", qp_attrs, .skua_only = true },
 	{ "objects in use", in_use },
 	{}
 };
