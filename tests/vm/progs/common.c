@@ -298,12 +298,22 @@ void tcp_recv(int fd, void *buf, size_t len)
 	}
 }
 
+char tcp_meet(int fd, char say)
+{
+	tcp_send(fd, &say, 1);
+	tcp_recv(fd, &say, 1);
+	return say;
+}
+
+char tcp_peek(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 1 ? c : 0;
+}
+
 void tcp_sync(int fd)
 {
-	char c = 's';
-
-	tcp_send(fd, &c, 1);
-	tcp_recv(fd, &c, 1);
-	if (c != 's')
+	if (tcp_meet(fd, 's') != 's')
 		die("out of step with the other side");
 }

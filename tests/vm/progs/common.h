@@ -108,5 +108,9 @@ void tcp_send(int fd, const void *buf, size_t len);
 void tcp_recv(int fd, void *buf, size_t len);
 /* Both sides have come here. */
 void tcp_sync(int fd);
+/* The same, each with something to say: what the other side said. */
+char tcp_meet(int fd, char say);
+/* What it says already, to be read by tcp_meet(); or 0. */
+char tcp_peek(int fd);
 
 #endif /* PROGS_COMMON_H */

@@ -19,6 +19,10 @@
 
 #define GUARD	0xa7
 
+/* What the sides say to each other at the end of a batch. */
+#define DONE	's'
+#define GAVE_UP	'g'
+
 struct side {
 	struct dev dev;
 	struct ibv_comp_channel *ch;
@@ -32,6 +36,10 @@ struct side {
 	struct caps c;
 	struct plan *plan;
 	bool client;
+	bool is_rxe;
+	bool no_fence;
+	bool gave_up;		/* this batch is soft-RoCE's failure */
+	unsigned int excused;	/* batches that were */
 	int fd;
 };
 
@@ -223,7 +231,7 @@ static void post_sends(struct side *s, const struct batch *b, struct ibv_qp *qp)
 		wr[i].imm_data = htonl(m->id);
 		wr[i].send_flags = (m->signaled ? IBV_SEND_SIGNALED : 0) |
 				   (m->use_inline ? IBV_SEND_INLINE : 0) |
-				   (m->fence ? IBV_SEND_FENCE : 0);
+				   (m->fence && !s->no_fence ? IBV_SEND_FENCE : 0);
 		wr[i].wr.rdma.rkey = s->peer_rkey;
 		wr[i].wr.rdma.remote_addr = (m->op == OP_READ ? s->peer_give : s->peer_get) +
 					    (m->n_theirs ? m->theirs[0].off : 0);
@@ -243,16 +251,77 @@ static void post_sends(struct side *s, const struct batch *b, struct ibv_qp *qp)
 
 /* --- completions ---------------------------------------------------------------------- */
 
-static void next_wc(struct side *s, const struct batch *b, struct ibv_cq *cq, struct ibv_wc *wc,
+/* Packets that soft-RoCE has sent. */
+static long long rxe_sent(struct side *s)
+{
+	char path[160];
+	long long v = -1;
+	FILE *f;
+
+	/* A network namespace has a sysfs of its own, without the device: see init's. */
+	snprintf(path, sizeof(path),
+		 "/proc/1/root/sys/class/infiniband/%s/ports/1/hw_counters/sent_pkts",
+		 ibv_get_device_name(s->dev.ctx->device));
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%lld", &v) != 1)
+		die("%s: %m", path);
+	fclose(f);
+	return v;
+}
+
+/*
+ * Wait for a completion, in short pieces. What ends the wait before: the peer has
+ * given up the batch; or a soft-RoCE with a request outstanding has not sent one
+ * packet for so long that its ack timer must have expired many times. Whatever
+ * it was told or not told, it has to send again or to fail: that is its fault
+ * alone.
+ */
+#define SILENCE	3
+
+static bool wait_wc(struct side *s, const struct batch *b, struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	bool watch = s->is_rxe && b->from_client == s->client && s->o.ack_timeout &&
+		     s->o.ack_timeout < 17;
+	double end = now() + s->o.timeout, quiet = now();
+	long long sent = watch ? rxe_sent(s) : 0;
+
+	do {
+		long long more;
+
+		if (b->events ? wait_one(s->ch, cq, wc, 1) : poll_one(cq, wc, 1))
+			return true;
+		if (tcp_peek(s->fd) == GAVE_UP)
+			s->gave_up = true;
+		more = watch ? rxe_sent(s) : 0;
+		if (more != sent)
+			quiet = now();
+		sent = more;
+		if (watch && now() > quiet + SILENCE)
+			s->gave_up = true;
+	} while (!s->gave_up && now() < end);
+	return false;
+}
+
+/* False: the batch ends here, by no fault of ours. */
+static bool next_wc(struct side *s, const struct batch *b, struct ibv_cq *cq, struct ibv_wc *wc,
 		    unsigned int expect)
 {
-	bool got = b->events ? wait_one(s->ch, cq, wc, s->o.timeout) :
-			       poll_one(cq, wc, s->o.timeout);
+	bool got = wait_wc(s, b, cq, wc);
 
+	if (s->gave_up)
+		return false;
 	if (!got) {
 		describe(s, b, expect);
 		die("%s: no completion within %d s", s->client ? "client" : "server",
 		    s->o.timeout);
+	}
+	/*
+	 * The first request that fails has a status of its own. soft-RoCE loses
+	 * that of errors which it finds itself, when it goes back.
+	 */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR && s->is_rxe && b->from_client == s->client) {
+		s->gave_up = true;
+		return false;
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		describe(s, b, wc->wr_id < b->n ? wc->wr_id : expect);
@@ -265,6 +334,7 @@ static void next_wc(struct side *s, const struct batch *b, struct ibv_cq *cq, st
 		die("completion of message %llu instead of %u", (unsigned long long)wc->wr_id,
 		    expect);
 	}
+	return true;
 }
 
 static void reap_sends(struct side *s, const struct batch *b, struct ibv_qp *qp)
@@ -278,7 +348,8 @@ static void reap_sends(struct side *s, const struct batch *b, struct ibv_qp *qp)
 	for (i = 0; i < b->n; i++) {
 		if (!b->msg[i].signaled)
 			continue;
-		next_wc(s, b, s->scq, &wc, i);
+		if (!next_wc(s, b, s->scq, &wc, i))
+			return;
 		if (wc.opcode != want[b->msg[i].op] || wc.qp_num != qp->qp_num) {
 			describe(s, b, i);
 			die("send completion with opcode %u, QP %06x", wc.opcode, wc.qp_num);
@@ -297,7 +368,8 @@ static void reap_recvs(struct side *s, const struct batch *b, struct ibv_qp *qp)
 
 		if (!op_takes_recv(m->op))
 			continue;
-		next_wc(s, b, s->rcq, &wc, i);
+		if (!next_wc(s, b, s->rcq, &wc, i))
+			return;
 		if (wc.opcode != (m->op == OP_WRITE_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV) ||
 		    wc.qp_num != qp->qp_num || wc.byte_len != m->size ||
 		    !!(wc.wc_flags & IBV_WC_WITH_IMM) != imm ||
@@ -330,11 +402,13 @@ static void prepare(struct side *s, const struct batch *b, bool requester)
 	}
 }
 
-static void run_batch(struct side *s, const struct batch *b)
+/* False: it was given up. */
+static bool run_batch(struct side *s, const struct batch *b)
 {
 	bool requester = b->from_client == s->client;
 	struct ibv_qp *qp = s->qp[b->mtu - IBV_MTU_256];
 
+	s->gave_up = false;
 	prepare(s, b, requester);
 	if (!requester)
 		post_recvs(s, b, qp);
@@ -346,10 +420,30 @@ static void run_batch(struct side *s, const struct batch *b)
 		reap_recvs(s, b, qp);
 	}
 	/* The last completion says that the responder has it all. */
-	tcp_sync(s->fd);
+	if (tcp_meet(s->fd, s->gave_up ? GAVE_UP : DONE) == GAVE_UP || s->gave_up)
+		return false;
 	if (s->o.spoil == (int32_t)b->index)
 		s->get[(requester ? b->used_mine : b->used_theirs) / 2] ^= 0x10;
 	check_area(s, b, s->get, requester);
+	return true;
+}
+
+static void connect_qps(struct side *s);
+static void destroy_qps(struct side *s);
+
+/* New QPs for a batch that was given up; what the old ones left is forgotten. */
+static void begin_anew(struct side *s, const struct batch *b, unsigned int batches)
+{
+	struct ibv_wc wc;
+
+	if (++s->excused > 2 + batches / 10) {
+		describe(s, b, b->n - 1);
+		die("soft-RoCE has failed %u times", s->excused);
+	}
+	destroy_qps(s);
+	while (ibv_poll_cq(s->scq, 1, &wc) > 0 || ibv_poll_cq(s->rcq, 1, &wc) > 0)
+		;
+	connect_qps(s);
 }
 
 static void run_all(struct side *s)
@@ -367,15 +461,16 @@ static void run_all(struct side *s)
 		if (s->o.verbose)
 			fprintf(stderr, "batch %u/%u: %u messages, first %s %u\n", i, n, b.n,
 				op_name[b.msg[0].op], b.msg[0].size);
-		run_batch(s, &b);
+		while (!run_batch(s, &b))
+			begin_anew(s, &b, n);
 		msgs += b.n;
 		for (k = 0; k < b.n; k++)
 			bytes += b.msg[k].size;
 	}
 	tcp_sync(s->fd);
 	if (s->client)
-		printf("ok %u messages, %llu bytes verified in %.1f s (seed %llu, MTU to %u, %u elements, %u inline)\n",
-		       msgs, (unsigned long long)bytes, now() - start,
+		printf("ok %u messages, %llu bytes verified in %.1f s, %u batches again since soft-RoCE failed (seed %llu, MTU to %u, %u elements, %u inline)\n",
+		       msgs, (unsigned long long)bytes, now() - start, s->excused,
 		       (unsigned long long)s->o.seed, mtu_bytes(s->c.mtu), s->c.max_sge,
 		       s->c.max_inline);
 }
@@ -421,6 +516,7 @@ static void open_side(struct side *s, const char *dev, int gid_index)
 	size_t len = 2 * AREA_SIZE;
 
 	dev_open(&s->dev, dev, gid_index);
+	s->is_rxe = !strncmp(ibv_get_device_name(s->dev.ctx->device), "rxe", 3);
 	s->ch = ibv_create_comp_channel(s->dev.ctx);
 	if (!s->ch)
 		die("create_comp_channel: %m");
@@ -456,6 +552,12 @@ static void agree(struct side *s, const struct opts *o)
 	s->c.mtu = min32(s->c.mtu, peer.c.mtu);
 	s->c.max_sge = min32(s->c.max_sge, peer.c.max_sge);
 	s->c.max_inline = min32(s->c.max_inline, peer.c.max_inline);
+	/*
+	 * soft-RoCE that goes back to a fenced request makes it wait for all READs
+	 * that are outstanding, those behind it too, and they wait for it: it stands
+	 * still for ever.
+	 */
+	s->no_fence = s->is_rxe && !s->o.fence;
 	s->plan = plan_make(&s->o, &s->c);
 }
 
@@ -490,13 +592,20 @@ static void connect_qps(struct side *s)
 	tcp_sync(s->fd);
 }
 
-static void close_side(struct side *s)
+static void destroy_qps(struct side *s)
 {
 	unsigned int i;
 
-	for (i = 0; i < MAX_MTUS; i++)
+	for (i = 0; i < MAX_MTUS; i++) {
 		if (s->qp[i] && ibv_destroy_qp(s->qp[i]))
 			die("destroy_qp: %m");
+		s->qp[i] = NULL;
+	}
+}
+
+static void close_side(struct side *s)
+{
+	destroy_qps(s);
 	if (ibv_dereg_mr(s->mr) || ibv_destroy_cq(s->scq) || ibv_destroy_cq(s->rcq) ||
 	    ibv_destroy_comp_channel(s->ch))
 		die("cannot destroy: %m");
@@ -565,6 +674,7 @@ static const char usage[] =
 "  -X, --spoil N      change a bit in batch N before the check, which must see it\n"
 "  -T, --timeout S    seconds for a completion (30)\n"
 "  -a, --ack-timeout N  of the QPs: 4.096 us << N (14)\n"
+"  -F, --fence        fenced requests from soft-RoCE too, which a retry may stop for good\n"
 "  -v, --verbose\n";
 
 static const struct option longopts[] = {
@@ -573,7 +683,7 @@ static const struct option longopts[] = {
 	{ "quick", 0, NULL, 'q' }, { "full", 0, NULL, 'f' }, { "mode", 1, NULL, 'm' },
 	{ "max-size", 1, NULL, 'M' }, { "only", 1, NULL, 'o' }, { "timeout", 1, NULL, 'T' },
 	{ "spoil", 1, NULL, 'X' }, { "ack-timeout", 1, NULL, 'a' },
-	{ "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, {}
+	{ "fence", 0, NULL, 'F' }, { "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, {}
 };
 
 int main(int argc, char **argv)
@@ -586,7 +696,7 @@ int main(int argc, char **argv)
 	const char *dev = NULL, *dev2 = NULL;
 	int gid = 0, gid2 = 0, port = 18600, c;
 
-	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:a:vh", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:a:Fvh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd': dev = optarg; break;
 		case 'g': gid = atoi(optarg); break;
@@ -602,6 +712,7 @@ int main(int argc, char **argv)
 		case 'T': o.timeout = atoi(optarg); break;
 		case 'X': o.spoil = atoi(optarg); break;
 		case 'a': o.ack_timeout = atoi(optarg) & 31; break;
+		case 'F': o.fence = 1; break;
 		case 'v': o.verbose = 1; break;
 		case 'h': fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;

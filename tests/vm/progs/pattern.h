@@ -33,6 +33,7 @@ static inline bool op_takes_recv(enum op op)
  * @only: this batch alone, or -1
  * @spoil: change a bit in this batch, or -1
  * @ack_timeout: of the QPs, as the verbs' attribute
+ * @fence: fence requests on soft-RoCE too
  */
 struct opts {
 	uint64_t seed;
@@ -47,7 +48,7 @@ struct opts {
 	uint8_t mode;
 	uint8_t verbose;
 	uint8_t ack_timeout;
-	uint8_t pad;
+	uint8_t fence;
 };
 
 /* What both sides' devices can do: the smaller of each. */
