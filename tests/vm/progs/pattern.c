@@ -49,7 +49,6 @@ struct hello {
 	uint32_t pad;
 	struct opts o;
 	struct caps c;
-	uint32_t pad2;
 };
 
 struct meet {
@@ -536,6 +535,7 @@ static void open_side(struct side *s, const char *dev, int gid_index)
 	s->c.mtu = s->dev.port.active_mtu;
 	s->c.max_sge = min32(min32(s->dev.attr.max_sge, s->dev.attr.max_sge_rd), MAX_PIECES);
 	s->c.max_inline = probe_inline(s, s->c.max_sge);
+	s->c.min_read = s->is_rxe;
 }
 
 static void agree(struct side *s, const struct opts *o)
@@ -552,12 +552,18 @@ static void agree(struct side *s, const struct opts *o)
 	s->c.mtu = min32(s->c.mtu, peer.c.mtu);
 	s->c.max_sge = min32(s->c.max_sge, peer.c.max_sge);
 	s->c.max_inline = min32(s->c.max_inline, peer.c.max_inline);
+	s->c.min_read = s->c.min_read > peer.c.min_read ? s->c.min_read : peer.c.min_read;
 	/*
-	 * soft-RoCE that goes back to a fenced request makes it wait for all READs
-	 * that are outstanding, those behind it too, and they wait for it: it stands
-	 * still for ever.
+	 * What soft-RoCE cannot do a second time, when packets were lost or late:
+	 * - It goes back to a fenced request and makes it wait for all READs that
+	 *   are outstanding, those behind it too, and they wait for it: it stands
+	 *   still for ever.
+	 * - It remembers no rkey of a READ of 0 bytes, finds that the same request
+	 *   has another one when it comes again, and drops it.
 	 */
-	s->no_fence = s->is_rxe && !s->o.fence;
+	s->no_fence = s->is_rxe && !s->o.all;
+	if (s->o.all)
+		s->c.min_read = 0;
 	s->plan = plan_make(&s->o, &s->c);
 }
 
@@ -674,7 +680,7 @@ static const char usage[] =
 "  -X, --spoil N      change a bit in batch N before the check, which must see it\n"
 "  -T, --timeout S    seconds for a completion (30)\n"
 "  -a, --ack-timeout N  of the QPs: 4.096 us << N (14)\n"
-"  -F, --fence        fenced requests from soft-RoCE too, which a retry may stop for good\n"
+"  -A, --all          with soft-RoCE also what it cannot do a second time, after a loss\n"
 "  -v, --verbose\n";
 
 static const struct option longopts[] = {
@@ -683,7 +689,7 @@ static const struct option longopts[] = {
 	{ "quick", 0, NULL, 'q' }, { "full", 0, NULL, 'f' }, { "mode", 1, NULL, 'm' },
 	{ "max-size", 1, NULL, 'M' }, { "only", 1, NULL, 'o' }, { "timeout", 1, NULL, 'T' },
 	{ "spoil", 1, NULL, 'X' }, { "ack-timeout", 1, NULL, 'a' },
-	{ "fence", 0, NULL, 'F' }, { "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, {}
+	{ "all", 0, NULL, 'A' }, { "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, {}
 };
 
 int main(int argc, char **argv)
@@ -696,7 +702,7 @@ int main(int argc, char **argv)
 	const char *dev = NULL, *dev2 = NULL;
 	int gid = 0, gid2 = 0, port = 18600, c;
 
-	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:a:Fvh", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:a:Avh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd': dev = optarg; break;
 		case 'g': gid = atoi(optarg); break;
@@ -712,7 +718,7 @@ int main(int argc, char **argv)
 		case 'T': o.timeout = atoi(optarg); break;
 		case 'X': o.spoil = atoi(optarg); break;
 		case 'a': o.ack_timeout = atoi(optarg) & 31; break;
-		case 'F': o.fence = 1; break;
+		case 'A': o.all = 1; break;
 		case 'v': o.verbose = 1; break;
 		case 'h': fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;

@@ -33,7 +33,7 @@ static inline bool op_takes_recv(enum op op)
  * @only: this batch alone, or -1
  * @spoil: change a bit in this batch, or -1
  * @ack_timeout: of the QPs, as the verbs' attribute
- * @fence: fence requests on soft-RoCE too
+ * @all: with soft-RoCE also what it cannot do a second time
  */
 struct opts {
 	uint64_t seed;
@@ -48,7 +48,7 @@ struct opts {
 	uint8_t mode;
 	uint8_t verbose;
 	uint8_t ack_timeout;
-	uint8_t fence;
+	uint8_t all;
 };
 
 /* What both sides' devices can do: the smaller of each. */
@@ -56,6 +56,7 @@ struct caps {
 	uint32_t mtu;		/* enum ibv_mtu */
 	uint32_t max_sge;
 	uint32_t max_inline;
+	uint32_t min_read;	/* shortest READ */
 };
 
 /* A contiguous part of a buffer. */

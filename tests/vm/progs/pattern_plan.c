@@ -207,6 +207,8 @@ static void plan_sweep(const struct plan *p, unsigned int index, struct batch *b
 		m->size = i % per_pass * p->o.step;
 		/* Each pass moves the opcodes by one: five passes are all of them. */
 		m->op = (i % per_pass + i / per_pass) % OPS;
+		if (m->op == OP_READ && m->size < p->c.min_read)
+			m->size = p->c.min_read;
 		lay_out_msg(p, b, m, 1 + rng_below(&rng, p->c.max_sge),
 			    1 + rng_below(&rng, p->c.max_sge), rng_below(&rng, 64),
 			    rng_below(&rng, 64), &rng);
@@ -227,6 +229,8 @@ static void plan_row(const struct plan *p, unsigned int index, struct batch *b)
 
 		m->op = r->level[F_OP];
 		m->size = size_level(p, r->level[F_SIZE], mtu_bytes(b->mtu), &rng);
+		if (m->op == OP_READ && m->size < p->c.min_read)
+			m->size = p->c.min_read;
 		lay_out_msg(p, b, m, sge_level(p, r->level[F_SGE_MINE]),
 			    sge_level(p, r->level[F_SGE_THEIRS]),
 			    aligns[r->level[F_ALIGN_MINE]], aligns[r->level[F_ALIGN_THEIRS]], &rng);
