@@ -110,6 +110,29 @@ static void host_timer(void **state)
 	assert_int_equal(r->f.deadline, now + 900);
 }
 
+/*
+ * A deadline that passes while the function may not master the bus: nothing is done,
+ * and the host is left in peace, until it may again.
+ */
+static void bus_master_off(void **state)
+{
+	struct rig *r = *state;
+
+	rung = 0;
+	timer_call(r->f.dev, r->f.now + 500, ring, 0);
+	timer_call(r->f.dev, r->f.now + 900, ring, 1);
+	timer_sync(r->f.dev);
+	fake_bus(&r->f, true, false);
+	fake_advance(&r->f, 600);
+	assert_int_equal(rung, 0);
+	assert_int_equal(r->f.deadline, SKUA_TIME_NEVER);
+	fake_bus(&r->f, true, true);
+	fake_advance(&r->f, 0);
+	assert_int_equal(rung, 1);
+	fake_advance(&r->f, 300);
+	assert_int_equal(rung, 2);
+}
+
 /* Random settings for many QPs' places against a plain list. (No QP: nothing rings.) */
 static void random_heap(void **state)
 {
@@ -142,6 +165,7 @@ int main(void)
 		rig_test(bounded),
 		rig_test(moved),
 		rig_test(host_timer),
+		rig_test(bus_master_off),
 		rig_test(random_heap),
 	};
 

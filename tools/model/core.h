@@ -392,6 +392,8 @@ void timer_set_cq(struct skua_dev *dev, uint32_t cqn, uint64_t deadline);
 void timer_set_eq(struct skua_dev *dev, uint32_t eqn, uint64_t deadline);
 void cq_timer(struct skua_dev *dev, uint32_t cqn);
 void eq_timer(struct skua_dev *dev, uint32_t eqn);
+/* The host's timer rang: it is off now. */
+void timer_rang(struct skua_dev *dev);
 /* Run what is due, a bounded number; tell the host the next deadline. */
 void timer_run(struct skua_dev *dev);
 void timer_sync(struct skua_dev *dev);

@@ -119,6 +119,15 @@ void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind)
 	dev_hw_reset(dev);
 }
 
+/*
+ * A function that may not master the bus stands still, as one whose requests
+ * find no credit: what it would do waits until it may again.
+ */
+static bool running(const struct skua_dev *dev)
+{
+	return dev->state != DEV_FATAL && skua_pci_bus_master(&dev->pci);
+}
+
 void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t len)
 {
 	skua_pci_read(&dev->pci, off, buf, len);
@@ -130,20 +139,14 @@ void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf,
 
 	if (ev & SKUA_PCI_EV_FLR)
 		skua_dev_reset(dev, SKUA_RESET_FLR);
+	/* It may master the bus again: deadlines that passed meanwhile are due. */
+	if (running(dev))
+		timer_sync(dev);
 }
 
 unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)
 {
 	return skua_pci_msix_vectors(&dev->pci);
-}
-
-/*
- * A function that may not master the bus stands still, as one whose requests
- * find no credit: what it would do waits until it may again.
- */
-static bool running(const struct skua_dev *dev)
-{
-	return dev->state != DEV_FATAL && skua_pci_bus_master(&dev->pci);
 }
 
 void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len)
@@ -156,8 +159,10 @@ void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len)
 
 void skua_dev_tick(struct skua_dev *dev)
 {
-	if (running(dev))
-		timer_run(dev);
+	timer_rang(dev);
+	if (!running(dev))
+		return;
+	timer_run(dev);
 	timer_sync(dev);
 }
 

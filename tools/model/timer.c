@@ -226,12 +226,16 @@ static void expire(struct skua_dev *dev, const struct node *node)
 	}
 }
 
+void timer_rang(struct skua_dev *dev)
+{
+	dev->timers->told = 0;
+}
+
 void timer_run(struct skua_dev *dev)
 {
 	struct timers *t = dev->timers;
 	uint64_t now = dev_now(dev);
 
-	t->told = 0;
 	for (unsigned int n = 0; n < BUDGET && t->num && dev->state != DEV_FATAL; n++) {
 		struct node node = t->heap[0];
 
