@@ -118,6 +118,16 @@ static void good_input(uint32_t op, unsigned int n, void *in)
 			.len = cpu_to_le64(4096),
 			.xlat.base = cpu_to_le64(FAKE_MEM_BASE),
 		};
+		/* Windows, and regions to be registered. */
+		if (n & 2)
+			*(struct skua_mpt *)in = (struct skua_mpt){
+				.key = cpu_to_le32((n + 1) << 8),
+				.flags = cpu_to_le32(SKUA_MPT_FREE | (n & 1 ? SKUA_MPT_FAST_REG :
+								      SKUA_MPT_MW2 << 4)),
+				.pd = cpu_to_le32(MINI_PD),
+				.xlat.mode = cpu_to_le32(n & 1 ? SKUA_XLAT_MTT : 0),
+				.npages = cpu_to_le32(n & 1 ? 8 : 0),
+			};
 		break;
 	case SKUA_CMD_MAP_ICM: {
 		struct skua_cmd_map_icm_in *map = in;

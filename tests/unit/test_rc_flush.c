@@ -214,8 +214,9 @@ static void forge(struct rc *rc, uint8_t op, uint32_t psn, uint32_t len, uint8_t
 
 	assert_int_equal(rc_build(rc, 0, &b, frame, sizeof(frame), op, psn), 0);
 	ib_reth_put(b.reth, RC_VA, rc->s[1].key, len);
+	/* What is reserved is not looked at. */
 	if (b.feth)
-		be32_put(b.feth->word, GLOBAL);
+		be32_put(b.feth->word, 0xffffffc0 | GLOBAL);
 	memset(b.payload, fill, payload);
 	rc_inject(rc, 1, &b, payload);
 	fake_run(&rc->s[1].f);

@@ -172,15 +172,15 @@ bool resp_payload_ok(const struct turn *t, const struct skua_pkt *pkt)
 static bool flush_supported(const struct skua_pkt *pkt, uint32_t access)
 {
 	uint32_t word = be32_get(pkt->feth->word);
+	uint32_t place = u32_get_bits(word, IB_FETH_PLACEMENT_MASK);
 	uint32_t need = 0;
 
-	if (word & SKUA_WQE_FLUSH_GLOBAL)
+	if (place & SKUA_WQE_FLUSH_GLOBAL)
 		need |= SKUA_ACCESS_FLUSH_GLOBAL;
-	if (word & SKUA_WQE_FLUSH_PERSISTENT)
+	if (place & SKUA_WQE_FLUSH_PERSISTENT)
 		need |= SKUA_ACCESS_FLUSH_PERSISTENT;
 	return need && !(need & ~access) &&
-	       !(word & ~(SKUA_WQE_FLUSH_GLOBAL | SKUA_WQE_FLUSH_PERSISTENT |
-			  IB_FETH_SELECT_MASK)) &&
+	       !(place & ~(uint32_t)(SKUA_WQE_FLUSH_GLOBAL | SKUA_WQE_FLUSH_PERSISTENT)) &&
 	       u32_get_bits(word, IB_FETH_SELECT_MASK) <= SKUA_WQE_FLUSH_MR;
 }
 
