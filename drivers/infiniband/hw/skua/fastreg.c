@@ -64,8 +64,7 @@ static struct ib_mr *skua_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, 
 	if (err)
 		return ERR_PTR(err);
 	mpt.xlat.base = cpu_to_le64(mr->fr.mtt.first);
-	mpt.xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
-			le32_encode_bits(mr->fr.mtt.log_page, SKUA_XLAT_LOG_PAGE);
+	mpt.xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE);
 	mpt.npages = cpu_to_le32(max_num_sg);
 	err = skua_mr_create(dev->core, &mr->core, &mpt);
 	if (err) {
