@@ -255,12 +255,20 @@ bool tx_path(const struct turn *t, const struct skua_av *av, uint32_t dest,
 	return true;
 }
 
+/* XRC has RC's operations under opcodes of its own. */
+static uint8_t opcode_of(const struct turn *t, uint8_t opcode)
+{
+	bool xrc = qp_type(t->qp) == SKUA_QP_XRC_INI || qp_type(t->qp) == SKUA_QP_XRC_TGT;
+
+	return xrc && !(opcode & IB_TRANSPORT_MASK) ? opcode | IB_TRANSPORT_XRC : opcode;
+}
+
 bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
 	      bool ackreq, bool se)
 {
 	struct engine *e = t->dev->engine;
 	struct skua_pkt_bth bth = {
-		.opcode = opcode,
+		.opcode = opcode_of(t, opcode),
 		.pkey = IB_PKEY_DEFAULT,
 		.dqpn = le32_to_cpu(t->sqc->attr.dest_qpn),
 		.psn = psn,
@@ -271,8 +279,13 @@ bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t
 
 	if (!t->addr_state)
 		t->addr_state = tx_path(t, &t->sqc->attr.av, bth.dqpn, &t->addr) ? 1 : -1;
-	return t->addr_state > 0 &&
-	       !skua_pkt_build_start(b, e->frame, sizeof(e->frame), &t->addr, &bth);
+	if (t->addr_state < 0 ||
+	    skua_pkt_build_start(b, e->frame, sizeof(e->frame), &t->addr, &bth))
+		return false;
+	/* Only requests have it: each names the SRQ of the WQE being sent. */
+	if (b->xrceth)
+		ib_xrceth_put(b->xrceth, e->wqe.dest_qpn);
+	return true;
 }
 
 void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload)

@@ -371,7 +371,8 @@ static void expected(struct turn *t, const struct skua_pkt *pkt)
 {
 	/* What a NAK that has not left yet asked for is here. */
 	rqc_clear(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT | SKUA_RQC_NAK_PENDING);
-	if (!sequence_ok(t, pkt) || !supported(t, pkt) || !resp_payload_ok(t, pkt))
+	if (!sequence_ok(t, pkt) || !supported(t, pkt) || !resp_payload_ok(t, pkt) ||
+	    (pkt->xrceth && !recv_xrc_ok(t, pkt)))
 		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
 	else if (pkt->op->flags & IB_F_SEND)
 		do_send(t, pkt);

@@ -89,11 +89,17 @@ static struct where where_of(const struct skua_pkt *pkt)
 	};
 }
 
+static uint32_t srqn_of(const struct skua_pkt *pkt)
+{
+	return pkt->xrceth ? be24_get(pkt->xrceth->srqn) : 0;
+}
+
 static struct skua_rr rr_make(const struct skua_pkt *pkt, enum skua_wqe_op op, uint32_t psns)
 {
 	return (struct skua_rr){
 		.psn = cpu_to_le32(pkt->psn),
-		.op = cpu_to_le32(op | SKUA_RR_PENDING),
+		.op = cpu_to_le32(op | SKUA_RR_PENDING) |
+		      le32_encode_bits(srqn_of(pkt), SKUA_RR_SRQN),
 		.psns = cpu_to_le32(psns),
 	};
 }
@@ -287,7 +293,8 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 
 	if (!rrc)
 		return;
-	if (!rr_find(t, rrc, pkt, &number) || !same_kind(rr_at(rrc, number), pkt)) {
+	if (!rr_find(t, rrc, pkt, &number) || !same_kind(rr_at(rrc, number), pkt) ||
+	    (pkt->xrceth && !recv_use_srq(t, srqn_of(pkt)))) {
 		t->dev->cnt[SKUA_CNT_RX_MALFORMED]++;
 		ctx_put(t->dev, rrc);
 		return;
@@ -324,7 +331,13 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 	struct skua_pkt_build b;
 
-	if (tx_start(t, &b, op[first][last], psn, false, false)) {
+	/* The key is of the PD of the SRQ that the request named, if it still is there. */
+	if (qp_type(t->qp) == SKUA_QP_XRC_TGT) {
+		if (!recv_use_srq(t, le32_get_bits(rr->op, SKUA_RR_SRQN)))
+			err = SKUA_VENDOR_KEY_PD;
+		who.pd = t->pd;
+	}
+	if (!err && tx_start(t, &b, op[first][last], psn, false, false)) {
 		resp_put_aeth(t, &b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
 		err = mr_read(t->dev, &who, le32_to_cpu(rr->rkey), le64_to_cpu(rr->va) + sent,
 			      b.payload, n);

@@ -44,6 +44,8 @@ static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 {
 	if (ib_opcode_transport(pkt->opcode) != transport_of(qp_type(qp)))
 		return SKUA_CNT_RX_MALFORMED;
+	if (qp_type(qp) == (pkt->op->flags & IB_F_REQUEST ? SKUA_QP_XRC_INI : SKUA_QP_XRC_TGT))
+		return SKUA_CNT_RX_MALFORMED;
 	if (!pkey_ok(pkt->pkey))
 		return SKUA_CNT_RX_BAD_PKEY;
 	if (!state_ok(qp_state(qp), pkt))
