@@ -84,6 +84,8 @@ struct skua_create_srq_req {
 	__aligned_u64 dbr_addr;
 	__u32 log_wqes;
 	__u32 log_stride;
+	__u32 comp_mask;
+	__u32 reserved;
 };
 
 struct skua_create_srq_resp {

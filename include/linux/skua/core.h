@@ -305,6 +305,7 @@ int skua_cq_create(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cq
 void skua_cq_destroy(struct skua_dev *dev, struct skua_cq *cq);
 int skua_cq_modify(struct skua_dev *dev, struct skua_cq *cq, u16 count, u16 usec);
 int skua_cq_query(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cqc);
+int skua_cq_resize(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cqc, u32 *pi);
 
 /* --- SRQ (srq.c) --- */
 
@@ -322,6 +323,7 @@ int skua_srq_create(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc
 void skua_srq_destroy(struct skua_dev *dev, struct skua_srq *srq);
 int skua_srq_modify(struct skua_dev *dev, struct skua_srq *srq, u32 limit);
 int skua_srq_query(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc *srqc);
+int skua_srq_resize(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc *srqc);
 
 /* --- QP (qp.c) --- */
 
@@ -376,9 +378,11 @@ int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr);
 int skua_mr_modify(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 int skua_mr_query(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 
-/* --- Protection domains (pd.c): numbers only, the device knows no more. --- */
+/* --- Protection and XRC domains (pd.c): numbers only, the device knows no more. --- */
 int skua_pd_alloc(struct skua_dev *dev, u32 *pdn);
 void skua_pd_free(struct skua_dev *dev, u32 pdn);
+int skua_xrcd_alloc(struct skua_dev *dev, u32 *xrcd);
+void skua_xrcd_free(struct skua_dev *dev, u32 xrcd);
 
 /* --- Port, GIDs, steering, counters (port.c) --- */
 int skua_set_gid(struct skua_dev *dev, u32 index, const struct skua_gid *gid);

@@ -93,6 +93,7 @@ static int skua_ib_cq_init(struct skua_ib_cq *cq, const struct ib_cq_init_attr *
 	cq->core.event = skua_ib_cq_event;
 	cq->core.vector = attr->comp_vector;
 	INIT_WORK(&cq->wake, skua_ib_cq_wake);
+	mutex_init(&cq->resize_lock);
 	cqc->flags = le32_encode_bits(cq->log_size, SKUA_CQC_LOG_SIZE);
 	if (attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)
 		cqc->flags |= cpu_to_le32(SKUA_CQC_IGNORE_OVERRUN);
@@ -207,6 +208,7 @@ static int skua_ib_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_at
 	if (err)
 		return err;
 
+	cq->cqe_size = req.cqe_size;
 	if (req.cqe_size != sizeof(struct skua_cqe))
 		cqc.flags |= cpu_to_le32(SKUA_CQC_CQE128);
 	cqc.uar = cpu_to_le32(uc->uar);
@@ -269,10 +271,86 @@ static int skua_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	return skua_cq_modify(dev->core, &to_skua_cq(ibcq)->core, count, period);
 }
 
+/* Pin the new ring and give it to the device. */
+static int skua_ib_cq_switch(struct skua_ib_cq *cq, const struct skua_resize_cq_req *req,
+			     u32 log_size, u32 *pi)
+{
+	struct skua_ib_dev *dev = to_skua_dev(cq->ibcq.device);
+	u64 size = (u64)cq->cqe_size << log_size;
+	struct skua_ib_umem mem = {};
+	struct skua_cqc cqc = {};
+	struct ib_umem *umem;
+	int err;
+
+	if (req->buf_len < size || size > SIZE_MAX || req->buf_addr > ULONG_MAX ||
+	    req->buf_addr & (sizeof(struct skua_cqe) - 1))
+		return -EINVAL;
+	umem = ib_umem_get_va(&dev->ibdev, req->buf_addr, size, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	err = skua_ib_umem_map(dev, &mem, umem, false, true);
+	if (err) {
+		ib_umem_release(umem);
+		return err;
+	}
+	cqc.flags = le32_encode_bits(log_size, SKUA_CQC_LOG_SIZE);
+	if (cq->cqe_size != sizeof(struct skua_cqe))
+		cqc.flags |= cpu_to_le32(SKUA_CQC_CQE128);
+	cqc.ring = skua_ib_umem_xlat(&mem, 0);
+	err = skua_cq_resize(dev->core, &cq->core, &cqc, pi);
+	if (err) {
+		skua_ib_umem_unmap(dev, &mem);
+		return err;
+	}
+	skua_ib_umem_unmap(dev, &cq->mem);
+	cq->mem = mem;
+	return 0;
+}
+
+static int skua_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int entries,
+				  struct ib_udata *udata)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+	struct skua_resize_cq_resp resp = {};
+	struct skua_resize_cq_req req;
+	u8 log_size;
+	int err;
+
+	if (!(dev->lim->caps & SKUA_CAP_CQ_RESIZE) || !udata)
+		return -EOPNOTSUPP;
+	err = ib_copy_validate_udata_in_cm(udata, req, reserved, 0);
+	if (err)
+		return err;
+	if (req.reserved)
+		return -EOPNOTSUPP;
+	if (!entries || entries > dev->lim->max_cqe)
+		return -EINVAL;
+
+	guard(mutex)(&cq->resize_lock);
+	log_size = order_base_2(entries);
+	err = skua_ib_cq_switch(cq, &req, log_size, &resp.pi);
+	if (err)
+		return err;
+	cq->log_size = log_size;
+	ibcq->cqe = BIT(log_size);
+	return ib_respond_udata(udata, resp);
+}
+
+#ifdef SKUA_COMPAT_CREATE_USER_CQ
+static int skua_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
+{
+	return skua_ib_resize_user_cq(ibcq, max(entries, 0), udata);
+}
+#endif
+
 const struct ib_device_ops skua_ib_cq_ops = {
 	.create_cq = skua_ib_create_cq,
 #ifndef SKUA_COMPAT_CREATE_USER_CQ
 	.create_user_cq = skua_ib_create_user_cq,
+	.resize_user_cq = skua_ib_resize_user_cq,
+#else
+	.resize_cq = skua_ib_resize_cq,
 #endif
 	.destroy_cq = skua_ib_destroy_cq,
 	.modify_cq = skua_ib_modify_cq,

@@ -29,6 +29,11 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 	attr->max_qp_init_rd_atom = lim->max_rd_atomic;
 	attr->max_res_rd_atom =
 		min_t(u64, (u64)lim->max_rd_atomic * lim->max_qp, INT_MAX);
+	if (lim->caps & SKUA_CAP_SRQ) {
+		attr->max_srq = lim->max_srq;
+		attr->max_srq_wr = skua_ib_max_srq_wr(lim);
+		attr->max_srq_sge = lim->max_rq_sge;
+	}
 	attr->max_pkeys = 1;
 	attr->max_dm_size = lim->dm_size;
 	if (lim->caps & SKUA_CAP_RSS) {
@@ -77,6 +82,10 @@ static u64 skua_ib_cap_flags(const struct skua_limits *lim)
 		flags |= IB_DEVICE_FLUSH_GLOBAL;
 	if (lim->caps & SKUA_CAP_ATOMIC_WRITE)
 		flags |= IB_DEVICE_ATOMIC_WRITE;
+	if (lim->caps & SKUA_CAP_SRQ_RESIZE)
+		flags |= IB_DEVICE_SRQ_RESIZE;
+	if (lim->caps & SKUA_CAP_XRC)
+		flags |= IB_DEVICE_XRC;
 	return flags;
 }
 
@@ -177,6 +186,7 @@ static void skua_ib_set_ops(struct skua_ib_dev *dev)
 		ib_set_device_ops(ibdev, &skua_ib_mw_ops);
 	ib_set_device_ops(ibdev, &skua_ib_dm_ops);
 	ib_set_device_ops(ibdev, &skua_ib_cq_ops);
+	ib_set_device_ops(ibdev, &skua_ib_srq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_qp_ops);
 	ib_set_device_ops(ibdev, &skua_ib_wq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_flow_ops);

@@ -52,6 +52,19 @@ static bool skua_ib_take_recv(struct skua_ib_rq *rq, u16 index, struct ib_wc *wc
 	return true;
 }
 
+/* A receive completed: the WQE is the QP's own or its SRQ's. */
+static bool skua_ib_take_any_recv(struct skua_ib_qp *qp, const struct skua_cqe *cqe,
+				  struct ib_wc *wc)
+{
+	struct ib_srq *ibsrq = qp->ibqp.srq;
+
+	if (!ibsrq)
+		return skua_ib_take_recv(&qp->rq, skua_cqe_wqe_index(cqe), wc);
+	wc->opcode = IB_WC_RECV;
+	return skua_cqe_flags(cqe) & SKUA_CQE_F_SRQ &&
+	       skua_ib_srq_take(to_skua_srq(ibsrq), skua_cqe_wqe_index(cqe), &wc->wr_id);
+}
+
 static void skua_ib_wc_fill(struct ib_wc *wc, const struct skua_cqe *cqe, struct skua_ib_qp *qp)
 {
 	u32 flags = skua_cqe_flags(cqe);
@@ -96,10 +109,10 @@ static bool skua_ib_cqe_to_wc(struct skua_ib_cq *cq, const struct skua_cqe *cqe,
 		ok = qp->ibqp.send_cq == &cq->ibcq && skua_ib_take_send(&qp->sq, index, wc);
 		break;
 	case SKUA_CQE_RECV:
-		ok = qp->ibqp.recv_cq == &cq->ibcq && skua_ib_take_recv(&qp->rq, index, wc);
+		ok = qp->ibqp.recv_cq == &cq->ibcq && skua_ib_take_any_recv(qp, cqe, wc);
 		break;
 	case SKUA_CQE_RECV_WRITE_IMM:
-		ok = qp->ibqp.recv_cq == &cq->ibcq && skua_ib_take_recv(&qp->rq, index, wc);
+		ok = qp->ibqp.recv_cq == &cq->ibcq && skua_ib_take_any_recv(qp, cqe, wc);
 		wc->opcode = IB_WC_RECV_RDMA_WITH_IMM;
 		break;
 	}
@@ -218,9 +231,14 @@ int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return 0;
 }
 
-/* Take the QP's completions out of the CQ: poll skips them. */
-static void skua_ib_cq_purge(struct skua_ib_cq *cq, u32 qpn)
+/*
+ * Take the QP's completions out of the CQ: poll skips them. WQEs of its SRQ are free
+ * again.
+ */
+static void skua_ib_cq_purge(struct skua_ib_cq *cq, struct skua_ib_qp *qp)
 {
+	u32 qpn = qp->core.obj.num;
+	u64 wr_id;
 	u32 i, mask = BIT(cq->log_size) - 1;
 
 	lockdep_assert_held(&cq->lock);
@@ -231,15 +249,19 @@ static void skua_ib_cq_purge(struct skua_ib_cq *cq, u32 qpn)
 			break;
 		/* The entry is read after its last word, which says it is new. */
 		dma_rmb();
-		if (le32_to_cpu(cqe->qpn) == qpn)
-			cqe->qpn = cpu_to_le32(SKUA_IB_NO_QPN);
+		if (le32_to_cpu(cqe->qpn) != qpn)
+			continue;
+		if (qp->ibqp.srq && skua_cqe_flags(cqe) & SKUA_CQE_F_SRQ)
+			skua_ib_srq_take(to_skua_srq(qp->ibqp.srq), skua_cqe_wqe_index(cqe),
+					 &wr_id);
+		cqe->qpn = cpu_to_le32(SKUA_IB_NO_QPN);
 	}
 }
 
 static void skua_ib_cq_forget_one(struct skua_ib_cq *cq, struct skua_ib_qp *qp, bool remove)
 {
 	guard(spinlock_irqsave)(&cq->lock);
-	skua_ib_cq_purge(cq, qp->core.obj.num);
+	skua_ib_cq_purge(cq, qp);
 	if (remove)
 		xa_erase(&cq->qps, qp->core.obj.num);
 }

@@ -17,6 +17,8 @@ static const struct {
 	u64 cap;
 } skua_ib_qp_types[] = {
 	{ IB_QPT_RC, SKUA_QP_RC, SKUA_CAP_RC },
+	{ IB_QPT_XRC_INI, SKUA_QP_XRC_INI, SKUA_CAP_XRC },
+	{ IB_QPT_XRC_TGT, SKUA_QP_XRC_TGT, SKUA_CAP_XRC },
 	{ IB_QPT_RAW_PACKET, SKUA_QP_RAW_ETH, SKUA_CAP_ETH },
 };
 
@@ -83,11 +85,16 @@ static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_
 	const struct ib_qp_cap *cap = &init->cap;
 	u32 max_wr = skua_ib_max_qp_wr(lim);
 
-	if (!init->send_cq || !init->recv_cq)
+	if ((init->qp_type != IB_QPT_XRC_TGT && !init->send_cq) ||
+	    (init->qp_type != IB_QPT_XRC_TGT && init->qp_type != IB_QPT_XRC_INI &&
+	     !init->recv_cq))
+		return -EINVAL;
+	if ((init->qp_type == IB_QPT_XRC_TGT) != !!init->xrcd ||
+	    (init->srq && init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
+	     init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI))
 		return -EINVAL;
 	if (init->create_flags & ~(init->qp_type == IB_QPT_RAW_PACKET ?
-				   IB_QP_CREATE_CVLAN_STRIPPING : 0) ||
-	    init->srq || init->xrcd)
+				   IB_QP_CREATE_CVLAN_STRIPPING : 0))
 		return -EOPNOTSUPP;
 	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||
 	    cap->max_send_sge > skua_ib_max_send_sge(lim) || cap->max_recv_sge > lim->max_rq_sge ||
@@ -139,7 +146,9 @@ static void skua_ib_kernel_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp)
 static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, u32 log_rq,
 				u32 log_stride, u32 log_sq, struct skua_cmd_create_qp_in *in)
 {
-	size_t sq_pos = ALIGN((size_t)SKUA_WQE_SEG << (log_rq + log_stride), SKUA_WQE_BLOCK);
+	bool has_rq = !qp->ibqp.srq;
+	size_t sq_pos = has_rq ? ALIGN((size_t)SKUA_WQE_SEG << (log_rq + log_stride),
+				       SKUA_WQE_BLOCK) : 0;
 	size_t dbr_pos = sq_pos + ((size_t)SKUA_WQE_BLOCK << log_sq);
 	struct skua_buf sq_part;
 	int err;
@@ -148,10 +157,11 @@ static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, 
 	if (err)
 		return err;
 	qp->sq.size = BIT(log_sq);
-	qp->rq.size = BIT(log_rq);
+	qp->rq.size = has_rq ? BIT(log_rq) : 0;
 	qp->sq.wqe = kvcalloc(qp->sq.size, sizeof(*qp->sq.wqe), GFP_KERNEL);
-	qp->rq.wr_id = kvcalloc(qp->rq.size, sizeof(*qp->rq.wr_id), GFP_KERNEL);
-	if (!qp->sq.wqe || !qp->rq.wr_id) {
+	if (has_rq)
+		qp->rq.wr_id = kvcalloc(qp->rq.size, sizeof(*qp->rq.wr_id), GFP_KERNEL);
+	if (!qp->sq.wqe || (has_rq && !qp->rq.wr_id)) {
 		skua_ib_kernel_free(dev, qp);
 		return -ENOMEM;
 	}
@@ -161,7 +171,8 @@ static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, 
 	qp->dbr = qp->buf.va + dbr_pos;
 	sq_part = qp->buf;
 	sq_part.dma += sq_pos;
-	in->rq.ring = skua_buf_xlat(&qp->buf);
+	if (has_rq)
+		in->rq.ring = skua_buf_xlat(&qp->buf);
 	in->sq.ring = skua_buf_xlat(&sq_part);
 	in->sq.dbr = cpu_to_le64(qp->buf.dma + dbr_pos);
 	return 0;
@@ -183,13 +194,16 @@ static int skua_ib_kernel_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 	if (err)
 		return err;
 	cap->max_send_wr = BIT(log_sq) / blocks;
-	cap->max_recv_wr = BIT(log_rq);
+	cap->max_recv_wr = qp->rq.size;
 
 	in->sq.flags |= cpu_to_le32(SKUA_QP_F_RESERVED_LKEY) |
 			le32_encode_bits(log_sq, SKUA_QP_LOG_SQ);
 	in->sq.uar = cpu_to_le32(skua_kernel_uar(dev->core)->index);
-	in->rq.flags = le32_encode_bits(log_rq, SKUA_RQ_LOG_SIZE) |
-		       le32_encode_bits(log_stride, SKUA_RQ_LOG_STRIDE);
+	if (!qp->rq.size)
+		in->sq.flags |= cpu_to_le32(SKUA_QP_F_NO_RQ);
+	else
+		in->rq.flags = le32_encode_bits(log_rq, SKUA_RQ_LOG_SIZE) |
+			       le32_encode_bits(log_stride, SKUA_RQ_LOG_STRIDE);
 	return 0;
 }
 
@@ -293,6 +307,20 @@ err_umem:
 	return err;
 }
 
+/* Receives of the others come from SRQs. */
+static bool skua_ib_may_have_rq(const struct ib_qp *ibqp)
+{
+	return !ibqp->srq && ibqp->qp_type != IB_QPT_XRC_INI && ibqp->qp_type != IB_QPT_XRC_TGT;
+}
+
+static int skua_ib_tgt_qp(const struct skua_create_qp_req *req, struct skua_cmd_create_qp_in *in)
+{
+	if (req->has_sq || req->flags)
+		return -EINVAL;
+	in->sq.flags |= cpu_to_le32(SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ);
+	return 0;
+}
+
 static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struct ib_udata *udata,
 			   const struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
 {
@@ -308,6 +336,11 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 	err = skua_ib_check_req(dev->lim, &req, cap);
 	if (err)
 		return err;
+	if (req.has_rq && !skua_ib_may_have_rq(&qp->ibqp))
+		return -EINVAL;
+	/* An XRC target has neither queue, and nothing to pin. */
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT)
+		return skua_ib_tgt_qp(&req, in);
 	err = skua_ib_user_pin(dev, uc, qp, &req, in);
 	if (err)
 		return err;
@@ -333,10 +366,13 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 			    struct ib_udata *udata)
 {
-	if (!udata) {
+	if (skua_ib_qp_is_kernel(qp)) {
 		skua_ib_kernel_free(dev, qp);
 		return;
 	}
+	/* An XRC target has neither; it may go with its domain, without a process. */
+	if (!qp->mem.umem)
+		return;
 	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &qp->db);
 	skua_ib_umem_unmap(dev, &qp->mem);
 }
@@ -348,6 +384,24 @@ static int skua_ib_qp_announce(struct skua_ib_qp *qp, const struct ib_qp_init_at
 
 	qp->ibqp.qp_num = qp->core.obj.num;
 	return udata ? ib_respond_udata(udata, resp) : skua_ib_kernel_publish(qp, init);
+}
+
+/* The objects that the QP names. */
+static void skua_ib_qp_names(struct ib_qp *ibqp, const struct ib_qp_init_attr *init,
+			     struct skua_cmd_create_qp_in *in)
+{
+	if (init->qp_type == IB_QPT_XRC_TGT) {
+		in->rq.xrcd = cpu_to_le32(to_skua_xrcd(init->xrcd)->num);
+		return;
+	}
+	in->sq.pd = cpu_to_le32(skua_ib_pdn(ibqp->pd));
+	in->sq.cqn = cpu_to_le32(to_skua_cq(init->send_cq)->core.obj.num);
+	if (init->qp_type != IB_QPT_XRC_INI)
+		in->rq.cqn = cpu_to_le32(to_skua_cq(init->recv_cq)->core.obj.num);
+	if (init->srq) {
+		in->sq.flags |= cpu_to_le32(SKUA_QP_F_SRQ);
+		in->rq.srqn = cpu_to_le32(to_skua_srq(init->srq)->core.obj.num);
+	}
 }
 
 static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
@@ -391,10 +445,8 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		return err;
 
 	qp->cap = init->cap;
-	in.sq.pd = cpu_to_le32(skua_ib_pdn(ibqp->pd));
-	in.sq.cqn = cpu_to_le32(to_skua_cq(init->send_cq)->core.obj.num);
 	in.sq.max_inline = cpu_to_le32(init->cap.max_inline_data);
-	in.rq.cqn = cpu_to_le32(to_skua_cq(init->recv_cq)->core.obj.num);
+	skua_ib_qp_names(ibqp, init, &in);
 	err = skua_qp_create(dev->core, &qp->core, &in, false);
 	if (err)
 		goto err_free;
@@ -423,7 +475,7 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		skua_ib_rss_destroy(qp);
 		return 0;
 	}
-	if (!udata) {
+	if (skua_ib_qp_is_kernel(qp)) {
 		struct skua_cmd_modify_qp_in reset = {
 			.mask = cpu_to_le32(SKUA_QP_M_STATE),
 			.cur_state = cpu_to_le32(SKUA_QP_ANY_STATE),
@@ -474,6 +526,9 @@ static int skua_ib_modify_dead(struct skua_ib_qp *qp, enum ib_qp_state new)
 		schedule_work(&to_skua_cq(qp->ibqp.send_cq)->wake);
 		schedule_work(&to_skua_cq(qp->ibqp.recv_cq)->wake);
 	}
+	/* Who drains the QP waits for that. */
+	if (qp->ibqp.srq)
+		skua_ib_qp_event(&qp->core, SKUA_QP_EV_LAST_WQE);
 	return 0;
 }
 

@@ -130,7 +130,35 @@ static int skua_ib_fill_mr_raw(struct sk_buff *msg, struct ib_mr *ibmr)
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(mpt), &mpt);
 }
 
+static int skua_ib_fill_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct skua_ib_srq *srq = to_skua_srq(ibsrq);
+	struct nlattr *nest = skua_ib_nest(msg);
+	bool failed;
+
+	if (!nest)
+		return -EMSGSIZE;
+	failed = rdma_nl_put_driver_u32(msg, "srqn", srq->core.obj.num) ||
+		 rdma_nl_put_driver_u32(msg, "wqes", READ_ONCE(srq->wqes)) ||
+		 rdma_nl_put_driver_u32(msg, "max_sge", srq->max_sge);
+	return skua_ib_nest_end(msg, nest, failed);
+}
+
+static int skua_ib_fill_srq_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct skua_ib_srq *srq = to_skua_srq(ibsrq);
+	struct skua_srqc srqc = {};
+	int err;
+
+	err = skua_srq_query(to_skua_dev(ibsrq->device)->core, &srq->core, &srqc);
+	if (err)
+		return err;
+	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(srqc), &srqc);
+}
+
 const struct ib_device_ops skua_ib_restrack_ops = {
+	.fill_res_srq_entry = skua_ib_fill_srq,
+	.fill_res_srq_entry_raw = skua_ib_fill_srq_raw,
 	.fill_res_qp_entry = skua_ib_fill_qp,
 	.fill_res_qp_entry_raw = skua_ib_fill_qp_raw,
 	.fill_res_cq_entry = skua_ib_fill_cq,

@@ -304,6 +304,8 @@ extern const struct uapi_definition skua_ib_dm_defs[];
  * @qps: kernel QPs that complete here, by QPN. Only what is in here can be named
  *	by a CQE. Entries leave under @lock, so that poll needs no reference.
  * @wake: calls the completion handler when software has completions to give
+ * @resize_lock: serialises changes of @mem
+ * @cqe_size: user CQ: bytes of an entry
  * @mem: user CQ: ring
  * @db: user CQ: doorbell record
  */
@@ -322,6 +324,8 @@ struct skua_ib_cq {
 	struct xarray qps;
 	struct work_struct wake;
 
+	struct mutex resize_lock; /* see above */
+	u32 cqe_size;
 	struct skua_ib_umem mem;
 	struct skua_ib_db db;
 };
@@ -337,6 +341,73 @@ void skua_ib_wake_all(struct skua_ib_dev *dev);
 int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void skua_ib_cq_forget(struct skua_ib_qp *qp, bool remove);
+
+/* --- srq.c --- */
+
+struct skua_ib_xrcd {
+	struct ib_xrcd ibxrcd;
+	u32 num;
+};
+
+static inline struct skua_ib_xrcd *to_skua_xrcd(struct ib_xrcd *ibxrcd)
+{
+	return container_of(ibxrcd, struct skua_ib_xrcd, ibxrcd);
+}
+
+/**
+ * struct skua_ib_srq - shared receive queue
+ * @ibsrq: the RDMA core's part
+ * @core: the function's part
+ * @mutex: serialises modify and query
+ * @wqes: size of the ring
+ * @log_segs: log2 of the segments of a WQE
+ * @max_sge: scatter elements of a WQE
+ * @lock: kernel SRQ: all below but @buf. Taken inside a CQ's lock.
+ * @ring: kernel SRQ: the WQEs
+ * @wr_id: kernel SRQ: by position
+ * @next: kernel SRQ: by position: the one after it in the list
+ * @posted: kernel SRQ: positions that the device has
+ * @head: kernel SRQ: first free position
+ * @tail: kernel SRQ: last free position, which stays free
+ * @pi: kernel SRQ: WQEs posted so far
+ * @buf: kernel SRQ: ring, then the doorbell record
+ * @dbr: kernel SRQ: doorbell record
+ * @mem: user SRQ: ring
+ * @db: user SRQ: doorbell record
+ */
+struct skua_ib_srq {
+	struct ib_srq ibsrq;
+	struct skua_srq core;
+	struct mutex mutex; /* see above */
+	u32 wqes;
+	u32 log_segs;
+	u32 max_sge;
+
+	spinlock_t lock; /* see above */
+	struct skua_rq_ring ring;
+	u64 *wr_id;
+	u16 *next;
+	unsigned long *posted;
+	u32 head;
+	u32 tail;
+	u32 pi;
+	struct skua_buf buf;
+	struct skua_srq_dbr *dbr;
+
+	struct skua_ib_umem mem;
+	struct skua_ib_db db;
+};
+
+static inline struct skua_ib_srq *to_skua_srq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct skua_ib_srq, ibsrq);
+}
+
+extern const struct ib_device_ops skua_ib_srq_ops;
+u32 skua_ib_max_srq_wr(const struct skua_limits *lim);
+bool skua_ib_srq_take(struct skua_ib_srq *srq, u32 pos, u64 *wr_id);
+int skua_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad_wr);
 
 /* --- qp.c, qp_attr.c, wr.c --- */
 

@@ -101,6 +101,34 @@ int skua_cq_modify(struct skua_dev *dev, struct skua_cq *cq, u16 count, u16 usec
 EXPORT_SYMBOL_NS_GPL(skua_cq_modify, "SKUA");
 
 /**
+ * skua_cq_resize() - give a CQ another ring
+ * @dev: the function
+ * @cq: the CQ
+ * @cqc: flags (size) and ring; the number is filled in
+ * @pi: filled in: index of the first completion in the new ring
+ *
+ * On success the device leaves the old ring alone; on failure the new one, unless
+ * the device died.
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_cq_resize(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cqc, u32 *pi)
+{
+	struct skua_cmd_resize_cq_out out;
+	struct skua_cmd_create_cq_in in;
+	int err;
+
+	cqc->cqn = cpu_to_le32(cq->obj.num);
+	in.cqc = *cqc;
+	err = skua_cmd_exec(dev, SKUA_CMD_RESIZE_CQ, &in, sizeof(in), &out, sizeof(out));
+	if (err)
+		return err;
+	*pi = le32_to_cpu(out.pi);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(skua_cq_resize, "SKUA");
+
+/**
  * skua_cq_query() - read the context
  * @dev: the function
  * @cq: the CQ

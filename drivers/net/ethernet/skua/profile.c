@@ -159,6 +159,7 @@ static void skua_objects_init(struct skua_dev *dev)
 	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC);
 	dev->next_key = get_random_u32_inclusive(1, lim->max_mr);
 	ida_init(&dev->pds);
+	ida_init(&dev->xrcds);
 	ida_init(&dev->rsss);
 	ida_init(&dev->flows);
 	mt_init_flags(&dev->mtt, MT_FLAGS_ALLOC_RANGE);
@@ -172,6 +173,8 @@ static void skua_objects_exit(struct skua_dev *dev)
 	ida_destroy(&dev->flows);
 	WARN_ON_ONCE(!ida_is_empty(&dev->rsss));
 	ida_destroy(&dev->rsss);
+	WARN_ON_ONCE(!ida_is_empty(&dev->xrcds));
+	ida_destroy(&dev->xrcds);
 	WARN_ON_ONCE(!ida_is_empty(&dev->pds));
 	ida_destroy(&dev->pds);
 	WARN_ON_ONCE(!xa_empty(&dev->keys));

@@ -79,6 +79,7 @@ enum {
  * @keys: key indices in use
  * @next_key: where the search for the next one begins
  * @pds: protection domains in use
+ * @xrcds: XRC domains in use
  * @rsss: RSS contexts in use
  * @flows: steering rules in use
  * @mtt: MTT entries in use: ranges. Its own lock protects it.
@@ -137,6 +138,7 @@ struct skua_dev {
 	struct xarray keys;
 	u32 next_key;
 	struct ida pds;
+	struct ida xrcds;
 	struct ida rsss;
 	struct ida flows;
 	struct maple_tree mtt;

@@ -78,6 +78,27 @@ int skua_srq_modify(struct skua_dev *dev, struct skua_srq *srq, u32 limit)
 EXPORT_SYMBOL_NS_GPL(skua_srq_modify, "SKUA");
 
 /**
+ * skua_srq_resize() - give an SRQ a larger ring
+ * @dev: the function
+ * @srq: the SRQ
+ * @srqc: flags (size and stride) and ring; the number is filled in
+ *
+ * The old ring was copied to the start of the new one. On success the device leaves
+ * the old one alone; on failure the new one, unless the device died.
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_srq_resize(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc *srqc)
+{
+	struct skua_cmd_create_srq_in in;
+
+	srqc->srqn = cpu_to_le32(srq->obj.num);
+	in.srqc = *srqc;
+	return skua_cmd_in(dev, SKUA_CMD_RESIZE_SRQ, &in);
+}
+EXPORT_SYMBOL_NS_GPL(skua_srq_resize, "SKUA");
+
+/**
  * skua_srq_query() - read the context
  * @dev: the function
  * @srq: the SRQ
