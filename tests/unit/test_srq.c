@@ -48,7 +48,8 @@ static void create_checks(void **state)
 	refuse(BAD_PARAM, in.limit = cpu_to_le32(17));
 	refuse(BAD_PARAM, in.dbr = cpu_to_le64(8));
 	refuse(BAD_PARAM, in.ring.base = cpu_to_le64(8));
-	refuse(BAD_PARAM, in.xrcd = cpu_to_le32(1));
+	/* XRC's: there is no such CQ. */
+	refuse(BAD_INDEX, in.xrcd = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.cqn = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.pi = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.ci = cpu_to_le32(1));

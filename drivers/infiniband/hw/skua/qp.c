@@ -89,7 +89,7 @@ static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_
 	    (init->qp_type != IB_QPT_XRC_TGT && init->qp_type != IB_QPT_XRC_INI &&
 	     !init->recv_cq))
 		return -EINVAL;
-	if ((init->qp_type == IB_QPT_XRC_TGT) != !!init->xrcd ||
+	if (!init->xrcd != (init->qp_type != IB_QPT_XRC_TGT) ||
 	    (init->srq && init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
 	     init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI))
 		return -EINVAL;
@@ -421,6 +421,11 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	type = skua_ib_qp_type(dev->lim, init->qp_type);
 	if (type < 0)
 		return type;
+	/* With an SRQ these say nothing. */
+	if (init->srq) {
+		init->cap.max_recv_wr = 0;
+		init->cap.max_recv_sge = 0;
+	}
 	err = skua_ib_check_init(dev->lim, init);
 	if (err)
 		return err;

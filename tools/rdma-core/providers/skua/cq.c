@@ -119,11 +119,35 @@ static struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
 	return &cq->ring[index & ((1U << cq->log_size) - 1)];
 }
 
+static uint32_t cqe_is_shared(const struct skua_cqe *cqe)
+{
+	return skua_cqe_flags(cqe) & SKUA_CQE_F_SRQ;
+}
+
+/* What is to be taken out: CQEs of a QP, or those of an XRC SRQ. */
+static bool cqe_is_of(const struct skua_cqe *cqe, const struct skua_qp *qp,
+		      const struct skua_srq *srq)
+{
+	if (qp)
+		return le32_to_cpu(cqe->qpn) == qp->vqp.qp.qp_num;
+	return cqe_is_shared(cqe) && le32_to_cpu(cqe->srqn) == srq->srqn;
+}
+
+/* A CQE that nobody will see: its WQE is free again all the same. */
+static void cqe_drop(const struct skua_cqe *cqe, const struct skua_qp *qp)
+{
+	uint64_t wr_id;
+
+	if (qp && qp->vqp.qp.srq && cqe_is_shared(cqe))
+		skua_srq_take(to_ssrq(qp->vqp.qp.srq), skua_cqe_wqe_index(cqe), &wr_id);
+}
+
 /*
- * Take the CQEs of a QP out of the ring. The others move towards the newest, so
+ * Take the CQEs of a QP or an SRQ out of the ring. The others move towards the newest, so
  * that the room goes back to the device; each slot keeps its phase.
  */
-static void cq_clean_locked(struct skua_cq *cq, uint32_t qpn)
+static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
+			    const struct skua_srq *srq)
 {
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	uint32_t end = ci, gone = 0, i;
@@ -136,7 +160,8 @@ static void cq_clean_locked(struct skua_cq *cq, uint32_t qpn)
 		struct skua_cqe *cqe = cqe_at(cq, i - 1), *to;
 		__le32 phase;
 
-		if (le32_to_cpu(cqe->qpn) == qpn) {
+		if (cqe_is_of(cqe, qp, srq)) {
+			cqe_drop(cqe, qp);
 			gone++;
 		} else if (gone) {
 			to = cqe_at(cq, i - 1 + gone);
@@ -152,10 +177,10 @@ static void cq_clean_locked(struct skua_cq *cq, uint32_t qpn)
 }
 
 /* After the QP was reset: what it still had in the ring concerns nobody. */
-void skua_cq_clean(struct skua_cq *cq, uint32_t qpn)
+void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp)
 {
 	pthread_spin_lock(&cq->lock);
-	cq_clean_locked(cq, qpn);
+	cq_clean_locked(cq, qp, NULL);
 	pthread_spin_unlock(&cq->lock);
 }
 
@@ -165,7 +190,7 @@ void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 	struct skua_qp **p;
 
 	pthread_spin_lock(&cq->lock);
-	cq_clean_locked(cq, qp->vqp.qp.qp_num);
+	cq_clean_locked(cq, qp, NULL);
 	p = &cq->bucket[qp->vqp.qp.qp_num & cq->mask];
 	while (*p != qp)
 		p = &(*p)->next[cq_link(cq, *p)];
@@ -178,6 +203,32 @@ void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 	if (cq->last == qp)
 		cq->last = NULL;
 	pthread_spin_unlock(&cq->lock);
+}
+
+void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
+{
+	pthread_spin_lock(&cq->lock);
+	list_add_tail(&cq->xsrqs, &srq->in_cq);
+	pthread_spin_unlock(&cq->lock);
+}
+
+/* After the SRQ was destroyed, before its number can be another's. */
+void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
+{
+	pthread_spin_lock(&cq->lock);
+	cq_clean_locked(cq, NULL, srq);
+	list_del(&srq->in_cq);
+	pthread_spin_unlock(&cq->lock);
+}
+
+static struct skua_srq *cq_find_srq(struct skua_cq *cq, uint32_t srqn)
+{
+	struct skua_srq *srq;
+
+	list_for_each(&cq->xsrqs, srq, in_cq)
+		if (srq->srqn == srqn)
+			return srq;
+	return NULL;
 }
 
 /* --- polling ----------------------------------------------------------- */
@@ -213,18 +264,11 @@ static inline bool sent_to_wc(struct skua_sq *sq, const struct skua_cqe *cqe, st
 	return true;
 }
 
-static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, unsigned int opcode,
-			      struct ibv_wc *wc)
+/* What a receive has to say besides. */
+static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, struct ibv_wc *wc)
 {
 	uint32_t flags = skua_cqe_flags(cqe);
-	uint32_t at;
 
-	if (!outstanding(skua_cqe_wqe_index(cqe),
-			 atomic_load_explicit(&rq->ci, memory_order_relaxed),
-			 atomic_load_explicit(&rq->pi, memory_order_acquire), &at))
-		return false;
-
-	wc->wr_id = rq->wr_id[at & rq->ring.mask];
 	wc->opcode = opcode == SKUA_CQE_RECV_WRITE_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 	wc->wc_flags = 0;
 	if (flags & SKUA_CQE_F_IMM) {
@@ -234,6 +278,38 @@ static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, un
 		wc->wc_flags = IBV_WC_WITH_INV;
 		wc->invalidated_rkey = le32_to_cpu(cqe->inv_key);
 	}
+}
+
+/* An SRQ's WQE: of the QP's SRQ, or of an XRC SRQ, whose QP we need not know. */
+static inline bool shared_to_wc(struct skua_cq *cq, struct skua_qp *qp, const struct skua_cqe *cqe,
+				unsigned int opcode, struct ibv_wc *wc)
+{
+	uint32_t srqn = le32_to_cpu(cqe->srqn);
+	struct skua_srq *srq;
+
+	if (qp)
+		srq = qp->vqp.qp.srq ? to_ssrq(qp->vqp.qp.srq) : NULL;
+	else
+		srq = cq_find_srq(cq, srqn);
+	if (unlikely(!srq || srq->srqn != srqn ||
+		     !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id)))
+		return false;
+	rcvd_fill(cqe, opcode, wc);
+	return true;
+}
+
+static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, unsigned int opcode,
+			      struct ibv_wc *wc)
+{
+	uint32_t at;
+
+	if (!outstanding(skua_cqe_wqe_index(cqe),
+			 atomic_load_explicit(&rq->ci, memory_order_relaxed),
+			 atomic_load_explicit(&rq->pi, memory_order_acquire), &at))
+		return false;
+
+	wc->wr_id = rq->wr_id[at & rq->ring.mask];
+	rcvd_fill(cqe, opcode, wc);
 	atomic_store_explicit(&rq->ci, at + 1, memory_order_release);
 	return true;
 }
@@ -254,6 +330,13 @@ static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, str
 	struct skua_qp *qp;
 
 	qp = cq_find(cq, le32_to_cpu(cqe->qpn));
+	if (opcode == SKUA_CQE_RECV || opcode == SKUA_CQE_RECV_WRITE_IMM) {
+		if (cqe_is_shared(cqe)) {
+			if (unlikely(!shared_to_wc(cq, qp, cqe, opcode, wc)))
+				return false;
+			goto found;
+		}
+	}
 	if (unlikely(!qp))
 		return false;
 
@@ -271,11 +354,12 @@ static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, str
 		return false;
 	}
 
-	wc->qp_num = qp->vqp.qp.qp_num;
+found:
+	wc->qp_num = le32_to_cpu(cqe->qpn);
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	wc->status = wc_status(status);
 	wc->vendor_err = skua_cqe_vendor(cqe);
-	if (unlikely(status != SKUA_CQE_OK))
+	if (unlikely(status != SKUA_CQE_OK && qp))
 		skua_qp_in_error(qp);
 	return true;
 }
@@ -415,6 +499,7 @@ struct ibv_cq *skua_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_com
 	cq->mask = CQ_MIN_BUCKETS - 1;
 	list_head_init(&cq->sides[SKUA_SEND]);
 	list_head_init(&cq->sides[SKUA_RECV]);
+	list_head_init(&cq->xsrqs);
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 
 	ret = ENOMEM;
@@ -463,4 +548,91 @@ int skua_destroy_cq(struct ibv_cq *ibcq)
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
 	return 0;
+}
+
+/* --- resize and moderation --------------------------------------------- */
+
+/*
+ * From the consumer index on nothing in a new ring may look new: each entry has the
+ * phase of the turn before.
+ */
+static void cq_prepare(struct skua_cqe *ring, uint32_t log_size, uint32_t ci)
+{
+	uint32_t size = 1U << log_size, i;
+
+	for (i = ci; i - ci < size; i++)
+		ring[i & (size - 1)].own = le32_encode_bits(i >> log_size & 1, SKUA_CQE_PHASE);
+}
+
+/* What was in the old ring and not polled, with the phases of the new one. */
+static void cq_move(const struct skua_cq *cq, struct skua_cqe *ring, uint32_t log_size,
+		    uint32_t ci, uint32_t pi)
+{
+	uint32_t i;
+
+	for (i = ci; i != pi && i - ci < 1U << log_size; i++) {
+		struct skua_cqe *to = &ring[i & ((1U << log_size) - 1)];
+
+		*to = *cqe_at(cq, i);
+		le32p_replace_bits(&to->own, !(i >> log_size & 1), SKUA_CQE_PHASE);
+	}
+}
+
+/* Under the lock: nobody polls while the device changes over. */
+static int cq_switch(struct skua_cq *cq, const struct skua_buf *buf, uint32_t log_size)
+{
+	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	struct skua_resize_cq_cmd_resp resp = {};
+	struct skua_resize_cq_cmd cmd = {};
+	int ret;
+
+	cq_prepare(buf->addr, log_size, ci);
+	cmd.drv_payload.buf_addr = (uintptr_t)buf->addr;
+	cmd.drv_payload.buf_len = sizeof(struct skua_cqe) << log_size;
+	ret = ibv_cmd_resize_cq(&cq->ibv_cq, 1 << log_size, &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	udma_from_device_barrier();
+	cq_move(cq, buf->addr, log_size, ci, resp.drv_payload.pi);
+	cq->ring = buf->addr;
+	cq->log_size = log_size;
+	return 0;
+}
+
+int skua_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct skua_context *ctx = to_sctx(ibcq->context);
+	struct skua_cq *cq = to_scq(ibcq);
+	struct skua_buf buf, old;
+	uint32_t log_size;
+	int ret;
+
+	if (!skua_has(ctx, SKUA_CAP_CQ_RESIZE))
+		return EOPNOTSUPP;
+	if (cqe < 1 || (uint32_t)cqe > ctx->lim.max_cqe)
+		return EINVAL;
+	if (cqe < CQ_MIN_ENTRIES)
+		cqe = CQ_MIN_ENTRIES;
+	log_size = ilog32_nz(roundup_pow_of_two(cqe)) - 1;
+	if (skua_buf_alloc(ctx, &buf, sizeof(struct skua_cqe) << log_size))
+		return errno;
+
+	pthread_spin_lock(&cq->lock);
+	ret = cq_switch(cq, &buf, log_size);
+	if (!ret) {
+		old = cq->buf;
+		cq->buf = buf;
+		buf = old;
+	}
+	pthread_spin_unlock(&cq->lock);
+	skua_buf_free(&buf);
+	return ret;
+}
+
+int skua_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }

@@ -87,6 +87,18 @@ static inline void skua_db_rq(struct skua_qp_dbr *dbr, uint32_t pi)
 }
 
 /**
+ * skua_db_srq() - tell the device of WQEs posted to an SRQ
+ * @dbr: the SRQ's record
+ * @pi: new producer index
+ */
+static inline void skua_db_srq(struct skua_srq_dbr *dbr, uint32_t pi)
+{
+	/* The WQEs before the index that makes them the device's. */
+	udma_to_device_barrier();
+	skua_record(&dbr->pi, pi);
+}
+
+/**
  * skua_db_cq_ci() - give consumed CQEs back to the device
  * @dbr: the CQ's record
  * @ci: new consumer index

@@ -254,12 +254,19 @@ static void qp_free(struct skua_context *ctx, struct skua_qp *qp)
 	free(qp);
 }
 
+/* An XRC target has no queue; the process that opened it may not have made it. */
+static bool qp_is_bare(const struct skua_qp *qp)
+{
+	return !qp->buf.len;
+}
+
 static void qp_attach(struct skua_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	skua_cq_attach(to_scq(ibqp->send_cq), qp);
-	if (ibqp->send_cq != ibqp->recv_cq)
+	if (ibqp->send_cq)
+		skua_cq_attach(to_scq(ibqp->send_cq), qp);
+	if (ibqp->recv_cq && ibqp->send_cq != ibqp->recv_cq)
 		skua_cq_attach(to_scq(ibqp->recv_cq), qp);
 }
 
@@ -267,8 +274,9 @@ static void qp_detach(struct skua_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	skua_cq_detach(to_scq(ibqp->send_cq), qp);
-	if (ibqp->send_cq != ibqp->recv_cq)
+	if (ibqp->send_cq)
+		skua_cq_detach(to_scq(ibqp->send_cq), qp);
+	if (ibqp->recv_cq && ibqp->send_cq != ibqp->recv_cq)
 		skua_cq_detach(to_scq(ibqp->recv_cq), qp);
 }
 
@@ -288,6 +296,7 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp, struct
 
 	/* The device is told what may be posted at most. */
 	init.cap.max_inline_data = cap->max_inline_data;
+	init.cap.max_recv_wr = cap->max_recv_wr;
 	ret = ibv_cmd_create_qp(pd, &qp->vqp.qp, &init, &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));
 	if (ret)
@@ -316,7 +325,7 @@ struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->sq.ops = qp_ops(ctx, attr->qp_type);
 	qp->sq.first_op = attr->qp_type == IBV_QPT_RAW_PACKET ? SEND_OP_ETH - IBV_WR_SEND : 0;
 	ret = EOPNOTSUPP;
-	if (!qp->sq.ops || attr->srq)
+	if (!qp->sq.ops)
 		goto err;
 	ret = EINVAL;
 	if (!attr->send_cq || !attr->recv_cq)
@@ -324,6 +333,8 @@ struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	ret = sq_size(ctx, &qp->sq, &cap);
 	if (ret)
 		goto err;
+	if (attr->srq)
+		cap.max_recv_wr = 0;
 	ret = skua_rq_size(ctx, &qp->rq, &cap);
 	if (ret)
 		goto err;
@@ -358,9 +369,10 @@ static void qp_reset(struct skua_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	skua_cq_clean(to_scq(ibqp->send_cq), ibqp->qp_num);
-	if (ibqp->send_cq != ibqp->recv_cq)
-		skua_cq_clean(to_scq(ibqp->recv_cq), ibqp->qp_num);
+	if (ibqp->send_cq)
+		skua_cq_clean(to_scq(ibqp->send_cq), qp);
+	if (ibqp->recv_cq && ibqp->send_cq != ibqp->recv_cq)
+		skua_cq_clean(to_scq(ibqp->recv_cq), qp);
 
 	atomic_store_explicit(&qp->sq.pi, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->sq.ci, 0, memory_order_relaxed);
@@ -379,7 +391,7 @@ int skua_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	int ret;
 
 	ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
-	if (ret || !(mask & IBV_QP_STATE))
+	if (ret || !(mask & IBV_QP_STATE) || qp_is_bare(qp))
 		return ret;
 	if (attr->qp_state == IBV_QPS_RESET)
 		qp_reset(qp);
@@ -427,6 +439,12 @@ int skua_destroy_qp(struct ibv_qp *ibqp)
 
 	if (qp->is_rss)
 		return skua_destroy_rss_qp(qp);
+	if (qp_is_bare(qp)) {
+		ret = ibv_cmd_destroy_qp(ibqp);
+		if (!ret)
+			qp_free(ctx, qp);
+		return ret;
+	}
 	/* Only a lost device refuses, and that one completes nothing more. */
 	ibv_cmd_modify_qp(ibqp, &reset, IBV_QP_STATE, &cmd, sizeof(cmd));
 	ibqp->state = IBV_QPS_RESET;

@@ -18,6 +18,7 @@ static const struct verbs_context_ops skua_ops = {
 	.alloc_pd = skua_alloc_pd,
 	.async_event = skua_async_event,
 	.bind_mw = skua_bind_mw,
+	.close_xrcd = skua_close_xrcd,
 	.cq_event = skua_cq_event,
 	.create_cq = skua_create_cq,
 	.create_flow = skua_create_flow,
@@ -25,6 +26,8 @@ static const struct verbs_context_ops skua_ops = {
 	.create_qp_ex = skua_create_qp_ex,
 	.create_rwq_ind_table = skua_create_rwq_ind_table,
 	.create_wq = skua_create_wq,
+	.create_srq = skua_create_srq,
+	.create_srq_ex = skua_create_srq_ex,
 	.dealloc_mw = skua_dealloc_mw,
 	.dealloc_pd = skua_dealloc_pd,
 	.dereg_mr = skua_dereg_mr,
@@ -33,21 +36,29 @@ static const struct verbs_context_ops skua_ops = {
 	.destroy_qp = skua_destroy_qp,
 	.destroy_rwq_ind_table = skua_destroy_rwq_ind_table,
 	.destroy_wq = skua_destroy_wq,
+	.destroy_srq = skua_destroy_srq,
 	.free_context = skua_free_context,
 	.free_dm = skua_free_dm,
+	.get_srq_num = skua_get_srq_num,
 	.import_dm = skua_import_dm,
+	.modify_cq = skua_modify_cq,
 	.modify_qp = skua_modify_qp,
 	.modify_wq = skua_modify_wq,
+	.modify_srq = skua_modify_srq,
+	.open_xrcd = skua_open_xrcd,
 	.poll_cq = skua_poll_cq,
 	.post_recv = skua_post_recv,
 	.post_send = skua_post_send,
+	.post_srq_recv = skua_post_srq_recv,
 	.query_device_ex = skua_query_device_ex,
 	.query_port = skua_query_port,
 	.query_qp = skua_query_qp,
+	.query_srq = skua_query_srq,
 	.reg_dm_mr = skua_reg_dm_mr,
 	.reg_dmabuf_mr = skua_reg_dmabuf_mr,
 	.reg_mr = skua_reg_mr,
 	.req_notify_cq = skua_arm_cq,
+	.resize_cq = skua_resize_cq,
 	.rereg_mr = skua_rereg_mr,
 	.unimport_dm = skua_unimport_dm,
 };
@@ -115,6 +126,7 @@ static struct verbs_context *skua_alloc_context(struct ibv_device *ibdev, int cm
 		goto err_uninit;
 	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	list_head_init(&ctx->dbr_pages);
+	pthread_mutex_init(&ctx->xsrq_lock, NULL);
 	verbs_set_ops(&ctx->ibv_ctx, &skua_ops);
 	return &ctx->ibv_ctx;
 
@@ -131,6 +143,7 @@ static void skua_free_context(struct ibv_context *ibctx)
 
 	skua_dbr_cleanup(ctx);
 	pthread_mutex_destroy(&ctx->dbr_lock);
+	pthread_mutex_destroy(&ctx->xsrq_lock);
 	munmap((void *)ctx->status, ctx->page_size);
 	munmap(ctx->uar, ctx->uar_size);
 	verbs_uninit_context(&ctx->ibv_ctx);

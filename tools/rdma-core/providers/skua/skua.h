@@ -49,6 +49,7 @@ struct skua_dbr_page;
  * @page_size: the system's
  * @dbr_lock: protects @dbr_pages and the pages' bitmaps
  * @dbr_pages: pages of doorbell records with a free slot first
+ * @xsrq_lock: held while an SRQ gets or loses its number
  * @lim: limits and capabilities that the driver told
  */
 struct skua_context {
@@ -59,6 +60,7 @@ struct skua_context {
 	size_t page_size;
 	pthread_mutex_t dbr_lock;
 	struct list_head dbr_pages;
+	pthread_mutex_t xsrq_lock;
 	struct skua_alloc_ucontext_resp lim;
 };
 
@@ -91,6 +93,7 @@ enum skua_side {
  * @mask: buckets less one
  * @nqps: QPs in the table
  * @sides: queues that complete here, in order of creation, by side
+ * @xsrqs: XRC SRQs that complete here
  * @buf: the ring's memory
  */
 struct skua_cq {
@@ -109,6 +112,7 @@ struct skua_cq {
 	uint32_t mask;
 	uint32_t nqps;
 	struct list_head sides[SKUA_SIDES];
+	struct list_head xsrqs;
 	struct skua_buf buf;
 };
 
@@ -206,6 +210,59 @@ struct skua_qp {
 	bool is_rss;
 };
 
+/**
+ * struct skua_srq_slot - what software remembers of an SRQ's WQE
+ * @wr_id: the consumer's
+ * @next: position after it in the list
+ * @posted: the device has it
+ */
+struct skua_srq_slot {
+	uint64_t wr_id;
+	uint32_t next;
+	bool posted;
+};
+
+/**
+ * struct skua_srq - shared receive queue
+ * @vsrq: libibverbs' part
+ * @lock: protects all below but @srqn and @in_cq; taken inside a CQ's
+ * @ring: the WQEs
+ * @slot: by position
+ * @head: first free position
+ * @tail: last free position, which stays free
+ * @posted: WQEs that the device has
+ * @pi: WQEs posted so far
+ * @wqes: size of the ring
+ * @segs: segments of a WQE
+ * @max_sge: most scatter elements of a WQE
+ * @srqn: the device's number
+ * @dbr: doorbell record
+ * @in_cq: XRC: in the list of its CQ; that CQ's lock
+ * @buf: the ring's memory
+ */
+struct skua_srq {
+	struct verbs_srq vsrq;
+	pthread_spinlock_t lock;
+	struct skua_rq_ring ring;
+	struct skua_srq_slot *slot;
+	uint32_t head;
+	uint32_t tail;
+	uint32_t posted;
+	uint32_t pi;
+	uint32_t wqes;
+	uint32_t segs;
+	uint32_t max_sge;
+	uint32_t srqn;
+	struct skua_srq_dbr *dbr;
+	struct list_node in_cq;
+	struct skua_buf buf;
+};
+
+static inline struct skua_srq *to_ssrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct skua_srq, vsrq.srq);
+}
+
 static inline struct skua_context *to_sctx(struct ibv_context *ctx)
 {
 	return container_of(ctx, struct skua_context, ibv_ctx.context);
@@ -276,7 +333,24 @@ int skua_arm_cq(struct ibv_cq *cq, int solicited_only);
 void skua_cq_event(struct ibv_cq *cq);
 void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp);
-void skua_cq_clean(struct skua_cq *cq, uint32_t qpn);
+void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp);
+void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq);
+void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq);
+int skua_resize_cq(struct ibv_cq *cq, int cqe);
+int skua_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+
+/* srq.c */
+struct ibv_srq *skua_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+struct ibv_srq *skua_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);
+int skua_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int skua_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int skua_destroy_srq(struct ibv_srq *srq);
+int skua_get_srq_num(struct ibv_srq *srq, uint32_t *num);
+int skua_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id);
+struct ibv_xrcd *skua_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
+int skua_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *skua_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
 
 /* wq.c, flow.c */
 struct ibv_wq *skua_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr *attr);

@@ -137,7 +137,7 @@ int skua_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	if (ret || !(attr->attr_mask & IBV_WQ_ATTR_STATE))
 		return ret;
 	if (attr->wq_state == IBV_WQS_RESET) {
-		skua_cq_clean(to_scq(ibwq->cq), qp->vqp.qp.qp_num);
+		skua_cq_clean(to_scq(ibwq->cq), qp);
 		atomic_store_explicit(&qp->rq.pi, 0, memory_order_relaxed);
 		atomic_store_explicit(&qp->rq.ci, 0, memory_order_relaxed);
 		qp->rq.in_err = false;
