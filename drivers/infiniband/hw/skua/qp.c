@@ -83,15 +83,15 @@ static int skua_ib_qp_type(const struct skua_limits *lim, enum ib_qp_type type)
 static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_init_attr *init)
 {
 	const struct ib_qp_cap *cap = &init->cap;
+	bool tgt = init->qp_type == IB_QPT_XRC_TGT;
 	u32 max_wr = skua_ib_max_qp_wr(lim);
 
-	if ((init->qp_type != IB_QPT_XRC_TGT && !init->send_cq) ||
-	    (init->qp_type != IB_QPT_XRC_TGT && init->qp_type != IB_QPT_XRC_INI &&
-	     !init->recv_cq))
+	if (!tgt && (!init->send_cq || (!init->recv_cq && init->qp_type != IB_QPT_XRC_INI)))
 		return -EINVAL;
-	if (!init->xrcd != (init->qp_type != IB_QPT_XRC_TGT) ||
-	    (init->srq && init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
-	     init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI))
+	if (tgt != !!init->xrcd)
+		return -EINVAL;
+	if (init->srq && init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
+	    init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI)
 		return -EINVAL;
 	if (init->create_flags & ~(init->qp_type == IB_QPT_RAW_PACKET ?
 				   IB_QP_CREATE_CVLAN_STRIPPING : 0))
