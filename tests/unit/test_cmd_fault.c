@@ -130,6 +130,11 @@ static void several_rules(void **state)
 	/* What is bad is refused as a whole. */
 	assert_int_equal(rule(r, "NOP:fail=BUSY;NOP:fail=NICE"), -EINVAL);
 	assert_status(nop(r), OK);
+	/* In one: the old ones go, a new one comes. */
+	assert_int_equal(rule(r, "off;NOP:fail=BUSY"), 0);
+	assert_show(r, "NOP:fail seen 0 hit 0");
+	assert_int_equal(rule(r, "off;NOP:fail=NICE"), -EINVAL);
+	assert_show(r, "NOP:fail seen 0 hit 0");
 	assert_int_equal(rule(r, "off"), 0);
 	assert_show(r, "");
 }

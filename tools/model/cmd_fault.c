@@ -194,30 +194,31 @@ static int parse_rule(char *text, struct rule *rule, char *err, size_t len)
 
 int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t len)
 {
-	struct cmd_faults *f = dev->cmd_faults;
+	struct cmd_faults *f = dev->cmd_faults, now = *f;
 	char text[TEXT_MAX], *rest = text, *clause;
-	unsigned int num = f->num;
+	bool any = false;
 
-	if (!strcmp(spec, "off")) {
-		f->num = 0;
-		return 0;
-	}
 	if (strlen(spec) >= sizeof(text))
 		return bad(err, len, "too long");
 	strcpy(text, spec);
 	while ((clause = strsep(&rest, "; \t"))) {
 		if (!*clause)
 			continue;
-		if (num == RULES)
+		any = true;
+		if (!strcmp(clause, "off")) {
+			now.num = 0;
+			continue;
+		}
+		if (now.num == RULES)
 			return bad(err, len, "more than %d rules", RULES);
-		if (parse_rule(clause, &f->rule[num], err, len))
+		if (parse_rule(clause, &now.rule[now.num], err, len))
 			return -EINVAL;
-		num++;
+		now.num++;
 	}
-	if (num == f->num)
+	if (!any)
 		return bad(err, len, "no rule");
 	/* All of them or none. */
-	f->num = num;
+	*f = now;
 	return 0;
 }
 

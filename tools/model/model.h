@@ -127,7 +127,7 @@ bool skua_dev_run(struct skua_dev *dev);
 
 /*
  * Faults that commands suffer, see Documentation/cmd-faults.rst: add the rules of
- * @spec, or drop all ("off"). 0, or -EINVAL and the reason in @err.
+ * @spec, in which "off" drops all before it. 0, or -EINVAL and the reason in @err.
  */
 int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t len);
 /* The rules and how often they acted, in one line. */

@@ -391,10 +391,14 @@ kmemleak_clean()
 # line for the model's control socket), "reset", "qmp JSON"; prints the answer
 vm_ctl()
 {
-	local id=$BASHPID-$RANDOM-$SECONDS answer
+	local id=$BASHPID-$RANDOM-$SECONDS line end=$((SECONDS + 15))
 
 	echo "$id $*" >>/job/ctl
-	until_true 15 grep -qs "^$id " /job/ctl.reply || return 1
-	answer=$(grep "^$id " /job/ctl.reply)
-	echo "${answer#* }"
+	while [ $SECONDS -lt $end ]; do
+		while read -r line; do
+			[ "${line%% *}" != "$id" ] || { echo "${line#* }"; return; }
+		done < <(tail -n 20 /job/ctl.reply 2>/dev/null)
+		sleep 0.02
+	done
+	return 1
 }

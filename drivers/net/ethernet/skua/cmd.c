@@ -23,8 +23,12 @@
 #define SKUA_CMD_SPIN_US	20
 #define SKUA_CMD_POLL_MAX_US	1000
 
-/* How often a waiting thread looks at its slot without having been told. */
+/*
+ * How often a waiting thread looks at its slot without having been told, and how
+ * many times at least before it gives up.
+ */
 #define SKUA_CMD_LOOK_MS	1000
+#define SKUA_CMD_LOOKS		5
 
 struct skua_cmd_info {
 	const char *name;
@@ -79,10 +83,15 @@ static int skua_cmd_errno(u32 status)
 	return skua_cmd_errnos[status];
 }
 
-static unsigned long skua_cmd_timeout(const struct skua_cmd_info *info)
+static unsigned long skua_cmd_timeout(const struct skua_dev *dev,
+				      const struct skua_cmd_info *info)
 {
-	return msecs_to_jiffies(info->class == SKUA_CMD_SLOW ? SKUA_CMD_SLOW_MS :
-							       SKUA_CMD_FAST_MS);
+	/* Set by debugfs, for tests that will not wait so long. */
+	u32 ms = READ_ONCE(dev->cmd_timeout_ms);
+
+	if (!ms)
+		ms = info->class == SKUA_CMD_SLOW ? SKUA_CMD_SLOW_MS : SKUA_CMD_FAST_MS;
+	return msecs_to_jiffies(ms);
 }
 
 /* Take a free slot that @info may have. -EAGAIN: wait for one. */
@@ -209,15 +218,17 @@ static int skua_cmd_look(struct skua_dev *dev, struct skua_cmd_ctx *ctx, bool *l
 }
 
 static int skua_cmd_wait_event(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
-			       const struct skua_cmd_info *info, unsigned long deadline)
+			       const struct skua_cmd_info *info, unsigned long timeout)
 {
+	unsigned long look = min(msecs_to_jiffies(SKUA_CMD_LOOK_MS), timeout / SKUA_CMD_LOOKS);
+	unsigned long deadline = jiffies + timeout;
 	bool late;
 	int err;
 
 	for (;;) {
 		bool last = time_after_eq(jiffies, deadline);
 
-		wait_for_completion_timeout(&ctx->done, msecs_to_jiffies(SKUA_CMD_LOOK_MS));
+		wait_for_completion_timeout(&ctx->done, max(look, 1));
 		err = skua_cmd_look(dev, ctx, &late);
 		if (err == -EAGAIN && !last)
 			continue;
@@ -232,8 +243,9 @@ static int skua_cmd_wait_event(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
 }
 
 static int skua_cmd_wait_poll(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
-			      unsigned long deadline)
+			      unsigned long timeout)
 {
+	unsigned long deadline = jiffies + timeout;
 	unsigned int spun = 0, us = SKUA_CMD_SPIN_US;
 	bool late;
 	int err;
@@ -326,7 +338,7 @@ int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, siz
 {
 	const struct skua_cmd_info *info = &skua_cmd_infos[op];
 	struct skua_cmd_ctx *ctx;
-	unsigned long deadline;
+	unsigned long timeout;
 	u32 status = 0;
 	u64 start;
 	bool event;
@@ -341,11 +353,11 @@ int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, siz
 		return err;
 
 	start = ktime_get_ns();
-	deadline = jiffies + skua_cmd_timeout(info);
+	timeout = skua_cmd_timeout(dev, info);
 	event = READ_ONCE(dev->cmdq.events) && info->class != SKUA_CMD_SAFE;
 	skua_cmd_post(dev, ctx, op, event, in, in_len, out_len);
-	err = event ? skua_cmd_wait_event(dev, ctx, info, deadline) :
-		      skua_cmd_wait_poll(dev, ctx, deadline);
+	err = event ? skua_cmd_wait_event(dev, ctx, info, timeout) :
+		      skua_cmd_wait_poll(dev, ctx, timeout);
 	if (err) {
 		err = skua_cmd_give_up(dev, ctx, info, err);
 	} else {

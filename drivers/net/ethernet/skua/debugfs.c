@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs: skua/<PCI address>/{commands,counters,eqs,icm}
+ * debugfs: skua/<PCI address>/{commands,counters,eqs,icm,cmd_timeout_ms}
  *
- * The files are there while the device is up: removing one waits for its readers.
+ * The first four are there while the device is up: removing one waits for its
+ * readers. The last is a setting, which outlives resets.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -165,6 +166,7 @@ void skua_debugfs_down(struct skua_dev *dev)
 void skua_debugfs_init(struct skua_dev *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev_name(dev->dev), skua_debugfs_root);
+	debugfs_create_u32("cmd_timeout_ms", 0600, dev->debugfs, &dev->cmd_timeout_ms);
 }
 
 /**

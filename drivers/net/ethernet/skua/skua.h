@@ -59,6 +59,7 @@ enum {
  * @qpn_bits: width of a QPN's index
  * @state: SKUA_DEV_*
  * @wq: works below; not ordered, so that a slow client delays no event
+ * @cmd_timeout_ms: how long a command may take; 0: what its class says
  * @cmdq: command ring
  * @icm: ICM tables
  * @cmd_eq: command completions
@@ -116,6 +117,7 @@ struct skua_dev {
 	unsigned long state;
 	struct workqueue_struct *wq;
 
+	u32 cmd_timeout_ms;
 	struct skua_cmdq cmdq;
 	struct skua_icm_tbl icm[SKUA_ICM_TABLES_MAX];
 
