@@ -82,4 +82,9 @@ static int skua_en_get_rx_ring_count(struct net_device *netdev,			\
 static u32 skua_en_rx_rings(args)
 #endif
 
+/*
+ * SKUA_COMPAT_RX_MODE: the stack hands out its address lists under a spinlock only,
+ * in ndo_set_rx_mode(); skua_en reads them from a work item of its own then.
+ */
+
 #endif /* LINUX_SKUA_COMPAT_H */

@@ -391,14 +391,22 @@ kmemleak_clean()
 # line for the model's control socket), "reset", "qmp JSON"; prints the answer
 vm_ctl()
 {
-	local id=$BASHPID-$RANDOM-$SECONDS line end=$((SECONDS + 15))
+	local id=$BASHPID-$RANDOM-$SECONDS end=$((SECONDS + 15)) idle i
+	local -a line
 
+	# no program is started here: tests do this often
+	exec {idle}<> <(:)
 	echo "$id $*" >>/job/ctl
 	while [ $SECONDS -lt $end ]; do
-		while read -r line; do
-			[ "${line%% *}" != "$id" ] || { echo "${line#* }"; return; }
-		done < <(tail -n 20 /job/ctl.reply 2>/dev/null)
-		sleep 0.02
+		[ ! -e /job/ctl.reply ] || mapfile -t line </job/ctl.reply
+		for ((i = ${#line[@]}; i-- > 0;)); do
+			[[ ${line[i]} = "$id "* ]] || continue
+			echo "${line[i]#* }"
+			exec {idle}>&-
+			return
+		done
+		read -rt 0.02 -u "$idle"
 	done
+	exec {idle}>&-
 	return 1
 }

@@ -233,7 +233,6 @@ static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	if (!dev)
 		return -ENOMEM;
 	skua_ib_init(dev, core);
-	dma_set_max_seg_size(dma_dev, UINT_MAX);
 	/* Tells of the netdev that is there already, too. */
 	err = register_netdevice_notifier(&dev->netdev_nb);
 	if (err)

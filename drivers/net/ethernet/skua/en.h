@@ -167,27 +167,56 @@ struct skua_en_channel {
 };
 
 /**
+ * struct skua_en_conf - what can only be changed together with the queues
+ * @channels: number in use
+ * @ring_rx: receive WQEs of a channel
+ * @ring_tx: packets of a send ring
+ * @mtu: of the netdev
+ * @rss_key: Toeplitz key
+ * @rss_indir: channel of each hash bucket
+ */
+struct skua_en_conf {
+	unsigned int channels;
+	u32 ring_rx;
+	u32 ring_tx;
+	u32 mtu;
+	u8 rss_key[SKUA_RSS_KEY_SIZE];
+	u32 rss_indir[SKUA_RSS_MAX];
+};
+
+/**
+ * struct skua_en_rx_mode - what the stack wants to receive besides its own address
+ * @promisc: everything
+ * @allmulti: all multicast
+ * @num: addresses, if neither
+ * @mac: they
+ */
+struct skua_en_rx_mode {
+	bool promisc;
+	bool allmulti;
+	unsigned int num;
+	u8 mac[SKUA_EN_MAX_FILTERS][ETH_ALEN];
+};
+
+/**
  * struct skua_en - private data of the netdev
  * @dev: the function
  * @ndev: the netdev
  * @nb: core events
  * @pdn: protection domain of all its queues
- * @channels: number in use
- * @ring_rx: receive WQEs of a channel
- * @ring_tx: packets of a send ring
+ * @conf: configuration in force
  * @channel: the channels, while the netdev is up
  * @stats_lock: makes a channel's end and @stats one step for those who add them up
  * @stats: totals of channels that are gone
  * @link_lock: protects @link_watch; keeps an older answer from overtaking a newer
  *	one
  * @link_watch: the carrier follows the device's link
+ * @rss: the device spreads frames over channels; else there is only one
  * @rss_index: RSS context, while up
- * @rss_key: Toeplitz key
- * @rss_indir: channel of each hash bucket
  * @filters: flow rules in force
  * @filter: their numbers
  * @filter_mac: their addresses
- * @rx_mode: carries the address lists to the device, which may sleep
+ * @rx_mode: carries the address lists to the device, where the stack does not
  * @reset: restarts the queues after a transmit timeout
  * @mod_usec: interrupt moderation of the CQs
  * @mod_count: likewise, in frames
@@ -198,29 +227,35 @@ struct skua_en {
 	struct net_device *ndev;
 	struct notifier_block nb;
 	u32 pdn;
-	unsigned int channels;
-	u32 ring_rx;
-	u32 ring_tx;
+	struct skua_en_conf conf;
 	struct skua_en_channel *channel[SKUA_EN_MAX_CHANNELS];
 	spinlock_t stats_lock; /* see above */
 	struct rtnl_link_stats64 stats;
 	struct mutex link_lock; /* see above */
 	bool link_watch;
+	bool rss;
 	u32 rss_index;
-	u8 rss_key[SKUA_RSS_KEY_SIZE];
-	u32 rss_indir[SKUA_RSS_MAX];
 	unsigned int filters;
 	u32 filter[SKUA_EN_MAX_FILTERS];
 	u8 filter_mac[SKUA_EN_MAX_FILTERS][ETH_ALEN];
+#ifdef SKUA_COMPAT_RX_MODE
 	struct work_struct rx_mode;
+#endif
 	struct work_struct reset;
 	u16 mod_usec;
 	u16 mod_count;
 	bool dead;
 };
 
+/* Without RSS all frames go to one. */
+static inline unsigned int skua_en_max_channels(const struct skua_en *en)
+{
+	return en->rss ? min(skua_num_comp_vectors(en->dev), SKUA_EN_MAX_CHANNELS) : 1;
+}
+
 /* en_queue.c */
-struct skua_en_channel *skua_en_channel_create(struct skua_en *en, u32 index);
+struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
+					       const struct skua_en_conf *conf, u32 index);
 void skua_en_channel_start(struct skua_en_channel *ch);
 void skua_en_channel_stop(struct skua_en_channel *ch);
 void skua_en_channel_destroy(struct skua_en_channel *ch);
@@ -241,14 +276,23 @@ void skua_en_rx_fill(struct skua_en_channel *ch);
 void skua_en_rx_flush(struct skua_en_channel *ch);
 
 /* en_rss.c */
-int skua_en_rss_apply(struct skua_en *en, bool create);
-void skua_en_rss_default(struct skua_en *en);
+int skua_en_rss_apply(struct skua_en *en, const struct skua_en_conf *conf,
+		      struct skua_en_channel *const *ch, bool create);
+void skua_en_rss_default(struct skua_en_conf *conf);
+
+/* en_config.c */
+int skua_en_up(struct skua_en *en);
+void skua_en_down(struct skua_en *en);
+int skua_en_reconfigure(struct skua_en *en, const struct skua_en_conf *conf);
+int skua_en_modify_port(struct skua_en *en, struct skua_cmd_modify_port_in *in);
+int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode);
 
 /* en_netdev.c */
 extern const struct net_device_ops skua_en_netdev_ops;
-int skua_en_up(struct skua_en *en);
-void skua_en_down(struct skua_en *en);
+extern const struct netdev_stat_ops skua_en_stat_ops;
+void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_channel *ch);
 void skua_en_link(struct skua_en *en);
+void skua_en_link_watch(struct skua_en *en, bool watch);
 void skua_en_rx_mode_work(struct work_struct *work);
 void skua_en_reset_work(struct work_struct *work);
 

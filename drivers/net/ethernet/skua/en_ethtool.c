@@ -47,36 +47,8 @@ static void skua_en_get_ringparam(struct net_device *ndev, struct ethtool_ringpa
 	ring->rx_max_pending = min_t(u32, SKUA_EN_RING_MAX, lim->max_rq_wqes);
 	ring->tx_max_pending = min_t(u32, SKUA_EN_RING_MAX,
 				     lim->max_sq_blocks / SKUA_EN_TX_BLOCKS);
-	ring->rx_pending = en->ring_rx;
-	ring->tx_pending = en->ring_tx;
-}
-
-/* Run @change with the queues down, and bring them up again. */
-static int skua_en_restart(struct skua_en *en, void (*change)(struct skua_en *en, const u32 *v),
-			   const u32 *now, const u32 *before)
-{
-	int err;
-
-	if (!netif_running(en->ndev)) {
-		change(en, now);
-		return 0;
-	}
-	if (en->channel[0])
-		skua_en_down(en);
-	change(en, now);
-	err = skua_en_up(en);
-	if (!err)
-		return 0;
-	change(en, before);
-	if (skua_en_up(en))
-		netdev_err(en->ndev, "cannot start the queues again: set the interface down and up\n");
-	return err;
-}
-
-static void skua_en_change_rings(struct skua_en *en, const u32 *v)
-{
-	en->ring_rx = v[0];
-	en->ring_tx = v[1];
+	ring->rx_pending = en->conf.ring_rx;
+	ring->tx_pending = en->conf.ring_tx;
 }
 
 static int skua_en_set_ringparam(struct net_device *ndev, struct ethtool_ringparam *ring,
@@ -84,8 +56,7 @@ static int skua_en_set_ringparam(struct net_device *ndev, struct ethtool_ringpar
 				 struct netlink_ext_ack *extack)
 {
 	struct skua_en *en = netdev_priv(ndev);
-	u32 before[] = { en->ring_rx, en->ring_tx };
-	u32 now[2];
+	struct skua_en_conf conf = en->conf;
 
 	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
 		return -EINVAL;
@@ -93,45 +64,38 @@ static int skua_en_set_ringparam(struct net_device *ndev, struct ethtool_ringpar
 		NL_SET_ERR_MSG_FMT_MOD(extack, "rings have at least %d entries", SKUA_EN_RING_MIN);
 		return -EINVAL;
 	}
-	now[0] = roundup_pow_of_two(ring->rx_pending);
-	now[1] = roundup_pow_of_two(ring->tx_pending);
-	if (now[0] == before[0] && now[1] == before[1])
+	conf.ring_rx = roundup_pow_of_two(ring->rx_pending);
+	conf.ring_tx = roundup_pow_of_two(ring->tx_pending);
+	if (conf.ring_rx == en->conf.ring_rx && conf.ring_tx == en->conf.ring_tx)
 		return 0;
-	return skua_en_restart(en, skua_en_change_rings, now, before);
+	return skua_en_reconfigure(en, &conf);
 }
 
 static void skua_en_get_channels(struct net_device *ndev, struct ethtool_channels *chan)
 {
 	struct skua_en *en = netdev_priv(ndev);
 
-	chan->max_combined = min(skua_num_comp_vectors(en->dev), SKUA_EN_MAX_CHANNELS);
-	chan->combined_count = en->channels;
-}
-
-static void skua_en_change_channels(struct skua_en *en, const u32 *v)
-{
-	u32 i;
-
-	en->channels = v[0];
-	/* A table the user chose stays as long as its channels are there. */
-	if (!netif_is_rxfh_configured(en->ndev)) {
-		skua_en_rss_default(en);
-		return;
-	}
-	for (i = 0; i < SKUA_RSS_MAX; i++)
-		en->rss_indir[i] %= en->channels;
+	chan->max_combined = skua_en_max_channels(en);
+	chan->combined_count = en->conf.channels;
 }
 
 static int skua_en_set_channels(struct net_device *ndev, struct ethtool_channels *chan)
 {
 	struct skua_en *en = netdev_priv(ndev);
-	u32 before = en->channels, now = chan->combined_count;
+	struct skua_en_conf conf = en->conf;
+	u32 i;
 
-	if (!now || chan->rx_count || chan->tx_count || chan->other_count)
+	conf.channels = chan->combined_count;
+	if (!conf.channels || chan->rx_count || chan->tx_count || chan->other_count)
 		return -EINVAL;
-	if (now == before)
+	if (conf.channels == en->conf.channels)
 		return 0;
-	return skua_en_restart(en, skua_en_change_channels, &now, &before);
+	/* A table the user chose stays as long as its channels are there. */
+	if (!netif_is_rxfh_configured(ndev))
+		skua_en_rss_default(&conf);
+	for (i = 0; i < SKUA_RSS_MAX; i++)
+		conf.rss_indir[i] %= conf.channels;
+	return skua_en_reconfigure(en, &conf);
 }
 
 static int skua_en_get_coalesce(struct net_device *ndev, struct ethtool_coalesce *coal,
@@ -158,7 +122,7 @@ static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce
 	if (coal->rx_coalesce_usecs > FIELD_MAX(SKUA_MOD_USEC) ||
 	    coal->rx_max_coalesced_frames > FIELD_MAX(SKUA_MOD_COUNT))
 		return -EINVAL;
-	for (i = 0; i < en->channels && en->channel[i]; i++) {
+	for (i = 0; i < en->conf.channels && en->channel[i]; i++) {
 		err = skua_cq_modify(en->dev, &en->channel[i]->rxcq.cq,
 				     coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs);
 		if (err)
@@ -173,23 +137,29 @@ static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce
 
 static u32 skua_en_get_rxfh_key_size(struct net_device *ndev)
 {
-	return SKUA_RSS_KEY_SIZE;
+	struct skua_en *en = netdev_priv(ndev);
+
+	return en->rss ? SKUA_RSS_KEY_SIZE : 0;
 }
 
 static u32 skua_en_get_rxfh_indir_size(struct net_device *ndev)
 {
-	return SKUA_RSS_MAX;
+	struct skua_en *en = netdev_priv(ndev);
+
+	return en->rss ? SKUA_RSS_MAX : 0;
 }
 
 static int skua_en_get_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rxfh)
 {
 	struct skua_en *en = netdev_priv(ndev);
 
+	if (!en->rss)
+		return -EOPNOTSUPP;
 	rxfh->hfunc = ETH_RSS_HASH_TOP;
 	if (rxfh->key)
-		memcpy(rxfh->key, en->rss_key, sizeof(en->rss_key));
+		memcpy(rxfh->key, en->conf.rss_key, sizeof(en->conf.rss_key));
 	if (rxfh->indir)
-		memcpy(rxfh->indir, en->rss_indir, sizeof(en->rss_indir));
+		memcpy(rxfh->indir, en->conf.rss_indir, sizeof(en->conf.rss_indir));
 	return 0;
 }
 
@@ -197,31 +167,32 @@ static int skua_en_set_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *
 			    struct netlink_ext_ack *extack)
 {
 	struct skua_en *en = netdev_priv(ndev);
-	u32 indir[SKUA_RSS_MAX];
-	u8 key[SKUA_RSS_KEY_SIZE];
+	struct skua_en_conf conf = en->conf;
 	int err;
 
+	if (!en->rss)
+		return -EOPNOTSUPP;
 	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP)
 		return -EOPNOTSUPP;
-	memcpy(key, en->rss_key, sizeof(key));
-	memcpy(indir, en->rss_indir, sizeof(indir));
 	if (rxfh->key)
-		memcpy(en->rss_key, rxfh->key, sizeof(en->rss_key));
+		memcpy(conf.rss_key, rxfh->key, sizeof(conf.rss_key));
 	if (rxfh->indir)
-		memcpy(en->rss_indir, rxfh->indir, sizeof(en->rss_indir));
-	if (!en->channel[0])
-		return 0;
-	err = skua_en_rss_apply(en, false);
-	if (err) {
-		/* The device has the old ones, and so have those who ask. */
-		memcpy(en->rss_key, key, sizeof(key));
-		memcpy(en->rss_indir, indir, sizeof(indir));
+		memcpy(conf.rss_indir, rxfh->indir, sizeof(conf.rss_indir));
+	if (en->channel[0]) {
+		err = skua_en_rss_apply(en, &conf, en->channel, false);
+		if (err)
+			return err;
 	}
-	return err;
+	en->conf = conf;
+	return 0;
 }
 
 static int skua_en_get_rxfh_fields(struct net_device *ndev, struct ethtool_rxfh_fields *fields)
 {
+	struct skua_en *en = netdev_priv(ndev);
+
+	if (!en->rss)
+		return -EOPNOTSUPP;
 	switch (fields->flow_type) {
 	case TCP_V4_FLOW:
 	case UDP_V4_FLOW:
@@ -243,7 +214,7 @@ static u32 skua_en_get_rx_ring_count(struct net_device *ndev)
 {
 	struct skua_en *en = netdev_priv(ndev);
 
-	return en->channels;
+	return en->conf.channels;
 }
 
 /* --- Counters: those of each channel, then the device's own --- */
@@ -281,7 +252,7 @@ static int skua_en_get_sset_count(struct net_device *ndev, int set)
 
 	if (set != ETH_SS_STATS)
 		return -EOPNOTSUPP;
-	return en->channels * SKUA_EN_CHANNEL_STATS + skua_en_device_count();
+	return en->conf.channels * SKUA_EN_CHANNEL_STATS + skua_en_device_count();
 }
 
 static void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p)
@@ -291,7 +262,7 @@ static void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p)
 
 	if (set != ETH_SS_STATS)
 		return;
-	for (i = 0; i < en->channels; i++)
+	for (i = 0; i < en->conf.channels; i++)
 		for (j = 0; j < SKUA_EN_CHANNEL_STATS; j++)
 			ethtool_sprintf(&p, skua_en_channel_names[j], i);
 	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)
@@ -340,7 +311,7 @@ static void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_st
 	struct skua_en *en = netdev_priv(ndev);
 	unsigned int i;
 
-	for (i = 0; i < en->channels; i++, data += SKUA_EN_CHANNEL_STATS)
+	for (i = 0; i < en->conf.channels; i++, data += SKUA_EN_CHANNEL_STATS)
 		skua_en_channel_stats(en->channel[i], data);
 	if (!value || skua_query_counters(en->dev, value))
 		return;

@@ -69,15 +69,17 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 
 	en->dev = dev;
 	en->ndev = ndev;
-	en->channels = min3(skua_num_comp_vectors(dev), SKUA_EN_MAX_CHANNELS,
-			    num_online_cpus());
-	en->ring_rx = min(SKUA_EN_RING_DEFAULT, lim->max_rq_wqes);
-	en->ring_tx = min(SKUA_EN_RING_DEFAULT, lim->max_sq_blocks / SKUA_EN_TX_BLOCKS);
+	en->rss = lim->caps & SKUA_CAP_RSS;
+	en->conf.channels = min(skua_en_max_channels(en), num_online_cpus());
+	en->conf.ring_rx = min(SKUA_EN_RING_DEFAULT, lim->max_rq_wqes);
+	en->conf.ring_tx = min(SKUA_EN_RING_DEFAULT, lim->max_sq_blocks / SKUA_EN_TX_BLOCKS);
 	spin_lock_init(&en->stats_lock);
 	mutex_init(&en->link_lock);
-	netdev_rss_key_fill(en->rss_key, sizeof(en->rss_key));
-	skua_en_rss_default(en);
+	netdev_rss_key_fill(en->conf.rss_key, sizeof(en->conf.rss_key));
+	skua_en_rss_default(&en->conf);
+#ifdef SKUA_COMPAT_RX_MODE
 	INIT_WORK(&en->rx_mode, skua_en_rx_mode_work);
+#endif
 	INIT_WORK(&en->reset, skua_en_reset_work);
 
 	SET_NETDEV_DEV(ndev, &skua_pdev(dev)->dev);
@@ -87,10 +89,12 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 		eth_hw_addr_random(ndev);
 	ndev->netdev_ops = &skua_en_netdev_ops;
 	ndev->ethtool_ops = &skua_en_ethtool_ops;
+	ndev->stat_ops = &skua_en_stat_ops;
 	ndev->watchdog_timeo = 15 * HZ;
 	ndev->min_mtu = ETH_MIN_MTU;
 	ndev->max_mtu = min_t(u32, lim->max_mtu, SKUA_EN_MAX_MTU);
 	ndev->mtu = min(ndev->mtu, ndev->max_mtu);
+	en->conf.mtu = ndev->mtu;
 	ndev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
 	skua_en_set_features(ndev, lim);
 }
@@ -110,6 +114,9 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	en = netdev_priv(ndev);
 	skua_en_setup(en, ndev, dev);
 
+	err = netif_set_real_num_queues(ndev, en->conf.channels, en->conf.channels);
+	if (err)
+		goto err_netdev;
 	err = skua_pd_alloc(dev, &en->pdn);
 	if (err)
 		goto err_netdev;
@@ -144,9 +151,11 @@ static void skua_en_remove(struct auxiliary_device *adev)
 
 	unregister_netdev(en->ndev);
 	skua_unregister_notifier(dev, &en->nb);
-	/* Both find the netdev down, or wait for nothing: they may be disabled now. */
+	/* Finds the netdev down, or waits for nothing: it may be disabled now. */
 	disable_work_sync(&en->reset);
+#ifdef SKUA_COMPAT_RX_MODE
 	disable_work_sync(&en->rx_mode);
+#endif
 	skua_pd_free(dev, en->pdn);
 	free_netdev(en->ndev);
 }

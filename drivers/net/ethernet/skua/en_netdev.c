@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The netdev's operations: up and down, addresses and filters, MTU, link,
- * statistics.
+ * The netdev's operations: up and down, addresses and modes, MTU, link, statistics.
  */
 #include <linux/etherdevice.h>
 #include <linux/rtnetlink.h>
@@ -9,7 +8,12 @@
 
 #include "en.h"
 
-static void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_channel *ch)
+/**
+ * skua_en_stats_add() - add up a channel's statistics
+ * @to: the sums
+ * @ch: the channel
+ */
+void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_channel *ch)
 {
 	struct skua_en_xmit_stats xmit;
 	struct skua_en_rx_stats rx;
@@ -40,13 +44,6 @@ static void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_chann
 	to->tx_errors += tx.errors;
 }
 
-static int skua_en_modify_port(struct skua_en *en, struct skua_cmd_modify_port_in *in)
-{
-	if (READ_ONCE(en->dead))
-		return -EIO;
-	return skua_modify_port(en->dev, in);
-}
-
 /**
  * skua_en_link() - carry the device's link state to the netdev
  * @en: the netdev
@@ -66,8 +63,12 @@ void skua_en_link(struct skua_en *en)
 	mutex_unlock(&en->link_lock);
 }
 
-/* Have the carrier follow the link, or stay off. */
-static void skua_en_link_watch(struct skua_en *en, bool watch)
+/**
+ * skua_en_link_watch() - have the carrier follow the link, or stay off
+ * @en: the netdev
+ * @watch: which
+ */
+void skua_en_link_watch(struct skua_en *en, bool watch)
 {
 	mutex_lock(&en->link_lock);
 	en->link_watch = watch;
@@ -75,201 +76,73 @@ static void skua_en_link_watch(struct skua_en *en, bool watch)
 	skua_en_link(en);
 }
 
-static void skua_en_filters_clear(struct skua_en *en)
+static void skua_en_rx_mode_add(struct skua_en_rx_mode *mode,
+				const struct netdev_hw_addr_list *list)
 {
-	while (en->filters)
-		skua_flow_destroy(en->dev, en->filter[--en->filters]);
+	const struct netdev_hw_addr *ha;
+
+	netdev_hw_addr_list_for_each(ha, list)
+		ether_addr_copy(mode->mac[mode->num++], ha->addr);
 }
 
-static int skua_en_filter_add(struct skua_en *en, const u8 *mac)
+/* What the stack wants by its flags and address lists. */
+static void skua_en_rx_mode_get(const struct net_device *ndev, struct skua_en_rx_mode *mode,
+				const struct netdev_hw_addr_list *uc,
+				const struct netdev_hw_addr_list *mc)
 {
-	struct skua_flow flow = {};
-	int err;
+	int nuc = netdev_hw_addr_list_count(uc), nmc = netdev_hw_addr_list_count(mc);
 
-	flow.flags = cpu_to_le32(SKUA_FLOW_RSS) |
-		     le32_encode_bits(SKUA_FLOW_PRIO_NETDEV, SKUA_FLOW_PRIO);
-	flow.dest = cpu_to_le32(en->rss_index);
-	ether_addr_copy(flow.value.dmac, mac);
-	eth_broadcast_addr(flow.mask.dmac);
-	err = skua_flow_create(en->dev, &en->filter[en->filters], &flow);
-	if (err)
-		return err;
-	ether_addr_copy(en->filter_mac[en->filters++], mac);
-	return 0;
+	mode->num = 0;
+	mode->promisc = ndev->flags & IFF_PROMISC || nuc > SKUA_EN_MAX_FILTERS;
+	mode->allmulti = ndev->flags & IFF_ALLMULTI || nuc + nmc > SKUA_EN_MAX_FILTERS;
+	if (!mode->promisc)
+		skua_en_rx_mode_add(mode, uc);
+	if (!mode->allmulti)
+		skua_en_rx_mode_add(mode, mc);
 }
 
-/* Is the list of filters in force just this one? */
-static bool skua_en_filters_same(const struct skua_en *en, const u8 (*mac)[ETH_ALEN],
-				 unsigned int n)
+#ifndef SKUA_COMPAT_RX_MODE
+static int skua_en_set_rx_mode(struct net_device *ndev, struct netdev_hw_addr_list *uc,
+			       struct netdev_hw_addr_list *mc)
 {
-	return n == en->filters && !memcmp(mac, en->filter_mac, n * ETH_ALEN);
-}
+	struct skua_en_rx_mode *mode __free(kfree) = kmalloc(sizeof(*mode), GFP_KERNEL);
+	struct skua_en *en = netdev_priv(ndev);
 
-/**
- * skua_en_rx_mode_work() - bring filters and modes of the device up to date
- * @work: of the netdev
- *
- * The address lists are copied under the address lock, which may not sleep;
- * commands do.
- */
+	if (!mode)
+		return -ENOMEM;
+	if (!en->channel[0] || READ_ONCE(en->dead))
+		return 0;
+	skua_en_rx_mode_get(ndev, mode, uc, mc);
+	return skua_en_filters_set(en, mode);
+}
+#else
+/* The lists are read under the address lock, which may not sleep; commands do. */
 void skua_en_rx_mode_work(struct work_struct *work)
 {
+	struct skua_en_rx_mode *mode __free(kfree) = kmalloc(sizeof(*mode), GFP_KERNEL);
 	struct skua_en *en = container_of(work, struct skua_en, rx_mode);
-	u8 (*mac)[ETH_ALEN] __free(kfree) = kcalloc(SKUA_EN_MAX_FILTERS, ETH_ALEN, GFP_KERNEL);
-	struct skua_cmd_modify_port_in in = {
-		.mask = cpu_to_le32(SKUA_PORT_M_PROMISC | SKUA_PORT_M_ALLMULTI),
-	};
 	struct net_device *ndev = en->ndev;
-	struct netdev_hw_addr *ha;
-	bool promisc, allmulti;
-	unsigned int n = 0, i;
 
-	if (!mac)
+	if (!mode)
 		return;
 	rtnl_lock();
-	if (!netif_running(ndev) || !en->channel[0] || READ_ONCE(en->dead))
-		goto out;
-
-	netif_addr_lock_bh(ndev);
-	promisc = ndev->flags & IFF_PROMISC || netdev_uc_count(ndev) > SKUA_EN_MAX_FILTERS;
-	allmulti = ndev->flags & IFF_ALLMULTI ||
-		   netdev_uc_count(ndev) + netdev_mc_count(ndev) > SKUA_EN_MAX_FILTERS;
-	if (!promisc)
-		netdev_for_each_uc_addr(ha, ndev)
-			ether_addr_copy(mac[n++], ha->addr);
-	if (!allmulti)
-		netdev_for_each_mc_addr(ha, ndev)
-			ether_addr_copy(mac[n++], ha->addr);
-	netif_addr_unlock_bh(ndev);
-
-	if (!skua_en_filters_same(en, mac, n)) {
-		skua_en_filters_clear(en);
-		for (i = 0; i < n; i++) {
-			if (skua_en_filter_add(en, mac[i])) {
-				promisc |= !is_multicast_ether_addr(mac[i]);
-				allmulti = true;
-			}
-		}
+	if (netif_running(ndev) && en->channel[0] && !READ_ONCE(en->dead)) {
+		netif_addr_lock_bh(ndev);
+		skua_en_rx_mode_get(ndev, mode, &ndev->uc, &ndev->mc);
+		netif_addr_unlock_bh(ndev);
+		if (skua_en_filters_set(en, mode))
+			netdev_warn(ndev, "cannot set receive mode\n");
 	}
-	in.promisc = cpu_to_le32(promisc);
-	in.allmulti = cpu_to_le32(allmulti || promisc);
-	if (skua_en_modify_port(en, &in))
-		netdev_warn(ndev, "cannot set receive mode\n");
-out:
 	rtnl_unlock();
 }
 
-static int skua_en_port_up(struct skua_en *en)
+static void skua_en_set_rx_mode(struct net_device *ndev)
 {
-	struct skua_cmd_modify_port_in in = {
-		.mask = cpu_to_le32(SKUA_PORT_M_ENABLE | SKUA_PORT_M_MTU |
-				    SKUA_PORT_M_MAC | SKUA_PORT_M_DFLT),
-		.enable = cpu_to_le32(1),
-		.mtu = cpu_to_le16(en->ndev->mtu),
-		.dflt = cpu_to_le32(en->rss_index | SKUA_PORT_DFLT_RSS),
-	};
+	struct skua_en *en = netdev_priv(ndev);
 
-	ether_addr_copy(in.mac, en->ndev->dev_addr);
-	return skua_en_modify_port(en, &in);
-}
-
-static void skua_en_port_down(struct skua_en *en)
-{
-	struct skua_cmd_modify_port_in in = {
-		.mask = cpu_to_le32(SKUA_PORT_M_ENABLE | SKUA_PORT_M_DFLT |
-				    SKUA_PORT_M_PROMISC | SKUA_PORT_M_ALLMULTI),
-		.dflt = cpu_to_le32(SKUA_PORT_NO_DFLT),
-	};
-
-	skua_en_modify_port(en, &in);
-}
-
-static void skua_en_channels_destroy(struct skua_en *en, unsigned int n)
-{
-	struct skua_en_channel *ch;
-
-	while (n--) {
-		ch = en->channel[n];
-		spin_lock_bh(&en->stats_lock);
-		skua_en_stats_add(&en->stats, ch);
-		en->channel[n] = NULL;
-		spin_unlock_bh(&en->stats_lock);
-		skua_en_channel_destroy(ch);
-	}
-}
-
-/**
- * skua_en_up() - make the channels and open the port
- * @en: the netdev
- *
- * Context: RTNL.
- * Return: 0 or a negative errno, with nothing left behind.
- */
-int skua_en_up(struct skua_en *en)
-{
-	struct skua_en_channel *ch;
-	unsigned int i;
-	int err;
-
-	if (READ_ONCE(en->dead))
-		return -EIO;
-	for (i = 0; i < en->channels; i++) {
-		ch = skua_en_channel_create(en, i);
-		if (IS_ERR(ch)) {
-			err = PTR_ERR(ch);
-			goto err_channels;
-		}
-		spin_lock_bh(&en->stats_lock);
-		en->channel[i] = ch;
-		spin_unlock_bh(&en->stats_lock);
-	}
-	err = netif_set_real_num_queues(en->ndev, en->channels, en->channels);
-	if (err)
-		goto err_channels;
-	err = skua_en_rss_apply(en, true);
-	if (err)
-		goto err_channels;
-	for (i = 0; i < en->channels; i++)
-		skua_en_channel_start(en->channel[i]);
-	err = skua_en_port_up(en);
-	if (err)
-		goto err_stop;
-	/* Not only start: packets may have been waiting during a restart. */
-	netif_tx_wake_all_queues(en->ndev);
-	skua_en_link_watch(en, true);
 	schedule_work(&en->rx_mode);
-	return 0;
-
-err_stop:
-	for (i = en->channels; i--;)
-		skua_en_channel_stop(en->channel[i]);
-	skua_rss_destroy(en->dev, en->rss_index);
-	i = en->channels;
-err_channels:
-	skua_en_channels_destroy(en, i);
-	return err;
 }
-
-/**
- * skua_en_down() - undo skua_en_up()
- * @en: the netdev
- *
- * Context: RTNL. Works with a dead device too.
- */
-void skua_en_down(struct skua_en *en)
-{
-	unsigned int i;
-
-	skua_en_link_watch(en, false);
-	skua_en_port_down(en);
-	skua_en_filters_clear(en);
-	for (i = en->channels; i--;)
-		skua_en_channel_stop(en->channel[i]);
-	/* Only now: NAPI wakes queues that have room again. */
-	netif_tx_disable(en->ndev);
-	skua_rss_destroy(en->dev, en->rss_index);
-	skua_en_channels_destroy(en, en->channels);
-}
+#endif
 
 static int skua_en_open(struct net_device *ndev)
 {
@@ -283,13 +156,6 @@ static int skua_en_stop(struct net_device *ndev)
 	if (en->channel[0])
 		skua_en_down(en);
 	return 0;
-}
-
-static void skua_en_set_rx_mode(struct net_device *ndev)
-{
-	struct skua_en *en = netdev_priv(ndev);
-
-	schedule_work(&en->rx_mode);
 }
 
 static int skua_en_set_mac(struct net_device *ndev, void *p)
@@ -315,22 +181,13 @@ static int skua_en_set_mac(struct net_device *ndev, void *p)
 static int skua_en_change_mtu(struct net_device *ndev, int mtu)
 {
 	struct skua_en *en = netdev_priv(ndev);
-	int old = ndev->mtu;
+	struct skua_en_conf conf = en->conf;
 	int err;
 
-	if (!netif_running(ndev)) {
-		WRITE_ONCE(ndev->mtu, mtu);
-		return 0;
-	}
-	skua_en_down(en);
-	WRITE_ONCE(ndev->mtu, mtu);
-	err = skua_en_up(en);
+	conf.mtu = mtu;
+	err = skua_en_reconfigure(en, &conf);
 	if (!err)
-		return 0;
-	netdev_err(ndev, "no memory for MTU %d: going back to %d\n", mtu, old);
-	WRITE_ONCE(ndev->mtu, old);
-	if (skua_en_up(en))
-		netdev_err(ndev, "cannot start the queues again: set the interface down and up\n");
+		WRITE_ONCE(ndev->mtu, mtu);
 	return err;
 }
 
@@ -363,15 +220,15 @@ static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
 void skua_en_reset_work(struct work_struct *work)
 {
 	struct skua_en *en = container_of(work, struct skua_en, reset);
+	struct skua_en_conf conf;
 	int err;
 
 	rtnl_lock();
-	if (netif_running(en->ndev) && en->channel[0] && !READ_ONCE(en->dead)) {
-		skua_en_down(en);
-		err = skua_en_up(en);
+	if (en->channel[0] && !READ_ONCE(en->dead)) {
+		conf = en->conf;
+		err = skua_en_reconfigure(en, &conf);
 		if (err)
-			netdev_err(en->ndev, "cannot start the queues again: %pe\n",
-				   ERR_PTR(err));
+			netdev_err(en->ndev, "no new queues: %pe\n", ERR_PTR(err));
 	}
 	rtnl_unlock();
 }
@@ -402,10 +259,65 @@ const struct net_device_ops skua_en_netdev_ops = {
 	.ndo_stop		= skua_en_stop,
 	.ndo_start_xmit		= skua_en_xmit,
 	.ndo_features_check	= skua_en_features_check,
+#ifndef SKUA_COMPAT_RX_MODE
+	.ndo_set_rx_mode_async	= skua_en_set_rx_mode,
+#else
 	.ndo_set_rx_mode	= skua_en_set_rx_mode,
+#endif
 	.ndo_set_mac_address	= skua_en_set_mac,
 	.ndo_validate_addr	= eth_validate_addr,
 	.ndo_change_mtu		= skua_en_change_mtu,
 	.ndo_get_stats64	= skua_en_get_stats64,
 	.ndo_tx_timeout		= skua_en_tx_timeout,
+};
+
+/* --- Statistics of each queue --- */
+
+static void skua_en_queue_stats_rx(struct net_device *ndev, int idx,
+				   struct netdev_queue_stats_rx *stats)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	struct rtnl_link_stats64 sum = {};
+
+	if (!en->channel[idx])
+		return;
+	skua_en_stats_add(&sum, en->channel[idx]);
+	stats->packets = sum.rx_packets;
+	stats->bytes = sum.rx_bytes;
+	stats->alloc_fail = sum.rx_dropped;
+}
+
+static void skua_en_queue_stats_tx(struct net_device *ndev, int idx,
+				   struct netdev_queue_stats_tx *stats)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	struct rtnl_link_stats64 sum = {};
+
+	if (!en->channel[idx])
+		return;
+	skua_en_stats_add(&sum, en->channel[idx]);
+	stats->packets = sum.tx_packets;
+	stats->bytes = sum.tx_bytes;
+}
+
+/* Those of channels that are gone. */
+static void skua_en_base_stats(struct net_device *ndev, struct netdev_queue_stats_rx *rx,
+			       struct netdev_queue_stats_tx *tx)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	spin_lock_bh(&en->stats_lock);
+	rx->packets = en->stats.rx_packets;
+	rx->bytes = en->stats.rx_bytes;
+	rx->alloc_fail = en->stats.rx_dropped;
+	tx->packets = en->stats.tx_packets;
+	tx->bytes = en->stats.tx_bytes;
+	spin_unlock_bh(&en->stats_lock);
+}
+
+/* RTNL, under which channels come and go. */
+const struct netdev_stat_ops skua_en_stat_ops = {
+	.get_queue_stats_rx	= skua_en_queue_stats_rx,
+	.get_queue_stats_tx	= skua_en_queue_stats_tx,
+	.get_base_stats		= skua_en_base_stats,
 };

@@ -259,12 +259,14 @@ err_destroy:
 /**
  * skua_en_channel_create() - make a channel, ready to send and receive
  * @en: the netdev
+ * @conf: what it is to be like
  * @index: queue number
  *
  * Context: RTNL. NAPI is not enabled yet.
  * Return: the channel or an error pointer.
  */
-struct skua_en_channel *skua_en_channel_create(struct skua_en *en, u32 index)
+struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
+					       const struct skua_en_conf *conf, u32 index)
 {
 	struct skua_en_channel *ch;
 	unsigned int len;
@@ -275,9 +277,9 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en, u32 index)
 		return ERR_PTR(-ENOMEM);
 	ch->en = en;
 	ch->index = index;
-	ch->log_rq = ilog2(en->ring_rx);
-	ch->log_sq = ilog2(en->ring_tx * SKUA_EN_TX_BLOCKS);
-	len = en->ndev->mtu + VLAN_ETH_HLEN;
+	ch->log_rq = ilog2(conf->ring_rx);
+	ch->log_sq = ilog2(conf->ring_tx * SKUA_EN_TX_BLOCKS);
+	len = conf->mtu + VLAN_ETH_HLEN;
 	ch->nsge = 1;
 	if (len > SKUA_EN_RX_FIRST)
 		ch->nsge += DIV_ROUND_UP(len - SKUA_EN_RX_FIRST, PAGE_SIZE);

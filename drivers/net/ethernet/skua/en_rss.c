@@ -8,24 +8,27 @@
 
 /**
  * skua_en_rss_default() - spread evenly over the channels
- * @en: the netdev
+ * @conf: their number
  */
-void skua_en_rss_default(struct skua_en *en)
+void skua_en_rss_default(struct skua_en_conf *conf)
 {
 	u32 i;
 
 	for (i = 0; i < SKUA_RSS_MAX; i++)
-		en->rss_indir[i] = ethtool_rxfh_indir_default(i, en->channels);
+		conf->rss_indir[i] = ethtool_rxfh_indir_default(i, conf->channels);
 }
 
 /**
- * skua_en_rss_apply() - tell the device the present key and table
- * @en: the netdev, its channels there
+ * skua_en_rss_apply() - tell the device key and table
+ * @en: the netdev
+ * @conf: key and table
+ * @ch: the channels that the table names
  * @create: the context does not exist yet
  *
  * Return: 0 or a negative errno.
  */
-int skua_en_rss_apply(struct skua_en *en, bool create)
+int skua_en_rss_apply(struct skua_en *en, const struct skua_en_conf *conf,
+		      struct skua_en_channel *const *ch, bool create)
 {
 	struct skua_rss *rss __free(kfree) = kzalloc(sizeof(*rss), GFP_KERNEL);
 	u32 i;
@@ -36,9 +39,9 @@ int skua_en_rss_apply(struct skua_en *en, bool create)
 		     cpu_to_le32(SKUA_RSS_IPV4 | SKUA_RSS_IPV6 |
 				 SKUA_RSS_TCP_IPV4 | SKUA_RSS_TCP_IPV6 |
 				 SKUA_RSS_UDP_IPV4 | SKUA_RSS_UDP_IPV6);
-	memcpy(rss->key, en->rss_key, sizeof(rss->key));
+	memcpy(rss->key, conf->rss_key, sizeof(rss->key));
 	for (i = 0; i < SKUA_RSS_MAX; i++)
-		rss->qpn[i] = cpu_to_le32(en->channel[en->rss_indir[i]]->qp.obj.num);
+		rss->qpn[i] = cpu_to_le32(ch[conf->rss_indir[i]]->qp.obj.num);
 	if (create)
 		return skua_rss_create(en->dev, &en->rss_index, rss);
 	return skua_rss_modify(en->dev, en->rss_index, rss);

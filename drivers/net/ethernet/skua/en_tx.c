@@ -305,5 +305,4 @@ void skua_en_tx_flush(struct skua_en_channel *ch)
 
 	while (ch->tx_ci != ch->tx_pi)
 		skua_en_tx_retire(ch, 0, &bytes);
-	netdev_tx_reset_queue(netdev_get_tx_queue(ch->en->ndev, ch->index));
 }

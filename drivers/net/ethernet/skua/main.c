@@ -406,6 +406,7 @@ static struct pci_driver skua_pci_driver = {
 	.remove = skua_remove,
 	.shutdown = skua_shutdown,
 	.err_handler = &skua_err_handlers,
+	.driver.pm = pm_sleep_ptr(&skua_pm_ops),
 };
 
 static int __init skua_init(void)

@@ -10,6 +10,7 @@
 #include <kunit/visibility.h>
 #include <linux/delay.h>
 #include <linux/module.h>
+#include <linux/pm.h>
 #include <net/devlink.h>
 
 #include "skua.h"
@@ -233,25 +234,24 @@ int skua_bring_back(struct skua_dev *dev)
 	return err;
 }
 
-/* --- Resets that the PCI core makes --- */
+/* --- Resets that the PCI core makes, and sleep --- */
 
-static void skua_reset_prepare(struct pci_dev *pdev)
+/* Down, with all that there was forgotten, until skua_restart(). */
+static void skua_abandon(struct skua_dev *dev, const char *why)
 {
-	struct skua_dev *dev = pci_get_drvdata(pdev);
 	struct devlink *devlink = priv_to_devlink(dev);
 
 	set_bit(SKUA_DEV_RESETTING, &dev->state);
 	devl_lock(devlink);
 	/* There is no time to be orderly, and no need: all will be forgotten. */
 	if (test_bit(SKUA_DEV_UP, &dev->state))
-		skua_declare_dead(dev, "reset of the PCI function");
+		skua_declare_dead(dev, why);
 	skua_take_down(dev);
 	devl_unlock(devlink);
 }
 
-static void skua_reset_done(struct pci_dev *pdev)
+static void skua_restart(struct skua_dev *dev, const char *after)
 {
-	struct skua_dev *dev = pci_get_drvdata(pdev);
 	struct devlink *devlink = priv_to_devlink(dev);
 	int err;
 
@@ -260,22 +260,70 @@ static void skua_reset_done(struct pci_dev *pdev)
 	err = skua_bring_back(dev);
 	devl_unlock(devlink);
 	if (err)
-		dev_err(dev->dev, "cannot be brought up after a reset: %pe\n", ERR_PTR(err));
+		dev_err(dev->dev, "cannot be brought up after %s: %pe\n", after, ERR_PTR(err));
+}
+
+static void skua_reset_prepare(struct pci_dev *pdev)
+{
+	skua_abandon(pci_get_drvdata(pdev), "reset of the PCI function");
+}
+
+static void skua_reset_done(struct pci_dev *pdev)
+{
+	skua_restart(pci_get_drvdata(pdev), "a reset");
 }
 
 static pci_ers_result_t skua_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
-	skua_reset_prepare(pdev);
-	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
-						      PCI_ERS_RESULT_NEED_RESET;
+	struct skua_dev *dev = pci_get_drvdata(pdev);
+
+	skua_abandon(dev, "PCI error");
+	if (state != pci_channel_io_perm_failure)
+		return PCI_ERS_RESULT_NEED_RESET;
+	/* Nobody will say that it is over. What is tried now fails by itself. */
+	clear_bit(SKUA_DEV_RESETTING, &dev->state);
+	return PCI_ERS_RESULT_DISCONNECT;
 }
 
 static pci_ers_result_t skua_slot_reset(struct pci_dev *pdev)
 {
 	/* As it was saved by probe: memory on, bus mastering off. */
 	pci_restore_state(pdev);
-	return PCI_ERS_RESULT_RECOVERED;
+	/* What is restored was good for once on older kernels. */
+	pci_save_state(pdev);
+	return skua_gone(pci_get_drvdata(pdev)) ? PCI_ERS_RESULT_DISCONNECT :
+						  PCI_ERS_RESULT_RECOVERED;
 }
+
+/*
+ * Sleep takes the function's power and with it all that it knew, so that it is left
+ * like one that is reset. It is brought back when all devices are awake, since only
+ * then may new ones, the auxiliary devices, be added.
+ */
+static int skua_suspend(struct device *device)
+{
+	struct skua_dev *dev = dev_get_drvdata(device);
+
+	set_bit(SKUA_DEV_ASLEEP, &dev->state);
+	skua_abandon(dev, "system sleep");
+	return 0;
+}
+
+static void skua_sleep_complete(struct device *device)
+{
+	struct skua_dev *dev = dev_get_drvdata(device);
+
+	/* Another device may have refused before it was our turn. */
+	if (test_and_clear_bit(SKUA_DEV_ASLEEP, &dev->state))
+		skua_restart(dev, "sleep");
+}
+
+const struct dev_pm_ops skua_pm_ops = {
+	.suspend = pm_sleep_ptr(skua_suspend),
+	.freeze = pm_sleep_ptr(skua_suspend),
+	.poweroff = pm_sleep_ptr(skua_suspend),
+	.complete = pm_sleep_ptr(skua_sleep_complete),
+};
 
 const struct pci_error_handlers skua_err_handlers = {
 	.error_detected = skua_error_detected,

@@ -44,6 +44,7 @@ enum {
 	SKUA_DEV_UP,	/* brought up; changed under the devlink instance lock */
 	SKUA_DEV_DEAD,	/* see skua_dead() */
 	SKUA_DEV_RESETTING, /* the PCI core resets it and will say when it is done */
+	SKUA_DEV_ASLEEP, /* down for system sleep */
 	SKUA_DEV_REMOVING, /* no recovery any more */
 };
 
@@ -194,6 +195,7 @@ void skua_declare_dead(struct skua_dev *dev, const char *why);
 int skua_bring_back(struct skua_dev *dev);
 void skua_take_down(struct skua_dev *dev);
 extern const struct pci_error_handlers skua_err_handlers;
+extern const struct dev_pm_ops skua_pm_ops;
 
 /* profile.c */
 int skua_profile_init(struct skua_dev *dev);
