@@ -119,6 +119,19 @@ static inline unsigned int skua_cqe_vendor(const struct skua_cqe *cqe)
 	return le32_get_bits(cqe->own, SKUA_CQE_VENDOR);
 }
 
+/**
+ * skua_cqe_ud_sl() - service level of a received datagram
+ * @cqe: the entry
+ *
+ * Return: the priority of its VLAN tag, 0 without one.
+ */
+static inline unsigned int skua_cqe_ud_sl(const struct skua_cqe *cqe)
+{
+	if (!(skua_cqe_flags(cqe) & (__u32)SKUA_CQE_F_VLAN))
+		return 0;
+	return le16_to_cpu(cqe->ud.vlan_tci) >> 13;
+}
+
 /*
  * One case of a switch that turns SKUA_CQE_STATUS into the verbs' status, for
  * the kernel's and for libibverbs' name of it:

@@ -16,6 +16,7 @@
 #include <skua/hw/doorbell.h>
 
 #define SKUA_WQE_SEGS_PER_BLOCK	(SKUA_WQE_BLOCK / SKUA_WQE_SEG)
+#define SKUA_WQE_AV_SEGS	(sizeof(struct skua_wqe_av) / SKUA_WQE_SEG)
 
 /**
  * struct skua_sq_ring - a send ring as software sees it
@@ -185,6 +186,43 @@ static inline void skua_wqe_data_set(struct skua_wqe_data *d, __u64 addr, __u32 
 	d->addr = cpu_to_le64(addr);
 	d->lkey = cpu_to_le32(lkey);
 	d->len = cpu_to_le32(len);
+}
+
+/**
+ * skua_av_set() - name the other end of a path
+ * @av: address vector
+ * @dgid: its GID
+ * @dmac: the next hop's MAC address
+ * @sgid_index: own entry of the GID table
+ *
+ * skua_av_ip_set() fills in the rest.
+ */
+static inline void skua_av_set(struct skua_av *av, const __u8 *dgid, const __u8 *dmac,
+			       __u32 sgid_index)
+{
+	memset(av, 0, sizeof(*av));
+	memcpy(av->dgid, dgid, sizeof(av->dgid));
+	memcpy(av->dmac, dmac, sizeof(av->dmac));
+	av->sgid_index = cpu_to_le16(sgid_index);
+}
+
+/**
+ * skua_av_ip_set() - fill in how packets of a path are marked
+ * @av: address vector
+ * @label: flow label
+ * @pcp: priority
+ * @tclass: traffic class
+ * @hop_limit: hop limit
+ * @udp_sport: UDP source port, 0: the device's choice
+ */
+static inline void skua_av_ip_set(struct skua_av *av, __u32 label, __u32 pcp, __u8 tclass,
+				  __u8 hop_limit, __u32 udp_sport)
+{
+	av->flow = cpu_to_le32(u32_encode_bits(label, SKUA_AV_FLOW_LABEL) |
+			       u32_encode_bits(pcp, SKUA_AV_PCP));
+	av->tclass = tclass;
+	av->hop_limit = hop_limit;
+	av->udp_sport = cpu_to_le16(udp_sport);
 }
 
 /**

@@ -54,7 +54,19 @@ struct skua_status_page {
 /* alloc_pd */
 struct skua_alloc_pd_resp {
 	__u32 pdn;
-	__u32 reserved;
+	__u32 comp_mask;
+};
+
+/*
+ * create_ah: what the kernel has found out about the path. udp_sport: 0 for the
+ * device's choice.
+ */
+struct skua_create_ah_resp {
+	__u8 dmac[6];
+	__u16 udp_sport;
+	__u8 hop_limit;
+	__u8 reserved[3];
+	__u32 comp_mask;
 };
 
 /*
@@ -72,6 +84,8 @@ struct skua_create_cq_req {
 struct skua_create_cq_resp {
 	__u32 cqn;
 	__u32 entries;
+	__u32 comp_mask;
+	__u32 reserved;
 };
 
 /*
@@ -90,7 +104,7 @@ struct skua_create_srq_req {
 
 struct skua_create_srq_resp {
 	__u32 srqn;
-	__u32 reserved;
+	__u32 comp_mask;
 };
 
 /*
@@ -117,7 +131,7 @@ struct skua_resize_cq_req {
 
 struct skua_resize_cq_resp {
 	__u32 pi;
-	__u32 reserved;
+	__u32 comp_mask;
 };
 
 /*

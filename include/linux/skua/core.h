@@ -401,6 +401,8 @@ enum skua_flow_prio {
 
 int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *flow);
 void skua_flow_destroy(struct skua_dev *dev, u32 index);
+int skua_mcg_attach(struct skua_dev *dev, u32 *index, const struct skua_mcg *mcg);
+void skua_mcg_detach(struct skua_dev *dev, u32 index);
 /* @value has room for SKUA_CNT_COUNT; counters the device lacks are zero. */
 int skua_query_counters(struct skua_dev *dev, u64 *value);
 /* RoCE traffic claimed by the device (devlink enable_roce)? */

@@ -35,6 +35,14 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 		attr->max_srq_sge = lim->max_rq_sge;
 	}
 	attr->max_pkeys = 1;
+	/* The device keeps nothing of them. */
+	if (lim->caps & SKUA_CAP_UD)
+		attr->max_ah = INT_MAX;
+	if (lim->caps & SKUA_CAP_MCAST) {
+		attr->max_mcast_grp = lim->max_mcg;
+		attr->max_mcast_qp_attach = lim->max_mcg;
+		attr->max_total_mcast_qp_attach = lim->max_mcg;
+	}
 	attr->max_dm_size = lim->dm_size;
 	if (lim->caps & SKUA_CAP_RSS) {
 		attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
@@ -106,6 +114,8 @@ static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *
 	attr->hw_ver = pdev->revision;
 	attr->device_cap_flags = skua_ib_cap_flags(dev->lim);
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	if (dev->lim->caps & SKUA_CAP_MCAST)
+		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
 	return 0;
 }
 
@@ -179,6 +189,10 @@ static void skua_ib_set_ops(struct skua_ib_dev *dev)
 	ib_set_device_ops(ibdev, &skua_ib_port_ops);
 	ib_set_device_ops(ibdev, &skua_ib_ucontext_ops);
 	ib_set_device_ops(ibdev, &skua_ib_pd_ops);
+	if (dev->lim->caps & SKUA_CAP_UD)
+		ib_set_device_ops(ibdev, &skua_ib_ah_ops);
+	if (dev->lim->caps & SKUA_CAP_MCAST)
+		ib_set_device_ops(ibdev, &skua_ib_mcast_ops);
 	ib_set_device_ops(ibdev, &skua_ib_mr_ops);
 	if (dev->lim->caps & SKUA_CAP_FAST_REG)
 		ib_set_device_ops(ibdev, &skua_ib_fastreg_ops);

@@ -84,12 +84,12 @@ int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt
 	return 0;
 }
 
-/* All bus addresses that a region can span, for kernel users that want a key. */
+/* All bus addresses but the very last, for kernel users that want a key. */
 static struct ib_mr *skua_ib_get_dma_mr(struct ib_pd *ibpd, int flags)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
 	struct skua_mpt mpt = {
-		.len = cpu_to_le64(dev->lim->max_mr_len),
+		.len = cpu_to_le64(U64_MAX),
 		.xlat.mode = le32_encode_bits(SKUA_XLAT_CONTIG, SKUA_XLAT_MODE),
 	};
 	u32 access;

@@ -6,6 +6,8 @@
  * only name queues that complete on this CQ and WQEs that are outstanding there.
  */
 #include <kunit/visibility.h>
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
 
 #include "skua_ib.h"
 
@@ -65,6 +67,34 @@ static bool skua_ib_take_any_recv(struct skua_ib_qp *qp, const struct skua_cqe *
 	       skua_ib_srq_take(to_skua_srq(ibsrq), skua_cqe_wqe_index(cqe), &wc->wr_id);
 }
 
+/* Who sent a datagram. Q_Key and P_Key were right: nobody asks for more. */
+static void skua_ib_wc_dgram(struct ib_wc *wc, const struct skua_cqe *cqe)
+{
+	const struct skua_cqe_ud *ud = &cqe->ud;
+
+	wc->src_qp = le32_to_cpu(ud->src_qpn);
+	wc->pkey_index = le16_to_cpu(ud->pkey_index);
+	wc->port_num = 1;
+	ether_addr_copy(wc->smac, ud->smac);
+	wc->network_hdr_type = ud->ipv4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
+	wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_SMAC | IB_WC_WITH_NETWORK_HDR_TYPE;
+	wc->sl = skua_cqe_ud_sl(cqe);
+	if (skua_cqe_flags(cqe) & SKUA_CQE_F_VLAN) {
+		wc->vlan_id = le16_to_cpu(ud->vlan_tci) & VLAN_VID_MASK;
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+	}
+}
+
+/*
+ * Does this completion say that the QP is in ERR? A send that failed takes a QP
+ * without acknowledgments to SQE only, where it goes on receiving.
+ */
+static bool skua_ib_wc_is_fatal(const struct skua_cqe *cqe, enum ib_qp_type type)
+{
+	return skua_cqe_opcode(cqe) != SKUA_CQE_REQ ||
+	       !(skua_ib_is_dgram(type) || type == IB_QPT_UC);
+}
+
 static void skua_ib_wc_fill(struct ib_wc *wc, const struct skua_cqe *cqe, struct skua_ib_qp *qp)
 {
 	u32 flags = skua_cqe_flags(cqe);
@@ -80,7 +110,12 @@ static void skua_ib_wc_fill(struct ib_wc *wc, const struct skua_cqe *cqe, struct
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_key);
 		wc->wc_flags = IB_WC_WITH_INVALIDATE;
 	}
-	if (likely(wc->status == IB_WC_SUCCESS))
+	if (likely(wc->status == IB_WC_SUCCESS)) {
+		if (skua_cqe_opcode(cqe) == SKUA_CQE_RECV && skua_ib_is_dgram(qp->ibqp.qp_type))
+			skua_ib_wc_dgram(wc, cqe);
+		return;
+	}
+	if (!skua_ib_wc_is_fatal(cqe, qp->ibqp.qp_type))
 		return;
 	/* The device has the QP in ERR: see to what was posted in between. */
 	if (!test_and_set_bit(0, &qp->failed)) {

@@ -14,8 +14,8 @@ DEFINE_FREE(skua_put_netdev, struct net_device *, dev_put(_T))
 
 static bool skua_ib_gsi(const struct skua_ib_dev *dev)
 {
-	/* Not built yet: no MAD and no CM without it. */
-	return false;
+	/* No MAD and no CM without it. */
+	return dev->lim->caps & SKUA_CAP_UD;
 }
 
 /**

@@ -17,6 +17,9 @@ static const struct {
 	u64 cap;
 } skua_ib_qp_types[] = {
 	{ IB_QPT_RC, SKUA_QP_RC, SKUA_CAP_RC },
+	{ IB_QPT_UC, SKUA_QP_UC, SKUA_CAP_UC },
+	{ IB_QPT_UD, SKUA_QP_UD, SKUA_CAP_UD },
+	{ IB_QPT_GSI, SKUA_QP_GSI, SKUA_CAP_UD },
 	{ IB_QPT_XRC_INI, SKUA_QP_XRC_INI, SKUA_CAP_XRC },
 	{ IB_QPT_XRC_TGT, SKUA_QP_XRC_TGT, SKUA_CAP_XRC },
 	{ IB_QPT_RAW_PACKET, SKUA_QP_RAW_ETH, SKUA_CAP_ETH },
@@ -34,7 +37,7 @@ static const struct {
 u32 skua_ib_max_send_sge(const struct skua_limits *lim)
 {
 	return lim->max_wqe_blocks * SKUA_WQE_SEGS_PER_BLOCK - 1 -
-	       sizeof(struct skua_wqe_av) / SKUA_WQE_SEG;
+	       SKUA_WQE_AV_SEGS;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_max_send_sge);
 
@@ -52,15 +55,19 @@ u32 skua_ib_max_qp_wr(const struct skua_limits *lim)
 /**
  * skua_ib_wqe_blocks() - blocks of the largest WQE of a kernel QP
  * @lim: the device
+ * @type: type of the QP
  * @cap: what the consumer asked for
  *
  * Return: the number.
  */
-u32 skua_ib_wqe_blocks(const struct skua_limits *lim, const struct ib_qp_cap *cap)
+u32 skua_ib_wqe_blocks(const struct skua_limits *lim, enum ib_qp_type type,
+		       const struct ib_qp_cap *cap)
 {
 	u32 payload = max(cap->max_send_sge, skua_wqe_inline_segs(cap->max_inline_data));
 	u32 segs = 2 + payload;
 
+	if (skua_ib_is_dgram(type))
+		return skua_wqe_blocks(1 + SKUA_WQE_AV_SEGS + payload);
 	/* Control, remote address, operands, masks, result. */
 	if (lim->caps & SKUA_CAP_ATOMIC)
 		segs = max(segs, 3 + cap->max_send_sge);
@@ -80,6 +87,16 @@ static int skua_ib_qp_type(const struct skua_limits *lim, enum ib_qp_type type)
 	return -EOPNOTSUPP;
 }
 
+/* IB_QP_CREATE_* that the device has for a type of QP. */
+static u32 skua_ib_create_flags(const struct skua_limits *lim, enum ib_qp_type type)
+{
+	if (type == IB_QPT_RAW_PACKET)
+		return IB_QP_CREATE_CVLAN_STRIPPING;
+	if (type == IB_QPT_UD && lim->caps & SKUA_CAP_MCAST)
+		return IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	return 0;
+}
+
 static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_init_attr *init)
 {
 	const struct ib_qp_cap *cap = &init->cap;
@@ -93,8 +110,7 @@ static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_
 	if (init->srq && init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
 	    init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI)
 		return -EINVAL;
-	if (init->create_flags & ~(init->qp_type == IB_QPT_RAW_PACKET ?
-				   IB_QP_CREATE_CVLAN_STRIPPING : 0))
+	if (init->create_flags & ~skua_ib_create_flags(lim, init->qp_type))
 		return -EOPNOTSUPP;
 	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||
 	    cap->max_send_sge > skua_ib_max_send_sge(lim) || cap->max_recv_sge > lim->max_rq_sge ||
@@ -181,7 +197,7 @@ static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, 
 static int skua_ib_kernel_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 			     struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
 {
-	u32 blocks = skua_ib_wqe_blocks(dev->lim, cap);
+	u32 blocks = skua_ib_wqe_blocks(dev->lim, qp->ibqp.qp_type, cap);
 	u32 log_stride = order_base_2(max(cap->max_recv_sge, 1U));
 	u32 log_rq = order_base_2(max(cap->max_recv_wr, 1U));
 	u32 log_sq = order_base_2(max(cap->max_send_wr, 1U) * blocks);
@@ -413,10 +429,12 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	int type, err;
 
 	mutex_init(&qp->lock);
+	INIT_LIST_HEAD(&qp->mcasts);
 	if (init->rwq_ind_tbl)
 		return skua_ib_rss_create(qp, init, udata);
-	/* The kernel has its netdev for that. */
-	if (init->qp_type == IB_QPT_RAW_PACKET && !udata)
+	/* The kernel has its netdev for that; user space has no business with MADs. */
+	if ((init->qp_type == IB_QPT_RAW_PACKET && !udata) ||
+	    (init->qp_type == IB_QPT_GSI && udata))
 		return -EOPNOTSUPP;
 	type = skua_ib_qp_type(dev->lim, init->qp_type);
 	if (type < 0)
@@ -440,6 +458,8 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	in.sq.flags = le32_encode_bits(type, SKUA_QP_TYPE);
 	if (type == SKUA_QP_RAW_ETH && !(init->create_flags & IB_QP_CREATE_CVLAN_STRIPPING))
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_KEEP_VLAN);
+	if (init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK)
+		in.sq.flags |= cpu_to_le32(SKUA_QP_F_NO_LOOPBACK);
 	if (qp->sig_all)
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_SIG_ALL);
 	if (udata)
@@ -452,7 +472,7 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->cap = init->cap;
 	in.sq.max_inline = cpu_to_le32(init->cap.max_inline_data);
 	skua_ib_qp_names(ibqp, init, &in);
-	err = skua_qp_create(dev->core, &qp->core, &in, false);
+	err = skua_qp_create(dev->core, &qp->core, &in, type == SKUA_QP_GSI);
 	if (err)
 		goto err_free;
 	err = skua_ib_qp_announce(qp, init, udata);

@@ -3,7 +3,9 @@
  * QP attributes, between verbs and the device.
  */
 #include <kunit/visibility.h>
+#include <linux/etherdevice.h>
 #include <net/ipv6.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
 #include "skua_ib.h"
@@ -132,11 +134,22 @@ static u32 skua_ib_qp_access(int flags)
 	return hw;
 }
 
+/* Both ends of one family, and a next hop that the address can have. */
+static bool skua_ib_path_ok(const struct ib_global_route *grh, const u8 *dmac)
+{
+	struct in6_addr *dgid = (struct in6_addr *)grh->dgid.raw;
+	bool v4 = rdma_gid_attr_network_type(grh->sgid_attr) == RDMA_NETWORK_IPV4;
+
+	return v4 == ipv6_addr_v4mapped(dgid) && !ipv6_addr_any(dgid) &&
+	       !is_zero_ether_addr(dmac) &&
+	       is_multicast_ether_addr(dmac) == rdma_is_multicast_addr(dgid);
+}
+
 /**
  * skua_ib_av_build() - translate an address handle
  * @lim: the device
  * @ah: the path, with its GID entry and the next hop's MAC address resolved
- * @qpn: the QP that sends there, for the UDP source port
+ * @qpn: the QP that sends there, for the UDP source port; 0: any may
  * @dest_qpn: the QP at the other end
  * @av: filled in
  *
@@ -146,27 +159,23 @@ int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *a
 		     u32 dest_qpn, struct skua_av *av)
 {
 	const struct ib_global_route *grh;
-	u32 label;
+	u32 label, sport = 0;
 
 	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(ah) & IB_AH_GRH) ||
 	    rdma_ah_get_port_num(ah) != 1 || rdma_ah_get_sl(ah) > 7)
 		return -EINVAL;
 	grh = rdma_ah_read_grh(ah);
 	if (!grh->sgid_attr || grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP ||
-	    grh->sgid_attr->index >= lim->max_gids)
+	    grh->sgid_attr->index >= lim->max_gids || !skua_ib_path_ok(grh, ah->roce.dmac))
 		return -EINVAL;
 
 	label = grh->flow_label & IB_GRH_FLOWLABEL_MASK;
-	*av = (struct skua_av) {
-		.sgid_index = cpu_to_le16(grh->sgid_attr->index),
-		.flow = le32_encode_bits(label, SKUA_AV_FLOW_LABEL) |
-			le32_encode_bits(rdma_ah_get_sl(ah), SKUA_AV_PCP),
-		.tclass = grh->traffic_class,
-		.hop_limit = grh->hop_limit ?: IPV6_DEFAULT_HOPLIMIT,
-		.udp_sport = cpu_to_le16(rdma_get_udp_sport(label, qpn, dest_qpn)),
-	};
-	memcpy(av->dgid, grh->dgid.raw, sizeof(av->dgid));
-	memcpy(av->dmac, ah->roce.dmac, sizeof(av->dmac));
+	/* Without a label the device takes one port for each pair of QPs. */
+	if (label || qpn)
+		sport = rdma_get_udp_sport(label, qpn, dest_qpn);
+	skua_av_set(av, grh->dgid.raw, ah->roce.dmac, grh->sgid_attr->index);
+	skua_av_ip_set(av, label, rdma_ah_get_sl(ah), grh->traffic_class,
+		       grh->hop_limit ?: IPV6_DEFAULT_HOPLIMIT, sport);
 	if (lim->caps & SKUA_CAP_RATE_LIMIT)
 		le32p_replace_bits(&av->flow, rdma_ah_get_static_rate(ah), SKUA_AV_STATIC_RATE);
 	return 0;
@@ -251,7 +260,12 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_build);
 
-static void skua_ib_av_parse(const struct skua_av *av, struct rdma_ah_attr *ah)
+/**
+ * skua_ib_av_parse() - translate an address vector
+ * @av: the path
+ * @ah: filled in
+ */
+void skua_ib_av_parse(const struct skua_av *av, struct rdma_ah_attr *ah)
 {
 	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_port_num(ah, 1);
@@ -262,6 +276,7 @@ static void skua_ib_av_parse(const struct skua_av *av, struct rdma_ah_attr *ah)
 	rdma_ah_set_dgid_raw(ah, (void *)av->dgid);
 	memcpy(ah->roce.dmac, av->dmac, sizeof(ah->roce.dmac));
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_av_parse);
 
 static int skua_ib_access_parse(u32 hw)
 {
@@ -308,7 +323,8 @@ void skua_ib_attr_parse(struct skua_ib_qp *qp, const struct skua_cmd_query_qp_ou
 	attr->rnr_retry = le32_get_bits(a->retry, SKUA_ATTR_RNR_RETRY);
 	attr->rate_limit = le32_to_cpu(a->rate_kbps);
 	attr->port_num = 1;
-	if (state >= SKUA_QP_RTR)
+	/* Datagrams have no peer. */
+	if (state >= SKUA_QP_RTR && !skua_ib_is_dgram(qp->ibqp.qp_type))
 		skua_ib_av_parse(&a->av, &attr->ah_attr);
 	attr->cap = qp->cap;
 }

@@ -160,6 +160,26 @@ static inline u32 skua_ib_pdn(struct ib_pd *ibpd)
 extern const struct ib_device_ops skua_ib_pd_ops;
 extern const struct uapi_definition skua_ib_pd_defs[];
 
+/* --- ah.c, mcast.c --- */
+
+/**
+ * struct skua_ib_ah - address handle
+ * @ibah: the RDMA core's part
+ * @av: as it goes into work requests
+ */
+struct skua_ib_ah {
+	struct ib_ah ibah;
+	struct skua_av av;
+};
+
+static inline struct skua_ib_ah *to_skua_ah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct skua_ib_ah, ibah);
+}
+
+extern const struct ib_device_ops skua_ib_ah_ops;
+extern const struct ib_device_ops skua_ib_mcast_ops;
+
 /* --- umem.c: pinned user memory as the device sees it --- */
 
 /**
@@ -463,7 +483,7 @@ struct skua_ib_rq {
  * struct skua_ib_qp - queue pair
  * @ibqp: the RDMA core's part
  * @core: the function's part
- * @lock: serialises modify and query
+ * @lock: serialises modify and query; protects @mcasts
  * @state: as software knows it: set by modify and by error events
  * @failed: kernel QP: a completion in error was seen, so that the device has
  *	the QP in ERR whatever @state says
@@ -471,6 +491,7 @@ struct skua_ib_rq {
  * @sig_all: every send is signaled
  * @access: remote access rights, IB_ACCESS_*, as last set
  * @dest_qpn: peer, as last set
+ * @mcasts: multicast groups it is in
  * @is_rss: no queues, but an RSS context: frames are spread over work queues
  * @rss: its number
  * @sq: kernel QP: send queue
@@ -490,6 +511,7 @@ struct skua_ib_qp {
 	bool sig_all;
 	int access;
 	u32 dest_qpn;
+	struct list_head mcasts;
 	bool is_rss;
 	u32 rss;
 
@@ -518,10 +540,17 @@ static inline bool skua_ib_qp_is_kernel(const struct skua_ib_qp *qp)
 	return qp->buf.va;
 }
 
+/* Datagrams: each work request names its receiver. */
+static inline bool skua_ib_is_dgram(enum ib_qp_type type)
+{
+	return type == IB_QPT_UD || type == IB_QPT_GSI;
+}
+
 extern const struct ib_device_ops skua_ib_qp_ops;
 u32 skua_ib_max_send_sge(const struct skua_limits *lim);
 u32 skua_ib_max_qp_wr(const struct skua_limits *lim);
-u32 skua_ib_wqe_blocks(const struct skua_limits *lim, const struct ib_qp_cap *cap);
+u32 skua_ib_wqe_blocks(const struct skua_limits *lim, enum ib_qp_type type,
+		       const struct ib_qp_cap *cap);
 
 int skua_ib_attr_mask(int ib_mask, u32 *mask);
 int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *attr, int mask,
@@ -530,6 +559,7 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 		       struct skua_qp_attr *out);
 int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *ah, u32 qpn,
 		     u32 dest_qpn, struct skua_av *av);
+void skua_ib_av_parse(const struct skua_av *av, struct rdma_ah_attr *ah);
 void skua_ib_attr_parse(struct skua_ib_qp *qp, const struct skua_cmd_query_qp_out *out,
 			struct ib_qp_attr *attr);
 

@@ -29,14 +29,17 @@ struct skua_ib_op {
 #define SKUA_IB_OP_INV		BIT(6)	/* key to invalidate */
 #define SKUA_IB_OP_REG		BIT(7)	/* region of struct ib_reg_wr */
 #define SKUA_IB_OP_LOCAL	BIT(8)	/* no payload: nothing is sent */
+#define SKUA_IB_OP_UD		BIT(9)	/* datagrams can do it */
+#define SKUA_IB_OP_RC		BIT(10)	/* needs a peer that answers */
 
 static const struct skua_ib_op skua_ib_ops[] = {
 	[IB_WR_SEND] = {
-		SKUA_WQE_SEND, IB_WC_SEND, SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE,
+		SKUA_WQE_SEND, IB_WC_SEND,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_UD,
 	},
 	[IB_WR_SEND_WITH_IMM] = {
 		SKUA_WQE_SEND_IMM, IB_WC_SEND,
-		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_IMM,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_IMM | SKUA_IB_OP_UD,
 	},
 	[IB_WR_RDMA_WRITE] = {
 		SKUA_WQE_WRITE, IB_WC_RDMA_WRITE,
@@ -47,14 +50,17 @@ static const struct skua_ib_op skua_ib_ops[] = {
 		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_RDMA | SKUA_IB_OP_IMM,
 	},
 	[IB_WR_RDMA_READ] = {
-		SKUA_WQE_READ, IB_WC_RDMA_READ, SKUA_IB_OP_VALID | SKUA_IB_OP_RDMA,
+		SKUA_WQE_READ, IB_WC_RDMA_READ,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_RDMA | SKUA_IB_OP_RC,
 	},
 	[IB_WR_ATOMIC_CMP_AND_SWP] = {
-		SKUA_WQE_CAS, IB_WC_COMP_SWAP, SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC,
+		SKUA_WQE_CAS, IB_WC_COMP_SWAP,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC | SKUA_IB_OP_RC,
 		SKUA_CAP_ATOMIC,
 	},
 	[IB_WR_ATOMIC_FETCH_AND_ADD] = {
-		SKUA_WQE_FAA, IB_WC_FETCH_ADD, SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC,
+		SKUA_WQE_FAA, IB_WC_FETCH_ADD,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC | SKUA_IB_OP_RC,
 		SKUA_CAP_ATOMIC,
 	},
 	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = {
@@ -70,12 +76,12 @@ static const struct skua_ib_op skua_ib_ops[] = {
 	/* No FLUSH: no work request of the kernel's says what kind is wanted. */
 	[IB_WR_ATOMIC_WRITE] = {
 		SKUA_WQE_ATOMIC_WRITE, IB_WC_ATOMIC_WRITE,
-		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_RDMA,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_RDMA | SKUA_IB_OP_RC,
 		SKUA_CAP_ATOMIC_WRITE,
 	},
 	[IB_WR_SEND_WITH_INV] = {
 		SKUA_WQE_SEND_INV, IB_WC_SEND,
-		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_INV,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_INV | SKUA_IB_OP_RC,
 		SKUA_CAP_INVALIDATE,
 	},
 	[IB_WR_LOCAL_INV] = {
@@ -90,6 +96,13 @@ static const struct skua_ib_op skua_ib_ops[] = {
 	},
 };
 
+static bool skua_ib_op_of_type(const struct skua_ib_op *op, enum ib_qp_type type)
+{
+	if (skua_ib_is_dgram(type))
+		return op->flags & SKUA_IB_OP_UD;
+	return type != IB_QPT_UC || !(op->flags & SKUA_IB_OP_RC);
+}
+
 static const struct skua_ib_op *skua_ib_op(struct skua_ib_qp *qp, const struct ib_send_wr *wr)
 {
 	const struct skua_ib_op *op;
@@ -97,7 +110,8 @@ static const struct skua_ib_op *skua_ib_op(struct skua_ib_qp *qp, const struct i
 	if ((unsigned int)wr->opcode >= ARRAY_SIZE(skua_ib_ops))
 		return NULL;
 	op = &skua_ib_ops[wr->opcode];
-	if (!(op->flags & SKUA_IB_OP_VALID) || op->cap & ~skua_ib_qp_dev(qp)->lim->caps)
+	if (!(op->flags & SKUA_IB_OP_VALID) || op->cap & ~skua_ib_qp_dev(qp)->lim->caps ||
+	    !skua_ib_op_of_type(op, qp->ibqp.qp_type))
 		return NULL;
 	if (wr->send_flags & IB_SEND_INLINE && !(op->flags & SKUA_IB_OP_INLINE))
 		return NULL;
@@ -134,6 +148,16 @@ static u32 skua_ib_wqe_flags(const struct skua_ib_qp *qp, const struct ib_send_w
 	return flags;
 }
 
+/* The receiver of a datagram. */
+static void skua_ib_put_av(struct skua_ib_qp *qp, u32 index, const struct ib_ud_wr *ud)
+{
+	struct skua_wqe_av *av = skua_sq_seg(&qp->sq.ring, index, 1);
+
+	skua_wqe_av_set(av, &to_skua_ah(ud->ah)->av, ud->remote_qpn, ud->remote_qkey);
+	if (qp->ibqp.qp_type == IB_QPT_GSI)
+		av->pkey_index = cpu_to_le16(ud->pkey_index);
+}
+
 /* Segments before the payload: returns the number of the next. */
 static unsigned int skua_ib_put_remote(struct skua_ib_sq *sq, u32 index, unsigned int seg,
 				       const struct skua_ib_op *op, const struct ib_send_wr *wr)
@@ -161,10 +185,12 @@ static unsigned int skua_ib_put_remote(struct skua_ib_sq *sq, u32 index, unsigne
 }
 
 /* How many segments come before the payload. */
-static unsigned int skua_ib_head_segs(const struct skua_ib_op *op)
+static unsigned int skua_ib_head_segs(const struct skua_ib_qp *qp, const struct skua_ib_op *op)
 {
 	unsigned int segs = 1;
 
+	if (skua_ib_is_dgram(qp->ibqp.qp_type))
+		segs += SKUA_WQE_AV_SEGS;
 	if (op->flags & SKUA_IB_OP_RDMA)
 		segs++;
 	if (op->flags & SKUA_IB_OP_ATOMIC)
@@ -234,8 +260,13 @@ static int skua_ib_put_segs(struct skua_ib_qp *qp, const struct skua_ib_op *op,
 			return err;
 	}
 	if (op->flags & SKUA_IB_OP_LOCAL)
-		return skua_ib_head_segs(op);
-	seg = skua_ib_put_remote(sq, pi, 1, op, wr);
+		return skua_ib_head_segs(qp, op);
+	if (skua_ib_is_dgram(qp->ibqp.qp_type)) {
+		skua_ib_put_av(qp, pi, ud_wr(wr));
+		seg = skua_ib_head_segs(qp, op);
+	} else {
+		seg = skua_ib_put_remote(sq, pi, 1, op, wr);
+	}
 	if (flags & SKUA_WQE_F_INLINE)
 		return skua_ib_put_inline(sq, pi, seg, wr);
 	return skua_ib_put_sges(sq, pi, seg, wr);
@@ -256,11 +287,13 @@ VISIBLE_IF_KUNIT int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send
 
 	if (!op || wr->num_sge < 0 || wr->num_sge > qp->cap.max_send_sge)
 		return -EINVAL;
+	if (skua_ib_is_dgram(qp->ibqp.qp_type) && !ud_wr(wr)->ah)
+		return -EINVAL;
 	flags = skua_ib_wqe_flags(qp, wr, op);
 	segs = skua_ib_payload_segs(qp, op, wr, &flags);
 	if (segs < 0)
 		return segs;
-	blocks = skua_wqe_blocks(skua_ib_head_segs(op) + segs);
+	blocks = skua_wqe_blocks(skua_ib_head_segs(qp, op) + segs);
 	/* Pairs with the release in skua_ib_take_send(): the blocks are free. */
 	if (pi - smp_load_acquire(&sq->ci) + blocks > sq->size)
 		return -ENOMEM;

@@ -178,6 +178,44 @@ void skua_flow_destroy(struct skua_dev *dev, u32 index)
 EXPORT_SYMBOL_NS_GPL(skua_flow_destroy, "SKUA");
 
 /**
+ * skua_mcg_attach() - make a QP a member of a multicast group
+ * @dev: the function
+ * @index: number of the membership
+ * @mcg: group and member
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_mcg_attach(struct skua_dev *dev, u32 *index, const struct skua_mcg *mcg)
+{
+	struct skua_cmd_mcg_in in = {
+		.mcg = *mcg,
+	};
+	int err;
+
+	err = skua_port_get(dev, &dev->mcgs, SKUA_ICM_MCG, dev->limits.max_mcg, index);
+	if (err)
+		return err;
+	in.index = cpu_to_le32(*index);
+	err = skua_cmd_in(dev, SKUA_CMD_ATTACH_MCG, &in);
+	if (err)
+		skua_port_put(dev, &dev->mcgs, SKUA_ICM_MCG, *index);
+	return err;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mcg_attach, "SKUA");
+
+/**
+ * skua_mcg_detach() - end a membership
+ * @dev: the function
+ * @index: its number
+ */
+void skua_mcg_detach(struct skua_dev *dev, u32 index)
+{
+	skua_cmd_destroy(dev, SKUA_CMD_DETACH_MCG, index);
+	skua_port_put(dev, &dev->mcgs, SKUA_ICM_MCG, index);
+}
+EXPORT_SYMBOL_NS_GPL(skua_mcg_detach, "SKUA");
+
+/**
  * skua_query_counters() - read the device's counters
  * @dev: the function
  * @value: room for SKUA_CNT_COUNT; what the device lacks is zero

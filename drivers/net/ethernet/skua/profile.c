@@ -162,6 +162,7 @@ static void skua_objects_init(struct skua_dev *dev)
 	ida_init(&dev->xrcds);
 	ida_init(&dev->rsss);
 	ida_init(&dev->flows);
+	ida_init(&dev->mcgs);
 	mt_init_flags(&dev->mtt, MT_FLAGS_ALLOC_RANGE);
 }
 
@@ -169,6 +170,8 @@ static void skua_objects_exit(struct skua_dev *dev)
 {
 	WARN_ON_ONCE(!mtree_empty(&dev->mtt));
 	mtree_destroy(&dev->mtt);
+	WARN_ON_ONCE(!ida_is_empty(&dev->mcgs));
+	ida_destroy(&dev->mcgs);
 	WARN_ON_ONCE(!ida_is_empty(&dev->flows));
 	ida_destroy(&dev->flows);
 	WARN_ON_ONCE(!ida_is_empty(&dev->rsss));

@@ -84,6 +84,7 @@ enum {
  * @xrcds: XRC domains in use
  * @rsss: RSS contexts in use
  * @flows: steering rules in use
+ * @mcgs: multicast memberships in use
  * @mtt: MTT entries in use: ranges. Its own lock protects it.
  * @notifier: clients' notifier chain
  * @port_work: tells it of a port event
@@ -144,6 +145,7 @@ struct skua_dev {
 	struct ida xrcds;
 	struct ida rsss;
 	struct ida flows;
+	struct ida mcgs;
 	struct maple_tree mtt;
 
 	struct blocking_notifier_head notifier;

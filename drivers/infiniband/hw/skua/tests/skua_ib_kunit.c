@@ -696,23 +696,27 @@ static void test_wqe_blocks(struct kunit *test)
 {
 	struct ib_qp_cap cap = { .max_send_sge = 1 };
 
-	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, &cap), 1);
+	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, IB_QPT_RC, &cap), 1);
 	cap.max_send_sge = 2;
-	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, &cap), 1);
+	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, IB_QPT_RC, &cap), 1);
 	cap.max_send_sge = 3;
-	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, &cap), 2);
+	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, IB_QPT_RC, &cap), 2);
 	cap.max_inline_data = 28;
 	cap.max_send_sge = 1;
-	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, &cap), 1);
+	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, IB_QPT_RC, &cap), 1);
 	cap.max_inline_data = 29;
-	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, &cap), 2);
+	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&test_limits, IB_QPT_RC, &cap), 2);
 	cap.max_inline_data = 0;
 	cap.max_send_sge = skua_ib_max_send_sge(&test_limits);
-	KUNIT_EXPECT_LE(test, skua_ib_wqe_blocks(&test_limits, &cap), SKUA_WQE_MAX_BLOCKS);
+	KUNIT_EXPECT_LE(test, skua_ib_wqe_blocks(&test_limits, IB_QPT_RC, &cap),
+			SKUA_WQE_MAX_BLOCKS);
+	KUNIT_EXPECT_LE(test, skua_ib_wqe_blocks(&test_limits, IB_QPT_UD, &cap),
+			SKUA_WQE_MAX_BLOCKS);
 	/* With everything there is the longest is not longer than the device takes. */
-	KUNIT_EXPECT_LE(test, skua_ib_wqe_blocks(&mem_limits, &cap), SKUA_WQE_MAX_BLOCKS);
+	KUNIT_EXPECT_LE(test, skua_ib_wqe_blocks(&mem_limits, IB_QPT_RC, &cap),
+			SKUA_WQE_MAX_BLOCKS);
 	cap.max_send_sge = 1;
-	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&mem_limits, &cap), 2);
+	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&mem_limits, IB_QPT_RC, &cap), 2);
 }
 
 static struct kunit_case skua_ib_cases[] = {
