@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "skua.h"
@@ -50,10 +51,50 @@ int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len)
 	return 0;
 }
 
+/*
+ * Likewise, by the allocator of a parent domain, if it has one and that does not
+ * leave it to us.
+ */
+int skua_buf_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_buf *buf,
+		      size_t len, uint64_t type)
+{
+	void *addr = IBV_ALLOCATOR_USE_DEFAULT;
+	int ret;
+
+	len = align(len, ctx->page_size);
+	if (pd && pd->alloc)
+		addr = pd->alloc(&pd->ibv_pd, pd->pd_context, len, ctx->page_size, type);
+	if (addr == IBV_ALLOCATOR_USE_DEFAULT)
+		return skua_buf_alloc(ctx, buf, len);
+	if (!addr) {
+		errno = ENOMEM;
+		return ENOMEM;
+	}
+
+	/* What is not aligned would share its pages with something else. */
+	ret = (uintptr_t)addr & (ctx->page_size - 1) ? EINVAL : ibv_dontfork_range(addr, len);
+	if (ret) {
+		pd->free(&pd->ibv_pd, pd->pd_context, addr, type);
+		errno = ret;
+		return ret;
+	}
+	memset(addr, 0, len);
+	buf->addr = addr;
+	buf->len = len;
+	buf->owner = pd;
+	buf->type = type;
+	return 0;
+}
+
 void skua_buf_free(struct skua_buf *buf)
 {
+	struct skua_pd *pd = buf->owner;
+
 	ibv_dofork_range(buf->addr, buf->len);
-	munmap(buf->addr, buf->len);
+	if (pd)
+		pd->free(&pd->ibv_pd, pd->pd_context, buf->addr, buf->type);
+	else
+		munmap(buf->addr, buf->len);
 }
 
 static struct skua_dbr_page *dbr_page_add(struct skua_context *ctx)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "skua.h"
+#include "skuadv.h"
 #include "db.h"
 
 #define CQ_MIN_BUCKETS	16
@@ -35,7 +36,7 @@ static enum ibv_wc_status wc_status(unsigned int status)
 static enum skua_side cq_link(const struct skua_cq *cq, const struct skua_qp *qp)
 {
 	/* A QP with both queues on one CQ is in the table once. */
-	return qp->vqp.qp.send_cq == &cq->ibv_cq ? SKUA_SEND : SKUA_RECV;
+	return qp->vqp.qp.send_cq == &cq->vcq.cq ? SKUA_SEND : SKUA_RECV;
 }
 
 static void cq_hash(struct skua_cq *cq, struct skua_qp **bucket, uint32_t mask,
@@ -71,9 +72,9 @@ static void cq_grow(struct skua_cq *cq)
 	struct skua_qp **new, **old, *qp, *next;
 	uint32_t size, i;
 
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	size = cq->nqps > cq->mask ? 2 * (cq->mask + 1) : 0;
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 	if (!size)
 		return;
 
@@ -81,7 +82,7 @@ static void cq_grow(struct skua_cq *cq)
 	if (!new)
 		return;
 
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	old = cq->bucket;
 	if (size <= cq->mask + 1) {
 		/* another thread was first */
@@ -96,7 +97,7 @@ static void cq_grow(struct skua_cq *cq)
 		cq->bucket = new;
 		cq->mask = size - 1;
 	}
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 	free(old);
 }
 
@@ -104,14 +105,14 @@ static void cq_grow(struct skua_cq *cq)
 void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
 {
 	cq_grow(cq);
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	cq_hash(cq, cq->bucket, cq->mask, qp);
 	cq->nqps++;
-	if (qp->vqp.qp.send_cq == &cq->ibv_cq)
+	if (qp->vqp.qp.send_cq == &cq->vcq.cq)
 		list_add_tail(&cq->sides[SKUA_SEND], &qp->side[SKUA_SEND]);
-	if (qp->vqp.qp.recv_cq == &cq->ibv_cq)
+	if (qp->vqp.qp.recv_cq == &cq->vcq.cq)
 		list_add_tail(&cq->sides[SKUA_RECV], &qp->side[SKUA_RECV]);
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 }
 
 static struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
@@ -179,9 +180,9 @@ static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 /* After the QP was reset: what it still had in the ring concerns nobody. */
 void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp)
 {
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	cq_clean_locked(cq, qp, NULL);
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 }
 
 /* After the QP was reset, before its number is free: forget it and its CQEs. */
@@ -189,36 +190,36 @@ void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 {
 	struct skua_qp **p;
 
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	cq_clean_locked(cq, qp, NULL);
 	p = &cq->bucket[qp->vqp.qp.qp_num & cq->mask];
 	while (*p != qp)
 		p = &(*p)->next[cq_link(cq, *p)];
 	*p = qp->next[cq_link(cq, qp)];
 	cq->nqps--;
-	if (qp->vqp.qp.send_cq == &cq->ibv_cq)
+	if (qp->vqp.qp.send_cq == &cq->vcq.cq)
 		list_del(&qp->side[SKUA_SEND]);
-	if (qp->vqp.qp.recv_cq == &cq->ibv_cq)
+	if (qp->vqp.qp.recv_cq == &cq->vcq.cq)
 		list_del(&qp->side[SKUA_RECV]);
 	if (cq->last == qp)
 		cq->last = NULL;
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 }
 
 void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	list_add_tail(&cq->xsrqs, &srq->in_cq);
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 }
 
 /* After the SRQ was destroyed, before its number can be another's. */
 void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	cq_clean_locked(cq, NULL, srq);
 	list_del(&srq->in_cq);
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 }
 
 static struct skua_srq *cq_find_srq(struct skua_cq *cq, uint32_t srqn)
@@ -413,7 +414,7 @@ int skua_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	uint32_t ci, start;
 	int n = 0;
 
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	start = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	for (ci = start; n < num; ci++) {
 		const struct skua_cqe *cqe = cqe_at(cq, ci);
@@ -432,8 +433,34 @@ int skua_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	} else if (unlikely(!READ_ONCE(cq->status->alive))) {
 		n = cq_flush_lost(cq, num, wc);
 	}
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 	return n;
+}
+
+/**
+ * skua_cq_next() - take one completion, for extended polling
+ * @cq: the queue, locked
+ * @wc: the completion
+ *
+ * cq->cqe becomes the entry. Its room is not given back yet.
+ *
+ * Return: false if there is none.
+ */
+bool skua_cq_next(struct skua_cq *cq, struct ibv_wc *wc)
+{
+	static const struct skua_cqe none;
+	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+
+	for (cq->cqe = cqe_at(cq, ci); skua_cqe_is_new(cq->cqe, ci, cq->log_size);
+	     cq->cqe = cqe_at(cq, ci)) {
+		atomic_store_explicit(&cq->ci, ++ci, memory_order_relaxed);
+		/* The phase before the rest of the CQE and what it reports. */
+		udma_from_device_barrier();
+		if (likely(cqe_to_wc(cq, cq->cqe, wc)))
+			return true;
+	}
+	cq->cqe = &none;
+	return unlikely(!READ_ONCE(cq->status->alive)) && cq_flush_lost(cq, 1, wc);
 }
 
 /* --- events ------------------------------------------------------------ */
@@ -455,10 +482,11 @@ void skua_cq_event(struct ibv_cq *ibcq)
 
 /* --- life -------------------------------------------------------------- */
 
-static int cq_create_kernel(struct ibv_context *ibctx, struct skua_cq *cq,
-			    struct ibv_comp_channel *channel, int comp_vector)
+static int cq_create_kernel(struct skua_context *ctx, struct skua_cq *cq,
+			    const struct ibv_cq_init_attr_ex *attr)
 {
 	struct skua_create_cq_cmd_resp resp = {};
+	struct ibv_cq_init_attr_ex init = *attr;
 	struct skua_create_cq_cmd cmd = {};
 	int ret;
 
@@ -466,87 +494,139 @@ static int cq_create_kernel(struct ibv_context *ibctx, struct skua_cq *cq,
 	cmd.buf_len = sizeof(struct skua_cqe) << cq->log_size;
 	cmd.dbr_addr = (uintptr_t)cq->dbr;
 	cmd.cqe_size = sizeof(struct skua_cqe);
-	ret = ibv_cmd_create_cq(ibctx, 1 << cq->log_size, channel, comp_vector, &cq->ibv_cq,
-				&cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	init.cqe = 1 << cq->log_size;
+	ret = ibv_cmd_create_cq_ex(&ctx->ibv_ctx.context, &init, &cq->vcq, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp), 0);
 	if (ret)
 		return ret;
 	cq->cqn = resp.drv_payload.cqn;
 	return 0;
 }
 
-/* See SQ_MIN_BLOCKS: what may be posted so must have room to complete. */
-#define CQ_MIN_ENTRIES	16
-
-struct ibv_cq *skua_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
-			      int comp_vector)
+static void cq_free(struct skua_context *ctx, struct skua_cq *cq)
 {
-	struct skua_context *ctx = to_sctx(ibctx);
-	struct skua_cq *cq;
-	int ret;
+	if (cq->dbr)
+		skua_dbr_free(ctx, cq->dbr);
+	if (cq->buf.len)
+		skua_buf_free(&cq->buf);
+	free(cq->bucket);
+	skua_parent_put(cq->pd);
+	skua_lock_destroy(&cq->lock);
+	free(cq);
+}
 
-	if (cqe < 1 || (uint32_t)cqe > ctx->lim.max_cqe) {
-		errno = EINVAL;
-		return NULL;
-	}
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
-		return NULL;
-	if (cqe < CQ_MIN_ENTRIES)
-		cqe = CQ_MIN_ENTRIES;
-	cq->log_size = ilog32_nz(roundup_pow_of_two(cqe)) - 1;
+static int cq_setup(struct skua_context *ctx, struct skua_cq *cq,
+		    const struct ibv_cq_init_attr_ex *attr)
+{
 	cq->uar = ctx->uar;
 	cq->status = ctx->status;
 	cq->mask = CQ_MIN_BUCKETS - 1;
 	list_head_init(&cq->sides[SKUA_SEND]);
 	list_head_init(&cq->sides[SKUA_RECV]);
 	list_head_init(&cq->xsrqs);
-	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-
-	ret = ENOMEM;
 	cq->bucket = calloc(CQ_MIN_BUCKETS, sizeof(struct skua_qp *));
 	if (!cq->bucket)
-		goto err_free;
-	ret = skua_buf_alloc(ctx, &cq->buf, sizeof(struct skua_cqe) << cq->log_size);
-	if (ret)
-		goto err_bucket;
+		return ENOMEM;
+	if (skua_buf_alloc_in(ctx, cq->pd, &cq->buf, sizeof(struct skua_cqe) << cq->log_size,
+			      SKUADV_RES_CQ))
+		return errno;
 	cq->ring = cq->buf.addr;
 	cq->dbr = skua_dbr_alloc(ctx);
-	if (!cq->dbr) {
-		ret = ENOMEM;
-		goto err_buf;
-	}
-	ret = cq_create_kernel(ibctx, cq, channel, comp_vector);
-	if (ret)
-		goto err_dbr;
-	return &cq->ibv_cq;
+	if (!cq->dbr)
+		return ENOMEM;
+	return cq_create_kernel(ctx, cq, attr);
+}
 
-err_dbr:
-	skua_dbr_free(ctx, cq->dbr);
-err_buf:
-	skua_buf_free(&cq->buf);
-err_bucket:
-	free(cq->bucket);
-err_free:
-	pthread_spin_destroy(&cq->lock);
-	free(cq);
-	errno = ret;
-	return NULL;
+/* See SQ_MIN_BLOCKS: what may be posted so must have room to complete. */
+#define CQ_MIN_ENTRIES	16
+
+#define CQ_KNOWN	(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
+#define CQ_FLAGS	(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+#define CQ_WC_FLAGS	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG)
+
+static int cq_check(const struct skua_context *ctx, const struct ibv_cq_init_attr_ex *attr)
+{
+	uint64_t wc_flags = CQ_WC_FLAGS;
+
+	if (skua_has(ctx, SKUA_CAP_TIMESTAMP))
+		wc_flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	if (!check_comp_mask(attr->comp_mask, CQ_KNOWN) || attr->wc_flags & ~wc_flags)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~CQ_FLAGS)
+		return EOPNOTSUPP;
+	/* It is to be a parent domain. */
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!attr->parent_domain || !to_spd(attr->parent_domain)->domain))
+		return EINVAL;
+	return attr->cqe < 1 || attr->cqe > ctx->lim.max_cqe ? EINVAL : 0;
+}
+
+struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_init_attr_ex *attr)
+{
+	struct skua_context *ctx = to_sctx(ibctx);
+	struct skua_cq *cq;
+	bool single;
+	int ret;
+
+	ret = cq_check(ctx, attr);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		cq->pd = skua_parent_get(attr->parent_domain);
+	single = (cq->pd && cq->pd->td) ||
+		 (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+		  attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	skua_lock_init(&cq->lock, single);
+	cq->log_size = ilog32_nz(roundup_pow_of_two(max_t(uint32_t, attr->cqe,
+							  CQ_MIN_ENTRIES))) - 1;
+	ret = cq_setup(ctx, cq, attr);
+	if (ret) {
+		cq_free(ctx, cq);
+		errno = ret;
+		return NULL;
+	}
+	skua_cq_ex_init(cq);
+	return &cq->vcq.cq_ex;
+}
+
+struct ibv_cq *skua_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
+			      int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe,
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
+	struct ibv_cq_ex *cqx;
+
+	if (cqe < 1) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cqx = skua_create_cq_ex(ibctx, &attr);
+	return cqx ? ibv_cq_ex_to_cq(cqx) : NULL;
+}
+
+int skua_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
 int skua_destroy_cq(struct ibv_cq *ibcq)
 {
-	struct skua_context *ctx = to_sctx(ibcq->context);
-	struct skua_cq *cq = to_scq(ibcq);
 	int ret;
 
 	ret = ibv_cmd_destroy_cq(ibcq);
 	if (ret)
 		return ret;
-	skua_dbr_free(ctx, cq->dbr);
-	skua_buf_free(&cq->buf);
-	free(cq->bucket);
-	pthread_spin_destroy(&cq->lock);
-	free(cq);
+	cq_free(to_sctx(ibcq->context), to_scq(ibcq));
 	return 0;
 }
 
@@ -589,7 +669,7 @@ static int cq_switch(struct skua_cq *cq, const struct skua_buf *buf, uint32_t lo
 	cq_prepare(buf->addr, log_size, ci);
 	cmd.drv_payload.buf_addr = (uintptr_t)buf->addr;
 	cmd.drv_payload.buf_len = sizeof(struct skua_cqe) << log_size;
-	ret = ibv_cmd_resize_cq(&cq->ibv_cq, 1 << log_size, &cmd.ibv_cmd, sizeof(cmd),
+	ret = ibv_cmd_resize_cq(&cq->vcq.cq, 1 << log_size, &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));
 	if (ret)
 		return ret;
@@ -615,24 +695,18 @@ int skua_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (cqe < CQ_MIN_ENTRIES)
 		cqe = CQ_MIN_ENTRIES;
 	log_size = ilog32_nz(roundup_pow_of_two(cqe)) - 1;
-	if (skua_buf_alloc(ctx, &buf, sizeof(struct skua_cqe) << log_size))
+	if (skua_buf_alloc_in(ctx, cq->pd, &buf, sizeof(struct skua_cqe) << log_size,
+			      SKUADV_RES_CQ))
 		return errno;
 
-	pthread_spin_lock(&cq->lock);
+	skua_lock(&cq->lock);
 	ret = cq_switch(cq, &buf, log_size);
 	if (!ret) {
 		old = cq->buf;
 		cq->buf = buf;
 		buf = old;
 	}
-	pthread_spin_unlock(&cq->lock);
+	skua_unlock(&cq->lock);
 	skua_buf_free(&buf);
 	return ret;
-}
-
-int skua_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
-{
-	struct ibv_modify_cq cmd = {};
-
-	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }

@@ -5,20 +5,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <ccan/array_size.h>
+
 #include "skua.h"
+#include "skuadv.h"
 #include "db.h"
 #include "send.h"
 
 /*
- * Make the device look at a QP in error. The lock keeps an older index from
- * overtaking a newer one.
+ * Make the device look at a QP in error. Pollers do this beside the poster, whose
+ * newer index may overtake ours, which the device then drops: once more.
  */
 static void qp_kick(struct skua_qp *qp)
 {
-	pthread_spin_lock(&qp->sq.lock);
-	skua_db_kick(qp->uar, qp->vqp.qp.qp_num,
-		     atomic_load_explicit(&qp->sq.pi, memory_order_relaxed));
-	pthread_spin_unlock(&qp->sq.lock);
+	uint32_t pi, now = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
+
+	do {
+		pi = now;
+		skua_db_kick(qp->uar, qp->vqp.qp.qp_num, pi);
+		/* The doorbell before the look whether it was the newest. */
+		atomic_thread_fence(memory_order_seq_cst);
+		now = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
+	} while (now != pi);
 }
 
 int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -27,7 +35,7 @@ int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 	uint32_t pi, old;
 	int ret = 0;
 
-	pthread_spin_lock(&rq->lock);
+	skua_lock(&rq->lock);
 	old = atomic_load_explicit(&rq->pi, memory_order_relaxed);
 	for (pi = old; wr; wr = wr->next, pi++) {
 		struct skua_wqe_data *d = skua_rq_wqe(&rq->ring, pi);
@@ -52,10 +60,13 @@ int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 		/* Pollers look up what was posted up to here. */
 		atomic_store_explicit(&rq->pi, pi, memory_order_release);
 		skua_db_rq(qp->dbr, pi);
-		if (unlikely(rq->in_err))
+		/* The record before the look; see skua_qp_in_error(). */
+		if (unlikely(rq->lock.off))
+			atomic_thread_fence(memory_order_seq_cst);
+		if (unlikely(atomic_load_explicit(&rq->in_err, memory_order_relaxed)))
 			qp_kick(qp);
 	}
-	pthread_spin_unlock(&rq->lock);
+	skua_unlock(&rq->lock);
 	return ret;
 }
 
@@ -70,16 +81,16 @@ int skua_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 /*
  * The QP was seen to be in error. From now on a posted receive is told to the
- * device at once; those that came between its error and now, here.
+ * device at once; those that came between its error and now, here. The poster
+ * stores its record and looks at in_err, by its lock or by a barrier in this
+ * order; we store in_err and make the device look at the record.
  */
 void skua_qp_in_error(struct skua_qp *qp)
 {
-	pthread_spin_lock(&qp->rq.lock);
-	if (!qp->rq.in_err) {
-		qp->rq.in_err = true;
+	skua_lock(&qp->rq.lock);
+	if (!atomic_exchange_explicit(&qp->rq.in_err, true, memory_order_seq_cst))
 		qp_kick(qp);
-	}
-	pthread_spin_unlock(&qp->rq.lock);
+	skua_unlock(&qp->rq.lock);
 }
 
 void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
@@ -98,37 +109,89 @@ void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 
 /* --- life -------------------------------------------------------------- */
 
-/* What a QP of this type may send; 0: no such type. */
-static uint32_t qp_ops(const struct skua_context *ctx, enum ibv_qp_type type)
-{
-	uint32_t ops = BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM) | BIT(IBV_WR_RDMA_WRITE) |
-		       BIT(IBV_WR_RDMA_WRITE_WITH_IMM);
+/* What a capability allows to be sent, beside the sends and writes of any QP. */
+static const struct {
+	uint64_t cap;
+	uint32_t ops;
+} cap_ops[] = {
+	{ SKUA_CAP_RC, BIT(IBV_WR_RDMA_READ) },
+	{ SKUA_CAP_ATOMIC, BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) },
+	{ SKUA_CAP_INVALIDATE, BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_SEND_WITH_INV) },
+	{ SKUA_CAP_MW, BIT(IBV_WR_BIND_MW) },
+	{ SKUA_CAP_FLUSH, BIT(IBV_WR_FLUSH) },
+	{ SKUA_CAP_ATOMIC_WRITE, BIT(IBV_WR_ATOMIC_WRITE) },
+};
 
-	if (skua_has(ctx, SKUA_CAP_INVALIDATE))
-		ops |= BIT(IBV_WR_LOCAL_INV);
-	if (skua_has(ctx, SKUA_CAP_MW))
-		ops |= BIT(IBV_WR_BIND_MW);
-	switch (type) {
-	case IBV_QPT_RC:
-		if (!skua_has(ctx, SKUA_CAP_RC))
-			return 0;
-		ops |= BIT(IBV_WR_RDMA_READ);
-		if (skua_has(ctx, SKUA_CAP_INVALIDATE))
-			ops |= BIT(IBV_WR_SEND_WITH_INV);
-		if (skua_has(ctx, SKUA_CAP_ATOMIC))
-			ops |= BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD);
-		if (skua_has(ctx, SKUA_CAP_FLUSH))
-			ops |= BIT(IBV_WR_FLUSH);
-		if (skua_has(ctx, SKUA_CAP_ATOMIC_WRITE))
-			ops |= BIT(IBV_WR_ATOMIC_WRITE);
-		return ops;
-	case IBV_QPT_UC:
-		return skua_has(ctx, SKUA_CAP_UC) ? ops : 0;
-	case IBV_QPT_RAW_PACKET:
-		return skua_has(ctx, SKUA_CAP_ETH) ? BIT(IBV_WR_SEND) : 0;
-	default:
-		return 0;
-	}
+#define OPS_SEND	(BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
+#define OPS_WRITE	(BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define OPS_KEY		(BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_BIND_MW))
+#define OPS_RC_ONLY	(BIT(IBV_WR_FLUSH) | BIT(IBV_WR_ATOMIC_WRITE))
+
+/**
+ * struct qp_kind - what a type of QP is like
+ * @cap: capability it needs
+ * @ops: BIT(enum ibv_wr_opcode) of what it may send, if the device can
+ * @addr: how it names its receiver
+ * @head_segs: segments of that, and of control
+ * @raddr_segs: segments of a remote address
+ * @first_op: what to add to an opcode to find it in the encoder's table
+ */
+struct qp_kind {
+	uint64_t cap;
+	uint32_t ops;
+	uint8_t addr;
+	uint8_t head_segs;
+	uint8_t raddr_segs;
+	uint8_t first_op;
+};
+
+static const struct qp_kind qp_kinds[] = {
+	[IBV_QPT_RC] = { SKUA_CAP_RC, ~0U, SKUA_ADDR_PEER, 1, 1 },
+	[IBV_QPT_UC] = { SKUA_CAP_UC, OPS_SEND | OPS_WRITE | OPS_KEY, SKUA_ADDR_PEER, 1, 1 },
+	[IBV_QPT_UD] = { SKUA_CAP_UD, OPS_SEND, SKUA_ADDR_AV,
+			 1 + sizeof(struct skua_wqe_av) / SKUA_WQE_SEG, 0 },
+	[IBV_QPT_XRC_SEND] = { SKUA_CAP_XRC, (uint32_t)~OPS_RC_ONLY, SKUA_ADDR_XRC,
+			       1 + sizeof(struct skua_wqe_xrc) / SKUA_WQE_SEG, 1 },
+	[IBV_QPT_RAW_PACKET] = { SKUA_CAP_ETH, BIT(IBV_WR_SEND), SKUA_ADDR_PEER, 1, 0,
+				 SEND_OP_ETH - IBV_WR_SEND },
+};
+
+/* What this device can send in any way. */
+static uint32_t device_ops(const struct skua_context *ctx)
+{
+	uint32_t ops = OPS_SEND | OPS_WRITE;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cap_ops); i++)
+		if (skua_has(ctx, cap_ops[i].cap))
+			ops |= cap_ops[i].ops;
+	return ops;
+}
+
+static int qp_init_kind(const struct skua_context *ctx, struct skua_qp *qp,
+			const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct qp_kind *kind;
+	uint32_t ops;
+
+	if (attr->qp_type >= ARRAY_SIZE(qp_kinds))
+		return EOPNOTSUPP;
+	kind = &qp_kinds[attr->qp_type];
+	if (!kind->cap || !skua_has(ctx, kind->cap))
+		return EOPNOTSUPP;
+
+	ops = kind->ops & device_ops(ctx);
+	qp->sq.addr = kind->addr;
+	qp->sq.head_segs = kind->head_segs;
+	qp->sq.raddr_segs = kind->raddr_segs;
+	qp->sq.first_op = kind->first_op;
+	/* struct ibv_send_wr cannot say what is to be flushed. */
+	qp->sq.ops = ops & ~BIT(IBV_WR_FLUSH);
+	qp->sq.sig = attr->sq_sig_all ? SKUA_WQE_F_SIGNALED : 0;
+	qp->sq.suppress = skua_has(ctx, SKUA_CAP_DB_SUPPRESS);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		return skua_wr_init(qp, ops, attr->send_ops_flags);
+	return 0;
 }
 
 static unsigned int log2_up(uint64_t n)
@@ -137,17 +200,20 @@ static unsigned int log2_up(uint64_t n)
 }
 
 /*
- * Segments before the payload: control and remote address. An atomic needs one
- * more, and one data segment: they fit in the first block of any WQE.
- */
-#define SQ_HEAD_SEGS	2
-
-/*
  * Programs that wait for events may post before they have polled: an arm finds the
  * completion that the last event told of, and its event leads to an empty poll.
  * Some ask for a queue of one and live by the slack that others give.
  */
 #define SQ_MIN_BLOCKS	8
+
+/* Segments before the payload, at most. An atomic's operands are beside its one result. */
+static uint32_t sq_head(const struct skua_sq *sq)
+{
+	return sq->head_segs + sq->raddr_segs;
+}
+
+/* Control, receiver, remote address, operands, result. */
+#define ATOMIC_SEGS(sq)	(sq_head(sq) + 2)
 
 static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ibv_qp_cap *cap)
 {
@@ -156,7 +222,7 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 	uint64_t blocks;
 	uint32_t per_wr;
 
-	if (cap->max_send_wr > lim->max_sq_blocks || cap->max_send_sge > max_segs - SQ_HEAD_SEGS ||
+	if (cap->max_send_wr > lim->max_sq_blocks || cap->max_send_sge > max_segs - sq_head(sq) ||
 	    cap->max_inline_data > lim->max_inline)
 		return EINVAL;
 	if (!cap->max_send_wr) {
@@ -170,7 +236,10 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 	per_wr = skua_wqe_inline_segs(cap->max_inline_data);
 	if (!cap->max_inline_data || per_wr < cap->max_send_sge)
 		per_wr = cap->max_send_sge;
-	per_wr = skua_wqe_blocks(SQ_HEAD_SEGS + per_wr);
+	per_wr += sq_head(sq);
+	if (sq->ops & BIT(IBV_WR_ATOMIC_CMP_AND_SWP) && per_wr < ATOMIC_SEGS(sq))
+		per_wr = ATOMIC_SEGS(sq);
+	per_wr = skua_wqe_blocks(per_wr);
 	if (per_wr > lim->max_wqe_blocks)
 		return EINVAL;
 	blocks = roundup_pow_of_two((uint64_t)cap->max_send_wr * per_wr);
@@ -181,7 +250,7 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 
 	/* Whole blocks are taken: tell what they hold. */
 	sq->blocks = blocks;
-	sq->max_sge = per_wr * SKUA_WQE_SEGS_PER_BLOCK - SQ_HEAD_SEGS;
+	sq->max_sge = per_wr * SKUA_WQE_SEGS_PER_BLOCK - sq_head(sq);
 	sq->max_inline = min_t(uint32_t, sq->max_sge * SKUA_WQE_SEG -
 			       sizeof(struct skua_wqe_inline), lim->max_inline);
 	cap->max_send_sge = sq->max_sge;
@@ -225,7 +294,7 @@ static int qp_alloc_rings(struct skua_context *ctx, struct skua_qp *qp,
 
 	rq_len = align((size_t)rq->size * rq->segs * SKUA_WQE_SEG, SKUA_WQE_BLOCK);
 	sq_len = (size_t)sq->blocks * SKUA_WQE_BLOCK;
-	if (skua_buf_alloc(ctx, &qp->buf, rq_len + sq_len))
+	if (skua_buf_alloc_in(ctx, qp->pd, &qp->buf, rq_len + sq_len, SKUADV_RES_QP))
 		return errno;
 	sq->sent = calloc(sq->blocks + 1, sizeof(*sq->sent));
 	rq->wr_id = calloc(rq->size + 1, sizeof(*rq->wr_id));
@@ -249,8 +318,9 @@ static void qp_free(struct skua_context *ctx, struct skua_qp *qp)
 	free(qp->sq.sent);
 	if (qp->buf.len)
 		skua_buf_free(&qp->buf);
-	pthread_spin_destroy(&qp->rq.lock);
-	pthread_spin_destroy(&qp->sq.lock);
+	skua_parent_put(qp->pd);
+	skua_lock_destroy(&qp->rq.lock);
+	skua_lock_destroy(&qp->sq.lock);
 	free(qp);
 }
 
@@ -280,12 +350,20 @@ static void qp_detach(struct skua_qp *qp)
 		skua_cq_detach(to_scq(ibqp->recv_cq), qp);
 }
 
-static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp, struct ibv_pd *pd,
-			    struct ibv_qp_init_attr *attr, struct ibv_qp_cap *cap)
+/* ibv_wr_atomic_write() has its payload in the WQE, whatever the program asked for. */
+static uint32_t told_inline(const struct skua_qp *qp, const struct ibv_qp_cap *cap)
+{
+	if (!qp->sq.blocks || !(qp->sq.ops & BIT(IBV_WR_ATOMIC_WRITE)))
+		return cap->max_inline_data;
+	return max_t(uint32_t, cap->max_inline_data, sizeof(uint64_t));
+}
+
+static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
+			    const struct ibv_qp_init_attr_ex *attr, const struct ibv_qp_cap *cap)
 {
 	struct skua_create_qp_cmd_resp resp = {};
 	struct skua_create_qp_cmd cmd = {};
-	struct ibv_qp_init_attr init = *attr;
+	struct ibv_qp_init_attr_ex init = *attr;
 	int ret;
 
 	ret = qp_alloc_rings(ctx, qp, &cmd.drv_payload);
@@ -295,73 +373,101 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp, struct
 		cmd.flags |= SKUA_CREATE_QP_DB_SUPPRESS;
 
 	/* The device is told what may be posted at most. */
-	init.cap.max_inline_data = cap->max_inline_data;
+	init.cap.max_inline_data = told_inline(qp, cap);
 	init.cap.max_recv_wr = cap->max_recv_wr;
-	ret = ibv_cmd_create_qp(pd, &qp->vqp.qp, &init, &cmd.ibv_cmd, sizeof(cmd),
-				&resp.ibv_resp, sizeof(resp));
+	ret = ibv_cmd_create_qp_ex2(&ctx->ibv_ctx.context, &qp->vqp, &init, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret)
 		return ret;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
 	qp_attach(qp);
 	return 0;
 }
 
-struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
+		    const struct ibv_qp_init_attr_ex *attr, struct ibv_qp_cap *cap)
 {
-	struct skua_context *ctx = to_sctx(pd->context);
+	int ret;
+
+	ret = qp_init_kind(ctx, qp, attr);
+	if (ret)
+		return ret;
+	if (!attr->send_cq || !attr->recv_cq)
+		return EINVAL;
+	ret = sq_size(ctx, &qp->sq, cap);
+	if (ret)
+		return ret;
+	if (attr->srq)
+		cap->max_recv_wr = 0;
+	ret = skua_rq_size(ctx, &qp->rq, cap);
+	if (ret)
+		return ret;
+	ret = qp_create_kernel(ctx, qp, attr, cap);
+	if (ret)
+		return ret;
+
+	/* As many of the largest WQEs as the rings hold. */
+	if (qp->sq.blocks)
+		cap->max_send_wr = qp->sq.blocks /
+				   skua_wqe_blocks(sq_head(&qp->sq) + qp->sq.max_sge);
+	cap->max_recv_wr = qp->rq.size;
+	return 0;
+}
+
+#define CREATE_KNOWN	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |	\
+			 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+struct ibv_qp *skua_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
+{
+	struct skua_context *ctx = to_sctx(ibctx);
 	struct ibv_qp_cap cap = attr->cap;
 	struct skua_qp *qp;
 	int ret;
 
+	if (attr->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
+		return skua_create_rss_qp(ibctx, attr);
+	if (!check_comp_mask(attr->comp_mask, CREATE_KNOWN)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
-	pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp->pd = skua_parent_get(attr->pd);
+	skua_lock_init(&qp->sq.lock, qp->pd && qp->pd->td);
+	skua_lock_init(&qp->rq.lock, qp->pd && qp->pd->td);
 	qp->uar = ctx->uar;
-	qp->sq.suppress = skua_has(ctx, SKUA_CAP_DB_SUPPRESS);
-	qp->sq.head_segs = 1;
-	qp->sq.sig = attr->sq_sig_all ? SKUA_WQE_F_SIGNALED : 0;
-
-	qp->sq.ops = qp_ops(ctx, attr->qp_type);
-	qp->sq.first_op = attr->qp_type == IBV_QPT_RAW_PACKET ? SEND_OP_ETH - IBV_WR_SEND : 0;
-	ret = EOPNOTSUPP;
-	if (!qp->sq.ops)
-		goto err;
-	ret = EINVAL;
-	if (!attr->send_cq || !attr->recv_cq)
-		goto err;
-	ret = sq_size(ctx, &qp->sq, &cap);
-	if (ret)
-		goto err;
-	if (attr->srq)
-		cap.max_recv_wr = 0;
-	ret = skua_rq_size(ctx, &qp->rq, &cap);
-	if (ret)
-		goto err;
-	ret = qp_create_kernel(ctx, qp, pd, attr, &cap);
-	if (ret)
-		goto err;
-
-	/* As many of the largest WQEs as the rings hold. */
-	if (qp->sq.blocks)
-		cap.max_send_wr = qp->sq.blocks /
-				  skua_wqe_blocks(SQ_HEAD_SEGS + qp->sq.max_sge);
-	cap.max_recv_wr = qp->rq.size;
+	ret = qp_setup(ctx, qp, attr, &cap);
+	if (ret) {
+		qp_free(ctx, qp);
+		errno = ret;
+		return NULL;
+	}
 	attr->cap = cap;
 	return &qp->vqp.qp;
-
-err:
-	qp_free(ctx, qp);
-	errno = ret;
-	return NULL;
 }
 
-struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	if (attr->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
-		return skua_create_rss_qp(ctx, attr);
-	errno = EOPNOTSUPP;
-	return NULL;
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp;
+
+	qp = skua_create_qp_ex(pd->context, &ex);
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
 }
 
 /* In RESET the queues are empty and start at index 0 again. */
@@ -378,7 +484,7 @@ static void qp_reset(struct skua_qp *qp)
 	atomic_store_explicit(&qp->sq.ci, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->rq.pi, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->rq.ci, 0, memory_order_relaxed);
-	qp->rq.in_err = false;
+	atomic_store_explicit(&qp->rq.in_err, false, memory_order_relaxed);
 	/* sq_event is the device's; it is zero by now. */
 	skua_record(&qp->dbr->sq_pi, 0);
 	skua_record(&qp->dbr->rq_pi, 0);
@@ -420,7 +526,7 @@ int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	};
 	if (qp->sq.blocks)
 		init_attr->cap.max_send_wr = qp->sq.blocks /
-					     skua_wqe_blocks(SQ_HEAD_SEGS + qp->sq.max_sge);
+					     skua_wqe_blocks(sq_head(&qp->sq) + qp->sq.max_sge);
 	attr->cap = init_attr->cap;
 	return 0;
 }

@@ -3,7 +3,6 @@
  * Skua provider: posting of sends.
  */
 #include "skua.h"
-#include "db.h"
 #include "send.h"
 
 #define F_COMMON	(SKUA_WQE_F_SIGNALED | SKUA_WQE_F_FENCE)
@@ -54,11 +53,17 @@ const uint16_t send_flags[ALL_SEND_FLAGS + 1] = {
 };
 _Static_assert(ALL_SEND_FLAGS == 31, "send_flags is indexed by the flags");
 
+static inline void encode_addr(struct send_enc *e, const struct ibv_send_wr *wr)
+{
+	if (e->sq->addr == SKUA_ADDR_AV)
+		enc_av(e, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+	else
+		enc_xrc(e, wr->qp_type.xrc.remote_srqn);
+}
+
 static inline int encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
 {
 	switch (e->op->head) {
-	case HEAD_NONE:
-		break;
 	case HEAD_RADDR:
 		enc_raddr(e, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
 		break;
@@ -81,34 +86,32 @@ static inline int encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+static inline int encode_payload(struct send_enc *e, const struct ibv_send_wr *wr)
+{
+	if (unlikely(e->op->how & OP_NODATA))
+		return wr->send_flags & IBV_SEND_INLINE ? EINVAL : 0;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return enc_sges(e, wr->sg_list, wr->num_sge);
+	return e->op->how & OP_INLINE ? enc_inline(e, wr->sg_list, wr->num_sge) : EINVAL;
+}
+
 static inline int encode_send(struct send_enc *e, const struct ibv_send_wr *wr)
 {
 	int ret;
 
-	ret = enc_begin(e, wr->opcode);
+	ret = enc_begin(e, wr->opcode, e->sq->ops);
 	if (unlikely(ret))
 		return ret;
+	if (unlikely(enc_has_addr(e)))
+		encode_addr(e, wr);
 	ret = encode_head(e, wr);
 	if (unlikely(ret))
 		return ret;
-	if (wr->send_flags & IBV_SEND_INLINE)
-		ret = e->op->how & OP_INLINE ? enc_inline(e, wr->sg_list, wr->num_sge) : EINVAL;
-	else if (!(e->op->how & OP_NODATA))
-		ret = enc_sges(e, wr->sg_list, wr->num_sge);
+	ret = encode_payload(e, wr);
 	if (unlikely(ret))
 		return ret;
 	enc_end(e, wr->wr_id, wr->send_flags, wr->imm_data, wr->invalidate_rkey);
 	return 0;
-}
-
-/* Hand over what was written from @old on. */
-static inline void sq_publish(struct skua_qp *qp, const struct send_enc *e, uint32_t old)
-{
-	struct skua_sq *sq = &qp->sq;
-
-	/* Pollers look up what was sent up to here. */
-	atomic_store_explicit(&sq->pi, e->pi, memory_order_release);
-	skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, e->pi, old, sq->suppress);
 }
 
 int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -124,7 +127,7 @@ int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		return EINVAL;
 	}
 
-	pthread_spin_lock(&sq->lock);
+	skua_lock(&sq->lock);
 	enc_start(&e, sq);
 	old = e.pi;
 	for (; wr; wr = wr->next) {
@@ -135,8 +138,8 @@ int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		}
 	}
 	if (likely(e.pi != old))
-		sq_publish(qp, &e, old);
-	pthread_spin_unlock(&sq->lock);
+		skua_sq_publish(qp, e.pi, old);
+	skua_unlock(&sq->lock);
 	return ret;
 }
 
@@ -151,17 +154,17 @@ int skua_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 
 	if (ibqp->state < IBV_QPS_RTS)
 		return EINVAL;
-	pthread_spin_lock(&sq->lock);
+	skua_lock(&sq->lock);
 	enc_start(&e, sq);
 	old = e.pi;
-	ret = enc_begin(&e, IBV_WR_BIND_MW);
+	ret = enc_begin(&e, IBV_WR_BIND_MW, sq->ops);
 	if (!ret)
 		ret = enc_bind(&e, mw, rkey, &bind->bind_info);
 	if (!ret) {
 		enc_end(&e, bind->wr_id, bind->send_flags, 0, 0);
-		sq_publish(qp, &e, old);
+		skua_sq_publish(qp, e.pi, old);
 		mw->rkey = rkey;
 	}
-	pthread_spin_unlock(&sq->lock);
+	skua_unlock(&sq->lock);
 	return ret;
 }

@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "skua.h"
+#include "db.h"
 
 /**
  * enum send_head - what lies between a WQE's control segment and its payload,
@@ -36,7 +37,7 @@ enum send_head {
 /* What a send opcode may carry. */
 #define OP_INLINE	BIT(0)	/* its payload in the WQE */
 #define OP_IMM		BIT(1)	/* immediate data */
-#define OP_INV		BIT(2)	/* a key to invalidate */
+#define OP_INV		BIT(2)	/* a key to invalidate, or the length of a flush */
 #define OP_NODATA	BIT(3)	/* no payload at all */
 #define OP_LOCAL	BIT(4)	/* goes nowhere: no address vector, no XRC segment */
 
@@ -69,26 +70,6 @@ struct send_op {
 extern const struct send_op send_ops[SEND_OPS + 1] __attribute__((visibility("hidden")));
 extern const uint16_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("hidden")));
 
-/**
- * struct send_enc - a send WQE being written
- * @sq: its queue, locked
- * @op: what it does
- * @block: its first block, which holds all of the head
- * @pi: free-running index of that block
- * @room: free blocks of the ring from there, as last looked up
- * @nseg: segments written or reserved so far
- * @flush_len: FLUSH: its bytes
- */
-struct send_enc {
-	struct skua_sq *sq;
-	const struct send_op *op;
-	uint8_t *block;
-	uint32_t pi;
-	uint32_t room;
-	unsigned int nseg;
-	uint32_t flush_len;
-};
-
 /* The locked queue's next WQE is the first to be written. */
 static inline void enc_start(struct send_enc *e, struct skua_sq *sq)
 {
@@ -116,29 +97,46 @@ static inline void *enc_head(const struct send_enc *e, unsigned int seg)
 	return e->block + seg * SKUA_WQE_SEG;
 }
 
-/* Begin a WQE of an enum ibv_wr_opcode. */
-static inline int enc_begin(struct send_enc *e, unsigned int opcode)
+/* Begin a WQE of an enum ibv_wr_opcode, if that is in @ops. */
+static inline int enc_begin(struct send_enc *e, unsigned int opcode, uint32_t ops)
 {
 	struct skua_sq *sq = e->sq;
 
-	if (unlikely(opcode >= SEND_OPS || !(sq->ops >> opcode & 1)))
+	if (unlikely(opcode >= SEND_OPS || !(ops >> opcode & 1)))
 		return EINVAL;
 	if (unlikely(enc_reserve(e, 1)))
 		return ENOMEM;
 	e->op = &send_ops[opcode + sq->first_op];
 	e->block = skua_sq_seg(&sq->ring, e->pi, 0);
-	e->nseg = (e->op->how & OP_LOCAL ? 1 : sq->head_segs) + e->op->head_segs;
+	e->head = unlikely(e->op->how & OP_LOCAL) ? 1 : sq->head_segs;
+	e->nseg = e->head + e->op->head_segs;
 	return 0;
+}
+
+/* Does the WQE name its receiver? */
+static inline bool enc_has_addr(const struct send_enc *e)
+{
+	return e->head > 1;
+}
+
+static inline void enc_av(struct send_enc *e, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	skua_wqe_av_set(enc_head(e, 1), &to_sah(ah)->av, qpn, qkey);
+}
+
+static inline void enc_xrc(struct send_enc *e, uint32_t srqn)
+{
+	skua_wqe_xrc_set(enc_head(e, 1), srqn);
 }
 
 static inline void enc_raddr(struct send_enc *e, uint64_t va, uint32_t rkey)
 {
-	skua_wqe_raddr_set(enc_head(e, e->sq->head_segs), va, rkey, 0);
+	skua_wqe_raddr_set(enc_head(e, e->head), va, rkey, 0);
 }
 
 static inline void enc_atomic(struct send_enc *e, uint64_t swap_add, uint64_t compare)
 {
-	skua_wqe_atomic_set(enc_head(e, e->sq->head_segs + 1), swap_add, compare);
+	skua_wqe_atomic_set(enc_head(e, e->head + 1), swap_add, compare);
 }
 
 /* Placement: IBV_FLUSH_* of type; extent: enum ibv_selectivity_level. */
@@ -148,7 +146,7 @@ static inline int enc_flush(struct send_enc *e, uint64_t va, uint32_t rkey, uint
 	if (unlikely(len > UINT32_MAX || level > IBV_FLUSH_MR ||
 		     type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)))
 		return EINVAL;
-	skua_wqe_raddr_set(enc_head(e, e->sq->head_segs), va, rkey,
+	skua_wqe_raddr_set(enc_head(e, e->head), va, rkey,
 			   u32_encode_bits(type, SKUA_WQE_FLUSH_PLT) |
 			   u32_encode_bits(level, SKUA_WQE_FLUSH_SEL));
 	e->flush_len = level == IBV_FLUSH_MR ? 0 : len;
@@ -232,6 +230,14 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 	sent->blocks = blocks;
 	e->pi += blocks;
 	e->room -= blocks;
+}
+
+/* Hand over what was written from @old to @pi: the queue is locked. */
+static inline void skua_sq_publish(struct skua_qp *qp, uint32_t pi, uint32_t old)
+{
+	/* Pollers look up what was sent up to here. */
+	atomic_store_explicit(&qp->sq.pi, pi, memory_order_release);
+	skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, pi, old, qp->sq.suppress);
 }
 
 #endif /* SKUA_PROVIDER_SEND_H */

@@ -32,13 +32,50 @@
  * struct skua_buf - memory that the device reads or writes
  * @addr: first byte, page aligned, zeroed, not inherited over fork()
  * @len: bytes, whole pages
+ * @owner: parent domain whose allocator it comes from, or NULL
+ * @type: enum skuadv_res_type, with @owner
  */
 struct skua_buf {
 	void *addr;
 	size_t len;
+	struct skua_pd *owner;
+	uint64_t type;
 };
 
 struct skua_dbr_page;
+
+/**
+ * struct skua_lock - a spinlock that can be left out
+ * @spin: the lock
+ * @off: the program has promised that only one thread comes here
+ */
+struct skua_lock {
+	pthread_spinlock_t spin;
+	bool off;
+};
+
+static inline void skua_lock_init(struct skua_lock *l, bool off)
+{
+	pthread_spin_init(&l->spin, PTHREAD_PROCESS_PRIVATE);
+	l->off = off;
+}
+
+static inline void skua_lock_destroy(struct skua_lock *l)
+{
+	pthread_spin_destroy(&l->spin);
+}
+
+static inline void skua_lock(struct skua_lock *l)
+{
+	if (!l->off)
+		pthread_spin_lock(&l->spin);
+}
+
+static inline void skua_unlock(struct skua_lock *l)
+{
+	if (!l->off)
+		pthread_spin_unlock(&l->spin);
+}
 
 /**
  * struct skua_context - one opened device
@@ -64,9 +101,35 @@ struct skua_context {
 	struct skua_alloc_ucontext_resp lim;
 };
 
+/**
+ * struct skua_td - thread domain
+ * @ibv_td: libibverbs' part
+ * @refs: parent domains that name it
+ */
+struct skua_td {
+	struct ibv_td ibv_td;
+	atomic_int refs;
+};
+
+/**
+ * struct skua_pd - protection domain or parent domain
+ * @ibv_pd: libibverbs' part
+ * @refs: parent domains on it; parent domain: queues made with it
+ * @domain: parent domain: its protection domain, else NULL
+ * @td: parent domain: its thread domain, or NULL
+ * @alloc: parent domain: allocator of rings, or NULL
+ * @free: and how to give back
+ * @pd_context: the program's, for both
+ */
 struct skua_pd {
 	struct ibv_pd ibv_pd;
-	uint32_t pdn;
+	atomic_int refs;
+	struct skua_pd *domain;
+	struct skua_td *td;
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+		       uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
 };
 
 /* Which of its two queues connects a QP to a CQ. */
@@ -78,7 +141,7 @@ enum skua_side {
 
 /**
  * struct skua_cq - completion queue
- * @ibv_cq: libibverbs' part
+ * @vcq: libibverbs' part
  * @lock: serialises the pollers; protects all below but @arm_serial
  * @ring: the CQEs
  * @log_size: log2 of their number
@@ -94,11 +157,14 @@ enum skua_side {
  * @nqps: QPs in the table
  * @sides: queues that complete here, in order of creation, by side
  * @xsrqs: XRC SRQs that complete here
+ * @pd: parent domain that it was made with, or NULL
+ * @wc: ibv_start_poll() and ibv_next_poll(): the completion under way
+ * @cqe: and its entry of the ring
  * @buf: the ring's memory
  */
 struct skua_cq {
-	struct ibv_cq ibv_cq;
-	pthread_spinlock_t lock;
+	struct verbs_cq vcq;
+	struct skua_lock lock;
 	struct skua_cqe *ring;
 	uint32_t log_size;
 	uint32_t cqn;
@@ -113,6 +179,9 @@ struct skua_cq {
 	uint32_t nqps;
 	struct list_head sides[SKUA_SIDES];
 	struct list_head xsrqs;
+	struct skua_pd *pd;
+	struct ibv_wc wc;
+	const struct skua_cqe *cqe;
 	struct skua_buf buf;
 };
 
@@ -128,6 +197,23 @@ struct skua_sent {
 	uint8_t blocks;
 };
 
+/* Whom a send WQE names as its receiver; each QP's type has one way. */
+enum skua_addr {
+	SKUA_ADDR_PEER,		/* nobody: the QP has a peer */
+	SKUA_ADDR_AV,		/* an address vector */
+	SKUA_ADDR_XRC,		/* an SRQ of the peer */
+};
+
+/**
+ * struct skua_ah - address handle
+ * @ibv_ah: libibverbs' part
+ * @av: as it goes into WQEs
+ */
+struct skua_ah {
+	struct ibv_ah ibv_ah;
+	struct skua_av av;
+};
+
 /**
  * struct skua_sq - send queue
  * @lock: serialises the posters
@@ -138,15 +224,16 @@ struct skua_sent {
  * @blocks: size of the ring
  * @max_sge: most gather elements of a WQE
  * @max_inline: most bytes of an inline payload
- * @head_segs: segments that each WQE begins with: control, and what the QP's type
- *	asks for
- * @ops: BIT(enum ibv_wr_opcode) of what may be posted
+ * @addr: what the QP's type asks for in each WQE that goes to a peer
+ * @head_segs: segments that such a WQE begins with: control, and that
+ * @raddr_segs: segments of a remote address, none for datagrams
+ * @ops: BIT(enum ibv_wr_opcode) of what ibv_post_send() may post
  * @first_op: what to add to an opcode to find it in the encoder's table
  * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
  * @suppress: the device's event index says whether a doorbell is wanted
  */
 struct skua_sq {
-	pthread_spinlock_t lock;
+	struct skua_lock lock;
 	struct skua_sq_ring ring;
 	_Atomic(uint32_t) pi;
 	_Atomic(uint32_t) ci;
@@ -154,7 +241,9 @@ struct skua_sq {
 	uint32_t blocks;
 	uint32_t max_sge;
 	uint32_t max_inline;
+	enum skua_addr addr;
 	uint32_t head_segs;
+	uint32_t raddr_segs;
 	uint32_t ops;
 	uint32_t first_op;
 	uint32_t sig;
@@ -172,10 +261,10 @@ struct skua_sq {
  * @max_sge: most scatter elements of a WQE
  * @segs: data segments of a WQE
  * @in_err: the QP is in error: the device must be told of what is posted, so
- *	that it flushes it; under @lock
+ *	that it flushes it
  */
 struct skua_rq {
-	pthread_spinlock_t lock;
+	struct skua_lock lock;
 	struct skua_rq_ring ring;
 	_Atomic(uint32_t) pi;
 	_Atomic(uint32_t) ci;
@@ -183,7 +272,57 @@ struct skua_rq {
 	uint32_t size;
 	uint32_t max_sge;
 	uint32_t segs;
-	bool in_err;
+	atomic_bool in_err;
+};
+
+/**
+ * struct send_enc - a send WQE being written
+ * @sq: its queue, locked
+ * @op: what it does
+ * @block: its first block, which holds all of the head
+ * @pi: free-running index of that block
+ * @room: free blocks of the ring from there, as last looked up
+ * @head: segments of control and receiver
+ * @nseg: segments written or reserved so far
+ * @flush_len: FLUSH: its bytes
+ */
+struct send_enc {
+	struct skua_sq *sq;
+	const struct send_op *op;
+	uint8_t *block;
+	uint32_t pi;
+	uint32_t room;
+	unsigned int head;
+	unsigned int nseg;
+	uint32_t flush_len;
+};
+
+/**
+ * struct skua_batch - what ibv_wr_*() calls write between start and complete
+ * @enc: the WQE under way
+ * @ops: BIT(enum ibv_wr_opcode) of what the calls may post
+ * @start: producer index at the start
+ * @err: first error
+ * @open: a WQE is under way
+ * @need_addr: it still lacks its receiver
+ * @payload: segment at which its payload starts
+ * @flags: its IBV_SEND_*
+ * @wr_id: the consumer's
+ * @imm: immediate data
+ * @inv_key: key to invalidate
+ */
+struct skua_batch {
+	struct send_enc enc;
+	uint32_t ops;
+	uint32_t start;
+	int err;
+	bool open;
+	bool need_addr;
+	unsigned int payload;
+	unsigned int flags;
+	uint64_t wr_id;
+	__be32 imm;
+	uint32_t inv_key;
 };
 
 /**
@@ -191,10 +330,12 @@ struct skua_rq {
  * @vqp: libibverbs' part
  * @sq: send queue
  * @rq: receive queue
+ * @batch: ibv_wr_*() calls; under the lock of @sq
  * @dbr: doorbell record
  * @uar: UAR page
  * @next: in its bucket of the CQ of each side; that CQ's lock
  * @side: in the list of each side's CQ; that CQ's lock
+ * @pd: parent domain that it was made with, or NULL
  * @buf: both rings' memory
  * @is_rss: has no queues: spreads frames over work queues
  */
@@ -202,10 +343,12 @@ struct skua_qp {
 	struct verbs_qp vqp;
 	struct skua_sq sq;
 	struct skua_rq rq;
+	struct skua_batch batch;
 	struct skua_qp_dbr *dbr;
 	void *uar;
 	struct skua_qp *next[SKUA_SIDES];
 	struct list_node side[SKUA_SIDES];
+	struct skua_pd *pd;
 	struct skua_buf buf;
 	bool is_rss;
 };
@@ -273,14 +416,24 @@ static inline struct skua_pd *to_spd(struct ibv_pd *pd)
 	return container_of(pd, struct skua_pd, ibv_pd);
 }
 
+static inline struct skua_td *to_std(struct ibv_td *td)
+{
+	return container_of(td, struct skua_td, ibv_td);
+}
+
 static inline struct skua_cq *to_scq(struct ibv_cq *cq)
 {
-	return container_of(cq, struct skua_cq, ibv_cq);
+	return container_of(cq, struct skua_cq, vcq.cq);
 }
 
 static inline struct skua_qp *to_sqp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct skua_qp, vqp.qp);
+}
+
+static inline struct skua_ah *to_sah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct skua_ah, ibv_ah);
 }
 
 static inline bool skua_has(const struct skua_context *ctx, uint64_t cap)
@@ -290,6 +443,8 @@ static inline bool skua_has(const struct skua_context *ctx, uint64_t cap)
 
 /* buf.c */
 int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len);
+int skua_buf_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_buf *buf,
+		      size_t len, uint64_t type);
 void skua_buf_free(struct skua_buf *buf);
 void *skua_dbr_alloc(struct skua_context *ctx);
 void skua_dbr_free(struct skua_context *ctx, void *dbr);
@@ -299,8 +454,18 @@ void skua_dbr_cleanup(struct skua_context *ctx);
 int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
 int skua_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+
+/* pd.c */
 struct ibv_pd *skua_alloc_pd(struct ibv_context *ctx);
+struct ibv_pd *skua_import_pd(struct ibv_context *ctx, uint32_t handle);
+void skua_unimport_pd(struct ibv_pd *pd);
 int skua_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *skua_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+int skua_dealloc_td(struct ibv_td *td);
+struct ibv_pd *skua_alloc_parent_domain(struct ibv_context *ctx,
+					struct ibv_parent_domain_init_attr *attr);
+struct skua_pd *skua_parent_get(struct ibv_pd *pd);
+void skua_parent_put(struct skua_pd *pd);
 
 /* mr.c */
 struct ibv_mr *skua_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t hca_va,
@@ -308,6 +473,8 @@ struct ibv_mr *skua_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t h
 struct ibv_mr *skua_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova,
 				  int fd, int access);
 struct ibv_mr *skua_alloc_null_mr(struct ibv_pd *pd);
+struct ibv_mr *skua_import_mr(struct ibv_pd *pd, uint32_t handle);
+void skua_unimport_mr(struct ibv_mr *mr);
 int skua_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t len,
 		  int access);
 int skua_dereg_mr(struct verbs_mr *vmr);
@@ -327,8 +494,11 @@ struct ibv_mr *skua_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off
 /* cq.c */
 struct ibv_cq *skua_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
 			      int comp_vector);
+struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+int skua_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int skua_destroy_cq(struct ibv_cq *cq);
 int skua_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+bool skua_cq_next(struct skua_cq *cq, struct ibv_wc *wc);
 int skua_arm_cq(struct ibv_cq *cq, int solicited_only);
 void skua_cq_event(struct ibv_cq *cq);
 void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp);
@@ -337,7 +507,6 @@ void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq);
 void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq);
 int skua_resize_cq(struct ibv_cq *cq, int cqe);
-int skua_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 
 /* srq.c */
 struct ibv_srq *skua_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
@@ -364,11 +533,14 @@ int skua_destroy_rss_qp(struct skua_qp *qp);
 struct ibv_flow *skua_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int skua_destroy_flow(struct ibv_flow *flow);
 
+/* cq_ex.c */
+void skua_cq_ex_init(struct skua_cq *cq);
+
 /* qp.c */
-struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 int skua_rq_size(const struct skua_context *ctx, struct skua_rq *rq, struct ibv_qp_cap *cap);
 int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 int skua_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int skua_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
@@ -380,5 +552,8 @@ void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
 /* send.c */
 int skua_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int skua_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
+/* wr.c */
+int skua_wr_init(struct skua_qp *qp, uint32_t ops, uint64_t flags);
 
 #endif /* SKUA_PROVIDER_H */

@@ -33,36 +33,3 @@ int skua_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
 }
-
-struct ibv_pd *skua_alloc_pd(struct ibv_context *ctx)
-{
-	struct skua_alloc_pd_cmd_resp resp = {};
-	struct skua_alloc_pd_cmd cmd = {};
-	struct skua_pd *pd;
-	int ret;
-
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-
-	ret = ibv_cmd_alloc_pd(ctx, &pd->ibv_pd, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-			       sizeof(resp));
-	if (ret) {
-		free(pd);
-		errno = ret;
-		return NULL;
-	}
-	pd->pdn = resp.pdn;
-	return &pd->ibv_pd;
-}
-
-int skua_dealloc_pd(struct ibv_pd *pd)
-{
-	int ret;
-
-	ret = ibv_cmd_dealloc_pd(pd);
-	if (ret)
-		return ret;
-	free(to_spd(pd));
-	return 0;
-}

@@ -39,8 +39,8 @@ static void wq_free(struct skua_context *ctx, struct skua_wq *wq)
 	free(qp->rq.wr_id);
 	if (qp->buf.len)
 		skua_buf_free(&qp->buf);
-	pthread_spin_destroy(&qp->rq.lock);
-	pthread_spin_destroy(&qp->sq.lock);
+	skua_lock_destroy(&qp->rq.lock);
+	skua_lock_destroy(&qp->sq.lock);
 	free(wq);
 }
 
@@ -99,8 +99,8 @@ struct ibv_wq *skua_create_wq(struct ibv_context *ibctx, struct ibv_wq_init_attr
 	wq = calloc(1, sizeof(*wq));
 	if (!wq)
 		return NULL;
-	pthread_spin_init(&wq->qp.sq.lock, PTHREAD_PROCESS_PRIVATE);
-	pthread_spin_init(&wq->qp.rq.lock, PTHREAD_PROCESS_PRIVATE);
+	skua_lock_init(&wq->qp.sq.lock, false);
+	skua_lock_init(&wq->qp.rq.lock, false);
 	wq->qp.uar = ctx->uar;
 	wq->qp.vqp.qp.context = ibctx;
 	wq->ibv_wq.post_recv = wq_post_recv;
