@@ -235,4 +235,29 @@ enum skua_attrs_pd_null_mr {
 	SKUA_ATTR_PD_NULL_MR_LKEY,
 };
 
+/*
+ * The device. A context that was imported by its file asks for what alloc_ucontext
+ * told its maker: struct skua_alloc_ucontext_resp.
+ */
+enum skua_attrs_query_context {
+	SKUA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+/*
+ * The device's clock, and the system's (CLOCK_REALTIME, nanoseconds) at that moment.
+ * By a call: the register shares a page with others that are not for processes.
+ */
+struct skua_clock_resp {
+	__aligned_u64 clock;
+	__aligned_u64 real_ns;
+};
+
+enum skua_methods_device {
+	SKUA_METHOD_DEVICE_CLOCK = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum skua_attrs_device_clock {
+	SKUA_ATTR_DEVICE_CLOCK_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
 #endif /* SKUA_ABI_USER_H */

@@ -114,6 +114,7 @@ static inline struct skua_dev *skua_adev_dev(struct auxiliary_device *adev)
 struct pci_dev *skua_pdev(const struct skua_dev *dev);
 const struct skua_limits *skua_limits(const struct skua_dev *dev);
 unsigned int skua_num_comp_vectors(const struct skua_dev *dev);
+u64 skua_clock(const struct skua_dev *dev);
 int skua_comp_vector_irq(const struct skua_dev *dev, unsigned int vector);
 
 /**

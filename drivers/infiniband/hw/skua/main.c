@@ -176,6 +176,7 @@ static int skua_ib_core_event(struct notifier_block *nb, unsigned long event, vo
 }
 
 static const struct uapi_definition skua_ib_defs[] = {
+	UAPI_DEF_CHAIN(skua_ib_ucontext_defs),
 	UAPI_DEF_CHAIN(skua_ib_dm_defs),
 	UAPI_DEF_CHAIN(skua_ib_pd_defs),
 	{},

@@ -131,6 +131,7 @@ static inline struct skua_ib_ucontext *to_skua_ucontext(struct ib_ucontext *ibuc
 }
 
 extern const struct ib_device_ops skua_ib_ucontext_ops;
+extern const struct uapi_definition skua_ib_ucontext_defs[];
 int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags);
 void skua_ib_status_dead(struct skua_ib_dev *dev);
 

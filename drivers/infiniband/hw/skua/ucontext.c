@@ -6,8 +6,13 @@
 #include <kunit/visibility.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "skua_ib.h"
+
+#define UVERBS_MODULE_NAME skua_ib
+#include <rdma/uverbs_named_ioctl.h>
 
 static struct skua_ib_mmap *to_skua_mmap(struct rdma_user_mmap_entry *entry)
 {
@@ -108,11 +113,28 @@ static void skua_ib_ucontext_withdraw(struct skua_ib_dev *dev, struct skua_ib_uc
 	WRITE_ONCE(uc->status->alive, 0);
 }
 
+static void skua_ib_ucontext_tell(struct skua_ib_ucontext *uc,
+				  struct skua_alloc_ucontext_resp *resp)
+{
+	const struct skua_limits *lim = to_skua_dev(uc->ibuc.device)->lim;
+
+	resp->uar_size = PAGE_SIZE;
+	resp->uar_offset = rdma_user_mmap_get_offset(&uc->uar_map->entry);
+	resp->status_offset = rdma_user_mmap_get_offset(&uc->status_map->entry);
+	resp->caps = lim->caps;
+	resp->max_sq_blocks = min_t(u32, lim->max_sq_blocks, SKUA_IB_MAX_RING);
+	resp->max_rq_wqes = min_t(u32, lim->max_rq_wqes, SKUA_IB_MAX_RING);
+	resp->max_wqe_blocks = lim->max_wqe_blocks;
+	resp->max_rq_sge = lim->max_rq_sge;
+	resp->max_inline = lim->max_inline;
+	resp->max_cqe = lim->max_cqe;
+	resp->clock_khz = lim->clock_khz;
+}
+
 static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct skua_ib_ucontext *uc = to_skua_ucontext(ibuc);
 	struct skua_ib_dev *dev = to_skua_dev(ibuc->device);
-	const struct skua_limits *lim = dev->lim;
 	struct skua_alloc_ucontext_resp resp = {};
 	struct skua_alloc_ucontext_req req;
 	int err;
@@ -135,17 +157,7 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 		goto err_uar;
 	skua_ib_ucontext_publish(dev, uc);
 
-	resp.uar_size = PAGE_SIZE;
-	resp.uar_offset = rdma_user_mmap_get_offset(&uc->uar_map->entry);
-	resp.status_offset = rdma_user_mmap_get_offset(&uc->status_map->entry);
-	resp.caps = lim->caps;
-	resp.max_sq_blocks = min_t(u32, lim->max_sq_blocks, SKUA_IB_MAX_RING);
-	resp.max_rq_wqes = min_t(u32, lim->max_rq_wqes, SKUA_IB_MAX_RING);
-	resp.max_wqe_blocks = lim->max_wqe_blocks;
-	resp.max_rq_sge = lim->max_rq_sge;
-	resp.max_inline = lim->max_inline;
-	resp.max_cqe = lim->max_cqe;
-	resp.clock_khz = lim->clock_khz;
+	skua_ib_ucontext_tell(uc, &resp);
 	err = ib_respond_udata(udata, resp);
 	if (err)
 		goto err_status;
@@ -247,11 +259,81 @@ static void skua_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 }
 
+static int skua_ib_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
+{
+	struct skua_alloc_ucontext_resp resp = {};
+
+	skua_ib_ucontext_tell(to_skua_ucontext(ibuc), &resp);
+	return uverbs_copy_to_struct_or_zero(attrs, SKUA_ATTR_QUERY_CONTEXT_RESP, &resp,
+					     sizeof(resp));
+}
+
 const struct ib_device_ops skua_ib_ucontext_ops = {
 	.alloc_ucontext = skua_ib_alloc_ucontext,
 	.dealloc_ucontext = skua_ib_dealloc_ucontext,
 	.disassociate_ucontext = skua_ib_disassociate_ucontext,
 	.mmap = skua_ib_mmap,
 	.mmap_free = skua_ib_mmap_free,
+	.query_ucontext = skua_ib_query_ucontext,
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, skua_ib_ucontext, ibuc),
+};
+
+/* --- what the core's own methods do not tell --- */
+
+static int UVERBS_HANDLER(SKUA_METHOD_DEVICE_CLOCK)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *ibuc = ib_uverbs_get_ucontext(attrs);
+	struct skua_clock_resp resp = {};
+	struct skua_ib_dev *dev;
+	u64 before;
+
+	if (IS_ERR(ibuc))
+		return PTR_ERR(ibuc);
+	dev = to_skua_dev(ibuc->device);
+	if (!(dev->lim->caps & SKUA_CAP_TIMESTAMP))
+		return -EOPNOTSUPP;
+	/* Half of what the read took: the register was sampled in between. */
+	before = ktime_get_real_ns();
+	resp.clock = skua_clock(dev->core);
+	resp.real_ns = before + (ktime_get_real_ns() - before) / 2;
+	if (skua_ib_dead(dev) || resp.clock == U64_MAX)
+		return -EIO;
+	return uverbs_copy_to_struct_or_zero(attrs, SKUA_ATTR_DEVICE_CLOCK_RESP, &resp,
+					     sizeof(resp));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(SKUA_METHOD_DEVICE_CLOCK,
+			    UVERBS_ATTR_PTR_OUT(SKUA_ATTR_DEVICE_CLOCK_RESP,
+						UVERBS_ATTR_STRUCT(struct skua_clock_resp, real_ns),
+						UA_MANDATORY));
+
+DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_DEVICE, &UVERBS_METHOD(SKUA_METHOD_DEVICE_CLOCK));
+
+/* One more attribute of the core's method. */
+static const struct uverbs_attr_def * const skua_ib_query_context_attrs[] = {
+	UVERBS_ATTR_PTR_OUT(SKUA_ATTR_QUERY_CONTEXT_RESP,
+			    UVERBS_ATTR_STRUCT(struct skua_alloc_ucontext_resp, reserved),
+			    UA_OPTIONAL),
+};
+
+static const struct uverbs_method_def skua_ib_query_context = {
+	.id = UVERBS_METHOD_QUERY_CONTEXT,
+	.num_attrs = ARRAY_SIZE(skua_ib_query_context_attrs),
+	.attrs = &skua_ib_query_context_attrs,
+};
+
+static const struct uverbs_method_def * const skua_ib_device_methods[] = {
+	&skua_ib_query_context,
+};
+
+static const struct uverbs_object_def skua_ib_device_object = {
+	.id = UVERBS_OBJECT_DEVICE,
+	.num_methods = ARRAY_SIZE(skua_ib_device_methods),
+	.methods = &skua_ib_device_methods,
+};
+
+const struct uapi_definition skua_ib_ucontext_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &skua_ib_device_object),
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(UVERBS_OBJECT_DEVICE),
+	{},
 };

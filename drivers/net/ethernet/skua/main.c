@@ -68,6 +68,25 @@ const struct skua_limits *skua_limits(const struct skua_dev *dev)
 }
 EXPORT_SYMBOL_NS_GPL(skua_limits, "SKUA");
 
+/**
+ * skua_clock() - read the device's clock
+ * @dev: the function
+ *
+ * Return: ticks of skua_limits' clock_khz; all-ones if the device is gone.
+ */
+u64 skua_clock(const struct skua_dev *dev)
+{
+	u32 low, high = skua_read32(dev, SKUA_REG_CLOCK + 4), before;
+
+	do {
+		before = high;
+		low = skua_read32(dev, SKUA_REG_CLOCK);
+		high = skua_read32(dev, SKUA_REG_CLOCK + 4);
+	} while (high != before);
+	return (u64)high << 32 | low;
+}
+EXPORT_SYMBOL_NS_GPL(skua_clock, "SKUA");
+
 /* --- Up and down --- */
 
 static int skua_check_version(struct skua_dev *dev)

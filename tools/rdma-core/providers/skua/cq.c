@@ -548,8 +548,9 @@ static int cq_check(const struct skua_context *ctx, const struct ibv_cq_init_att
 {
 	uint64_t wc_flags = CQ_WC_FLAGS;
 
-	if (skua_has(ctx, SKUA_CAP_TIMESTAMP))
-		wc_flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	if (skua_has(ctx, SKUA_CAP_TIMESTAMP) && ctx->lim.clock_khz)
+		wc_flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	if (!check_comp_mask(attr->comp_mask, CQ_KNOWN) || attr->wc_flags & ~wc_flags)
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~CQ_FLAGS)

@@ -104,6 +104,30 @@ static uint64_t ex_completion_ts(struct ibv_cq_ex *cqx)
 	return le64_to_cpu(from_ex(cqx)->cqe->timestamp);
 }
 
+/* Nanoseconds of so many ticks, of either sign, without a product that overflows. */
+static int64_t ticks_to_ns(int64_t ticks, int64_t khz)
+{
+	return ticks / khz * 1000000 + ticks % khz * 1000000 / khz;
+}
+
+/*
+ * The clocks are looked at again when the last look is a second old: what they
+ * drift apart until then is less than what a look takes.
+ */
+static uint64_t ex_wallclock_ns(struct ibv_cq_ex *cqx)
+{
+	struct skua_cq *cq = from_ex(cqx);
+	uint32_t khz = to_sctx(cqx->context)->lim.clock_khz;
+	uint64_t ts = ex_completion_ts(cqx);
+
+	if (!ts)
+		return 0;
+	if (!cq->clock.clock || (int64_t)(ts - cq->clock.clock) > khz * 1000LL)
+		if (skua_clock(cqx->context, &cq->clock))
+			return 0;
+	return cq->clock.real_ns + ticks_to_ns(ts - cq->clock.clock, khz);
+}
+
 static uint16_t ex_cvlan(struct ibv_cq_ex *cqx)
 {
 	const struct skua_cqe *cqe = from_ex(cqx)->cqe;
@@ -140,6 +164,7 @@ void skua_cq_ex_init(struct skua_cq *cq)
 	cqx->read_sl = ex_sl;
 	cqx->read_dlid_path_bits = ex_dlid_path_bits;
 	cqx->read_completion_ts = ex_completion_ts;
+	cqx->read_completion_wallclock_ns = ex_wallclock_ns;
 	cqx->read_cvlan = ex_cvlan;
 	cqx->read_flow_tag = ex_flow_tag;
 }

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <infiniband/cmd_ioctl.h>
+
 #include "skua.h"
 
 static void skua_free_context(struct ibv_context *ibctx);
@@ -59,6 +61,7 @@ static const struct verbs_context_ops skua_ops = {
 	.query_device_ex = skua_query_device_ex,
 	.query_port = skua_query_port,
 	.query_qp = skua_query_qp,
+	.query_rt_values = skua_query_rt_values,
 	.query_srq = skua_query_srq,
 	.reg_dm_mr = skua_reg_dm_mr,
 	.reg_dmabuf_mr = skua_reg_dmabuf_mr,
@@ -103,46 +106,78 @@ static int skua_map(struct skua_context *ctx, int cmd_fd)
 	return 0;
 }
 
-static struct verbs_context *skua_alloc_context(struct ibv_device *ibdev, int cmd_fd,
-						void *private_data)
+/* What the kernel told is in ctx->lim. */
+static int skua_setup(struct skua_context *ctx, int cmd_fd)
 {
-	struct skua_alloc_ucontext_cmd_resp resp = {};
-	struct skua_alloc_ucontext_cmd cmd = {};
-	struct skua_context *ctx;
 	int ret;
 
-	(void)private_data;
-	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, ibv_ctx, RDMA_DRIVER_UNKNOWN);
-	if (!ctx)
-		return NULL;
-	ctx->page_size = sysconf(_SC_PAGESIZE);
-
-	ret = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-				  sizeof(resp));
-	if (ret)
-		goto err_uninit;
-	ctx->lim = resp.drv_payload;
-	if (!skua_limits_sane(ctx)) {
-		ret = EPROTO;
-		goto err_uninit;
-	}
+	if (!skua_limits_sane(ctx))
+		return EPROTO;
 	ctx->lim.max_sq_blocks = min_t(uint32_t, ctx->lim.max_sq_blocks, SKUA_RING_MAX);
 	ctx->lim.max_rq_wqes = min_t(uint32_t, ctx->lim.max_rq_wqes, SKUA_RING_MAX);
-
 	ret = skua_map(ctx, cmd_fd);
 	if (ret)
-		goto err_uninit;
+		return ret;
 	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	list_head_init(&ctx->dbr_pages);
 	pthread_mutex_init(&ctx->xsrq_lock, NULL);
 	verbs_set_ops(&ctx->ibv_ctx, &skua_ops);
-	return &ctx->ibv_ctx;
+	return 0;
+}
 
-err_uninit:
+static struct verbs_context *skua_open(struct ibv_device *ibdev, int cmd_fd,
+				       int (*tell)(struct skua_context *ctx))
+{
+	struct skua_context *ctx;
+	int ret;
+
+	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, ibv_ctx, RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	ctx->page_size = sysconf(_SC_PAGESIZE);
+	ret = tell(ctx);
+	if (!ret)
+		ret = skua_setup(ctx, cmd_fd);
+	if (!ret)
+		return &ctx->ibv_ctx;
+
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);
 	errno = ret;
 	return NULL;
+}
+
+static int skua_get_context(struct skua_context *ctx)
+{
+	struct skua_alloc_ucontext_cmd_resp resp = {};
+	struct skua_alloc_ucontext_cmd cmd = {};
+	int ret;
+
+	ret = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				  sizeof(resp));
+	ctx->lim = resp.drv_payload;
+	return ret;
+}
+
+static struct verbs_context *skua_alloc_context(struct ibv_device *ibdev, int cmd_fd,
+						void *private_data)
+{
+	(void)private_data;
+	return skua_open(ibdev, cmd_fd, skua_get_context);
+}
+
+static int skua_query_context(struct skua_context *ctx)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1);
+
+	fill_attr_out_ptr(cmd, SKUA_ATTR_QUERY_CONTEXT_RESP, &ctx->lim);
+	return ibv_cmd_query_context(&ctx->ibv_ctx.context, cmd);
+}
+
+/* The file is another context's: UAR page and status page are the same. */
+static struct verbs_context *skua_import_context(struct ibv_device *ibdev, int cmd_fd)
+{
+	return skua_open(ibdev, cmd_fd, skua_query_context);
 }
 
 static void skua_free_context(struct ibv_context *ibctx)
@@ -182,5 +217,6 @@ static const struct verbs_device_ops skua_dev_ops = {
 	.alloc_device = skua_alloc_device,
 	.uninit_device = skua_uninit_device,
 	.alloc_context = skua_alloc_context,
+	.import_context = skua_import_context,
 };
 PROVIDER_DRIVER(skua, skua_dev_ops);

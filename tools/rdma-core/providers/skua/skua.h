@@ -160,6 +160,7 @@ enum skua_side {
  * @pd: parent domain that it was made with, or NULL
  * @wc: ibv_start_poll() and ibv_next_poll(): the completion under way
  * @cqe: and its entry of the ring
+ * @clock: the clocks when they were last looked at; under @lock
  * @buf: the ring's memory
  */
 struct skua_cq {
@@ -182,6 +183,7 @@ struct skua_cq {
 	struct skua_pd *pd;
 	struct ibv_wc wc;
 	const struct skua_cqe *cqe;
+	struct skua_clock_resp clock;
 	struct skua_buf buf;
 };
 
@@ -453,6 +455,8 @@ void skua_dbr_cleanup(struct skua_context *ctx);
 /* verbs.c */
 int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int skua_clock(struct ibv_context *ctx, struct skua_clock_resp *now);
+int skua_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 int skua_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
 
 /* pd.c */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <infiniband/cmd_ioctl.h>
+
 #include "skua.h"
 
 int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -32,4 +34,34 @@ int skua_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 	struct ibv_query_port cmd;
 
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
+}
+
+/* The device's clock now, and the system's at the same moment. */
+int skua_clock(struct ibv_context *ctx, struct skua_clock_resp *now)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE, SKUA_METHOD_DEVICE_CLOCK, 1);
+
+	if (!skua_has(to_sctx(ctx), SKUA_CAP_TIMESTAMP))
+		return EOPNOTSUPP;
+	fill_attr_out_ptr(cmd, SKUA_ATTR_DEVICE_CLOCK_RESP, now);
+	return execute_ioctl(ctx, cmd);
+}
+
+/* Ticks are told in tv_nsec as they are, so that they compare with CQEs' stamps. */
+int skua_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
+{
+	uint32_t asked = values->comp_mask;
+	struct skua_clock_resp now;
+	int ret;
+
+	values->comp_mask = 0;
+	if (!(asked & IBV_VALUES_MASK_RAW_CLOCK))
+		return 0;
+	ret = skua_clock(ctx, &now);
+	if (ret)
+		return ret;
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = now.clock;
+	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	return 0;
 }
