@@ -323,6 +323,27 @@ static bool eth_csum_ok(const struct skua_cqe *cqe)
 	return (le16_to_cpu(cqe->eth.csum) & all) == all;
 }
 
+/* Who sent a datagram. */
+static void dgram_to_wc(const struct skua_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->src_qp = le32_to_cpu(cqe->ud.src_qpn);
+	wc->pkey_index = le16_to_cpu(cqe->ud.pkey_index);
+	wc->slid = 0;
+	wc->sl = skua_cqe_ud_sl(cqe);
+	wc->dlid_path_bits = 0;
+	wc->wc_flags |= IBV_WC_GRH;
+}
+
+/*
+ * Does this completion say that the QP is in error? A send that failed takes a QP
+ * without acknowledgments to SQE only, where it goes on receiving.
+ */
+static bool cqe_is_fatal(const struct skua_qp *qp, unsigned int opcode)
+{
+	return opcode != SKUA_CQE_REQ ||
+	       (qp->vqp.qp.qp_type != IBV_QPT_UD && qp->vqp.qp.qp_type != IBV_QPT_UC);
+}
+
 /* False if the CQE is of no QP or no WQE that we know. */
 static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, struct ibv_wc *wc)
 {
@@ -360,8 +381,15 @@ found:
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	wc->status = wc_status(status);
 	wc->vendor_err = skua_cqe_vendor(cqe);
-	if (unlikely(status != SKUA_CQE_OK && qp))
-		skua_qp_in_error(qp);
+	/* An XRC SRQ's completion is of no QP of this process. */
+	if (!qp)
+		return true;
+	if (unlikely(status != SKUA_CQE_OK)) {
+		if (cqe_is_fatal(qp, opcode))
+			skua_qp_in_error(qp);
+	} else if (opcode == SKUA_CQE_RECV && qp->vqp.qp.qp_type == IBV_QPT_UD) {
+		dgram_to_wc(cqe, wc);
+	}
 	return true;
 }
 

@@ -29,5 +29,7 @@ DECLARE_DRV_CMD(skua_create_wq_cmd, IB_USER_VERBS_EX_CMD_CREATE_WQ,
 		skua_create_wq_req, skua_create_wq_resp);
 DECLARE_DRV_CMD(skua_create_rss_qp_cmd, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		skua_create_rss_qp_req, skua_create_qp_resp);
+DECLARE_DRV_CMD(skua_create_ah_cmd, IB_USER_VERBS_CMD_CREATE_AH,
+		empty, skua_create_ah_resp);
 
 #endif /* SKUA_PROVIDER_ABI_H */

@@ -471,6 +471,12 @@ struct ibv_pd *skua_alloc_parent_domain(struct ibv_context *ctx,
 struct skua_pd *skua_parent_get(struct ibv_pd *pd);
 void skua_parent_put(struct skua_pd *pd);
 
+/* ah.c */
+struct ibv_ah *skua_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int skua_destroy_ah(struct ibv_ah *ah);
+int skua_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+int skua_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
 /* mr.c */
 struct ibv_mr *skua_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t hca_va,
 			   int access);
