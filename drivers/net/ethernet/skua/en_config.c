@@ -317,7 +317,7 @@ static void skua_en_filters_move(struct skua_en *en)
 
 	if (en->rss)
 		return;
-	mode = kzalloc(sizeof(*mode), GFP_KERNEL);
+	mode = kzalloc_obj(*mode);
 	if (mode) {
 		mode->num = en->filters;
 		memcpy(mode->mac, en->filter_mac, en->filters * ETH_ALEN);

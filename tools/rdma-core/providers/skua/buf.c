@@ -48,6 +48,7 @@ int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len)
 		return ret;
 	}
 	buf->len = len;
+	buf->owner = NULL;
 	return 0;
 }
 
