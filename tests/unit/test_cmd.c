@@ -27,8 +27,6 @@ static const struct info commands[] = {
 static bool is_off(const struct info *c)
 {
 	switch (c->op) {
-	case SKUA_CMD_ATTACH_MCG:
-	case SKUA_CMD_DETACH_MCG:
 	case SKUA_CMD_RESUME_PAGE_FAULT:
 		return true;
 	}

@@ -469,6 +469,8 @@ static void create_checks(void **state)
 		assert_status(mini_cmd(&r->m, SKUA_CMD_CREATE_QP, &in, sizeof(in), NULL, 0),	\
 			      status);								\
 	} while (0)
+	/* Types need their capabilities. */
+	r->f.dev->caps &= ~(SKUA_CAP_UC | SKUA_CAP_UD);
 	for (unsigned int type = 1; type < 16; type++) {
 		if (type != SKUA_QP_RAW_ETH)
 			refuse(BAD_PARAM, le32p_replace_bits(&in.sq.flags, type, SKUA_QP_TYPE));

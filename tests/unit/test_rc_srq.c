@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RC QPs that receive from an SRQ (IBTA chapters 10.2.9, 10.3.1, 11.6.3): who gets
+ * QPs that receive from an SRQ (IBTA chapters 10.2.9, 10.3.1, 11.6.3): who gets
  * which WQE, whose keys count, when the limit event comes, how errors and the end of
  * a QP leave the SRQ.
  */
@@ -109,8 +109,8 @@ static uint32_t srq_region(struct srq *s, uint32_t pd)
 /* A QP of side 1 on the SRQ, in RESET. */
 static void srq_qp(struct srq *s, struct mini_qp *qp)
 {
-	struct skua_cmd_create_qp_in in = mini_qp_in(srq_m(s), qp, SKUA_QP_RC, &s->rc.s[1].scq,
-						     &s->rc.s[1].rcq, 6, 0, 0);
+	struct skua_cmd_create_qp_in in = mini_qp_in(srq_m(s), qp, s->rc.s[0].qp.type,
+						     &s->rc.s[1].scq, &s->rc.s[1].rcq, 6, 0, 0);
 
 	in.sq.flags |= cpu_to_le32(SKUA_QP_F_SRQ);
 	memset(&in.rq.ring, 0, sizeof(in.rq.ring));
@@ -582,6 +582,60 @@ static void test_tiny_cache(void **state)
 	rc_close(&s.rc);
 }
 
+/* --- Unreliable services: nobody repeats what a WQE was taken for, so it is reported --- */
+
+static void test_uc(void **state)
+{
+	struct srq s;
+
+	(void)state;
+	srq_open(&s, &(struct rc_opt){ .type = SKUA_QP_UC, .mtu_code = 1 });
+	for (uint32_t i = 0; i < 4; i++)
+		srq_post(&s, i * 300, 300);
+	/* One that another message breaks off, one too long, one that is whole. */
+	inject(&s, &s.rc.s[1].qp, IB_OPCODE(UC, SEND_FIRST), 0, 256, 1);
+	inject(&s, &s.rc.s[1].qp, IB_OPCODE(UC, SEND_FIRST), 7, 256, 2);
+	expect_srq(&s, 0, SKUA_CQE_REM_INV_REQ_ERR);
+	inject(&s, &s.rc.s[1].qp, IB_OPCODE(UC, SEND_MIDDLE), 8, 256, 3);
+	expect_srq(&s, 1, SKUA_CQE_LOC_LEN_ERR);
+	inject(&s, &s.rc.s[1].qp, IB_OPCODE(UC, SEND_LAST), 9, 1, 4);
+	rc_expect_none(&s.rc, 1, true);
+	inject(&s, &s.rc.s[1].qp, IB_OPCODE(UC, SEND_FIRST), 10, 256, 5);
+	inject(&s, &s.rc.s[1].qp, IB_OPCODE(UC, SEND_LAST), 11, 44, 6);
+	expect_srq(&s, 2, SKUA_CQE_OK);
+	rc_check(s.rc.s[1].buf + 600, 256, 5);
+	/* One of which the end is lost, and nothing follows: the QP's end gives it up. */
+	inject(&s, &s.rc.s[1].qp, IB_OPCODE(UC, SEND_FIRST), 12, 256, 7);
+	rc_expect_none(&s.rc, 1, true);
+	assert_int_equal(rc_state(&s.rc, 1), SKUA_QP_RTS);
+	to_state(&s, SKUA_QP_ERR);
+	rc_pump(&s.rc);
+	expect_srq(&s, 3, SKUA_CQE_WR_FLUSH_ERR);
+	rc_close(&s.rc);
+}
+
+static void test_ud(void **state)
+{
+	struct skua_cqe cqe;
+	struct srq s;
+
+	(void)state;
+	srq_open(&s, &(struct rc_opt){ .type = SKUA_QP_UD });
+	srq_post(&s, 0, 139);
+	srq_post(&s, 1000, 140);
+	send_some(&s, 100, 1);
+	expect_srq(&s, 0, SKUA_CQE_LOC_LEN_ERR);
+	send_some(&s, 100, 2);
+	cqe = expect_srq(&s, 1, SKUA_CQE_OK);
+	assert_int_equal(le32_to_cpu(cqe.byte_len), 140);
+	assert_int_equal(le32_to_cpu(cqe.ud.src_qpn), s.rc.s[0].qp.qpn);
+	rc_check(s.rc.s[1].buf + 1040, 100, 2);
+	send_some(&s, 100, 3);
+	assert_int_equal(rc_cnt(&s.rc, 1, SKUA_CNT_OUT_OF_BUFFER), 1);
+	assert_int_equal(rc_state(&s.rc, 1), SKUA_QP_RTS);
+	rc_close(&s.rc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -598,6 +652,8 @@ int main(void)
 		cmocka_unit_test(test_not_lost),
 		cmocka_unit_test(test_resize),
 		cmocka_unit_test(test_tiny_cache),
+		cmocka_unit_test(test_uc),
+		cmocka_unit_test(test_ud),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
