@@ -7,6 +7,7 @@
   frames.py badsum NETDEV DMAC SRC DST [--count N]    UDP of a wrong checksum
   frames.py mrecv NETDEV GROUP ADDR                   join, print one datagram
   frames.py msend GROUP ADDR [--count N]              datagrams to a group
+  frames.py flows SRC DST [--count N]                 datagrams from each of 64 ports
 """
 import argparse
 import socket
@@ -91,12 +92,25 @@ def msend(o):
         s.sendto(b"hello", (o.group, PORT))
 
 
+def flows(o):
+    for port in range(4000, 4064):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind((o.src, port))
+        for _ in range(o.count):
+            # each refusal that came back ends one call
+            try:
+                s.sendto(b"flow", (o.dst, PORT))
+            except ConnectionRefusedError:
+                s.sendto(b"flow", (o.dst, PORT))
+
+
 def options():
     p = argparse.ArgumentParser()
     sub = p.add_subparsers(required=True)
     for fn, args in ((send, "netdev dmac"), (count, "netdev"),
                      (badsum, "netdev dmac src dst"),
-                     (mrecv, "netdev group addr"), (msend, "group addr")):
+                     (mrecv, "netdev group addr"), (msend, "group addr"),
+                     (flows, "src dst")):
         q = sub.add_parser(fn.__name__)
         q.set_defaults(fn=fn)
         for arg in args.split():

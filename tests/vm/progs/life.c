@@ -17,6 +17,9 @@
 #define BUF		(64 * 4096)
 #define DEPTH		16
 
+static const union ibv_gid GROUP = { .raw = {
+	[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 77, [14] = 1, [15] = 9 } };
+
 /* What there is so far. */
 struct life {
 	struct dev dev;
@@ -27,6 +30,8 @@ struct life {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp[2];
+	struct ibv_qp *ud;	/* member of GROUP */
+	bool joined;
 	unsigned int failed;
 };
 
@@ -76,6 +81,9 @@ static bool make_memory(struct life *l)
 	l->mr = ibv_reg_mr(l->dev.pd, l->buf, 4096, IBV_ACCESS_LOCAL_WRITE);
 	if (!step_ptr(l, "reg_mr", l->mr))
 		return false;
+	if (!step(l, "rereg_mr", ibv_rereg_mr(l->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+					      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)))
+		return false;
 	l->big = ibv_reg_mr(l->dev.pd, l->buf, BUF, IBV_ACCESS_LOCAL_WRITE);
 	return step_ptr(l, "reg_mr of many pages", l->big);
 }
@@ -85,8 +93,10 @@ static bool make_cq(struct life *l)
 	l->ch = ibv_create_comp_channel(l->dev.ctx);
 	if (!step_ptr(l, "create_comp_channel", l->ch))
 		return false;
-	l->cq = ibv_create_cq(l->dev.ctx, 2 * DEPTH, NULL, l->ch, 0);
-	return step_ptr(l, "create_cq", l->cq);
+	l->cq = ibv_create_cq(l->dev.ctx, DEPTH, NULL, l->ch, 0);
+	if (!step_ptr(l, "create_cq", l->cq))
+		return false;
+	return step(l, "resize_cq", ibv_resize_cq(l->cq, 4 * DEPTH));
 }
 
 static bool make_srq(struct life *l)
@@ -99,8 +109,31 @@ static bool make_srq(struct life *l)
 	l->srq = ibv_create_srq(l->dev.pd, &init);
 	if (!step_ptr(l, "create_srq", l->srq))
 		return false;
-	return step(l, "modify_srq", ibv_modify_srq(l->srq, &attr, IBV_SRQ_LIMIT)) &&
-	       step(l, "query_srq", ibv_query_srq(l->srq, &attr));
+	if (!step(l, "modify_srq", ibv_modify_srq(l->srq, &attr, IBV_SRQ_LIMIT)) ||
+	    !step(l, "query_srq", ibv_query_srq(l->srq, &attr)))
+		return false;
+	attr.max_wr = 4 * DEPTH;
+	return !(l->dev.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE) ||
+	       step(l, "resize_srq", ibv_modify_srq(l->srq, &attr, IBV_SRQ_MAX_WR));
+}
+
+static bool join_group(struct life *l)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = l->cq,
+		.recv_cq = l->cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_UD,
+	};
+
+	if (!l->dev.attr.max_mcast_grp)
+		return true;
+	l->ud = ibv_create_qp(l->dev.pd, &init);
+	if (!step_ptr(l, "create_qp UD", l->ud))
+		return false;
+	l->joined = step(l, "attach_mcast", ibv_attach_mcast(l->ud, &GROUP, 0));
+	return l->joined;
 }
 
 static bool make_qps(struct life *l)
@@ -179,6 +212,10 @@ static void wait_end(struct life *l)
 /* Whatever was made goes, also when one step fails. */
 static void end(struct life *l)
 {
+	if (l->joined)
+		step(l, "detach_mcast", ibv_detach_mcast(l->ud, &GROUP, 0));
+	if (l->ud)
+		step(l, "destroy_qp UD", ibv_destroy_qp(l->ud));
 	for (unsigned int i = 0; i < 2; i++)
 		if (l->qp[i])
 			step(l, "destroy_qp", ibv_destroy_qp(l->qp[i]));
@@ -221,7 +258,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (open_device(&l, name) && make_memory(&l) && make_cq(&l) && make_srq(&l) &&
-	    make_qps(&l) && talk(&l) && hold)
+	    make_qps(&l) && talk(&l) && join_group(&l) && hold)
 		wait_end(&l);
 	end(&l);
 	return l.failed ? 1 : 0;
