@@ -318,7 +318,8 @@ _Static_assert(sizeof(struct skua_cmd_init_device_in) == 264, "init_device_in");
  * @cmd_eqn: EQ of command completions, or SKUA_NO_EQ: commands with F_EVENT are
  *	then refused
  * @async_eqn: EQ of asynchronous events, or SKUA_NO_EQ: they wait
- * @fault_eqn: EQ of page faults, or SKUA_NO_EQ
+ * @fault_eqn: EQ of page faults, or SKUA_NO_EQ: misses are then errors at once; what
+ *	waits already goes on waiting
  * @recovery_eqn: EQ of loss reports, or SKUA_NO_EQ
  * @roce: 1: claim RoCEv2 for the GID table's addresses; 0: UDP 4791 is the netdev's
  */
@@ -417,7 +418,10 @@ struct skua_cmd_query_mpt_out {
  * @count: entries
  * @reserved: zero
  *
- * On return no access through the old entries is under way.
+ * On return no access through the old entries is under way: a packet that was being
+ * placed or gathered has been, the next finds the new ones. An access that waits for
+ * RESUME_PAGE_FAULT is not under way, so that this never waits for software. Entries
+ * of ICM that is not mapped may be in the range.
  */
 struct skua_cmd_sync_mtt_in {
 	__le64 index;
@@ -671,8 +675,13 @@ struct skua_cmd_query_icm_cache_out {
 
 /**
  * struct skua_cmd_resume_fault_in - a page fault is settled
- * @token: of the EQE
- * @error: 1: the pages cannot be had: the work request fails
+ * @token: of the EQE (SKUA_EQE_FAULT_TOKEN; the other bit zero)
+ * @error: 0: the access is made anew, from the key on, and may miss again, with a new
+ *	token; 1: the page cannot be had: the access fails if it misses there again
+ *
+ * BAD_INDEX if no such fault is outstanding, as the QP was destroyed or left the states
+ * in which it waits: nothing happens then, and software has nothing to do. Destroying
+ * the region ends no fault; the access made anew finds no key.
  */
 struct skua_cmd_resume_fault_in {
 	__le32 token;

@@ -79,7 +79,10 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
 #define SKUA_XLAT_CONTIG		0	/* one run of bus addresses */
 #define SKUA_XLAT_MTT			1	/* page list in the MTT */
 #define SKUA_XLAT_INLINE		2	/* page list in the MPT entry */
+#define SKUA_XLAT_DIR			3	/* SKUA_MPT_ODP: directory in the MTT */
 #define SKUA_XLAT_LOG_PAGE		GENMASK(13, 8)
+/* XLAT_DIR: of the lists that the directory names; LOG_PAGE is what a list covers. */
+#define SKUA_XLAT_LOG_SUB		GENMASK(21, 16)
 
 /*
  * The device may cache MTT entries by aligned groups of this many (64 bytes), and
@@ -92,6 +95,8 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
 #define SKUA_MTT_PRESENT		BIT_ULL(0)
 #define SKUA_MTT_WRITE			BIT_ULL(1)
 #define SKUA_MTT_ADDR			GENMASK_ULL(63, 12)
+/* An entry of a directory (XLAT_DIR): PRESENT, and the index of a list's first entry: */
+#define SKUA_MTT_LIST			GENMASK_ULL(63, 12)
 
 /* Access rights: in MPT entries, memory windows and QP attributes. */
 #define SKUA_ACCESS_LOCAL_WRITE		BIT(0)
@@ -151,7 +156,40 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
 #define SKUA_MPT_MW2			2
 /* The region may be registered again by REG_MR work requests. */
 #define SKUA_MPT_FAST_REG		BIT(8)
-/* Not all pages are present: a miss is a page fault (SKUA_CAP_ODP). */
+/*
+ * On-demand region (SKUA_CAP_ODP): pages come and go while it is VALID. Its mode is
+ * SKUA_XLAT_MTT, or SKUA_XLAT_DIR: then @xlat.base and @npages are a directory, each
+ * entry of which covers 1 << SKUA_XLAT_LOG_PAGE bytes by naming a list of pages of
+ * 1 << SKUA_XLAT_LOG_SUB bytes. A sparse region (implicit: the address space) thus
+ * needs lists only where it is used. Not with FAST_REG, DM or NULL.
+ *
+ * An entry without SKUA_MTT_PRESENT, one in ICM that is not mapped, and for a write
+ * one without SKUA_MTT_WRITE are misses. What gives rights (an entry becomes PRESENT,
+ * a list gets its directory entry when it is filled) needs no SYNC_MTT: the device
+ * reads an entry anew before it calls it a miss. What takes them does: software
+ * changes the entry, by one 8-byte store, and the page or the list is its own when
+ * SYNC_MTT of that entry is complete.
+ *
+ * A miss is found after key, rights and bounds were checked, and before a byte of
+ * the packet is placed, fetched or changed. It makes one side of a QP, its requester
+ * or its responder, report SKUA_EQE_PAGE_FAULT and wait for RESUME_PAGE_FAULT; each
+ * side has at most one fault outstanding. While it waits:
+ *
+ * - A requester (gathering, or placing a response, which is dropped) sends nothing;
+ *   its ack timer stands still. It goes on with the oldest PSN that it lacks.
+ * - The responder of RC and XRC executes nothing that misses: it answers RNR NAK, with
+ *   the QP's MIN_RNR_TIMER or 1.28 ms, whichever is longer, twice as long each time
+ *   that the fault is still outstanding. ePSN stays, a receive WQE stays the message's.
+ *   Where a READ response misses (its first pages did not) the responder pauses there.
+ * - The responder of UC and UD drops the message, the receive WQE serves the next.
+ *
+ * A QP that leaves for RESET or ERR forgets its faults (for SQE, its requester's).
+ * RAW_ETH QPs do not wait, nor does anybody when there is no EQ of faults: there, and
+ * after RESUME_PAGE_FAULT with an error, the access fails as for a bad key:
+ * SKUA_VENDOR_KEY_FAULT, with LOC_PROT_ERR for a local key (a receive's peer is told
+ * REMOTE_OP), NAK REMOTE_ACCESS for a remote one. FLUSH never misses: the device has
+ * nothing left to write to a page that is not there.
+ */
 #define SKUA_MPT_ODP			BIT(9)
 /*
  * Lies in device memory (SKUA_CAP_DM): mode is SKUA_XLAT_CONTIG and the address an
@@ -399,6 +437,29 @@ _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
 #define SKUA_ATTR_EXT_LOG_WINDOW	GENMASK(12, 8)
 
 /**
+ * struct skua_fault - state of one side of a QP: its page fault
+ * @va: first byte missed, an address of the region
+ * @key: of the region
+ * @len: bytes wanted from there on
+ * @token: as in the EQE, 0: there was none
+ * @flags: SKUA_FAULT_*
+ */
+struct skua_fault {
+	__le64 va;
+	__le32 key;
+	__le32 len;
+	__le32 token;
+	__le32 flags;
+};
+
+_Static_assert(sizeof(struct skua_fault) == 24, "skua_fault");
+
+#define SKUA_FAULT_WAITS		BIT(0)	/* for RESUME_PAGE_FAULT */
+#define SKUA_FAULT_PENDING		BIT(1)	/* the EQE waits for room */
+#define SKUA_FAULT_ERROR		BIT(2)	/* the next miss at @va fails */
+#define SKUA_FAULT_RNRS			GENMASK(15, 8)	/* RNR NAKs for it so far */
+
+/**
  * struct skua_sq_cfg - what CREATE_QP says of the send side
  * @flags: SKUA_QP_F_* and type, log2 of the ring's blocks
  * @pd: protection domain (XRC_TGT: zero, the SRQs' is used)
@@ -510,6 +571,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  *	earlier ones
  * @hi_va: pinned: as @cur_va
  * @timer: device time (ns) that the QP's timer is set to, 0: it is off
+ * @fault: page fault of the requester
  * @engine: the requester's own further state
  */
 struct skua_sqc {
@@ -552,7 +614,8 @@ struct skua_sqc {
 	__le32 local;
 	__le64 hi_va;
 	__le64 timer;
-	__le32 engine[52];
+	struct skua_fault fault;
+	__le32 engine[46];
 };
 
 _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
@@ -593,6 +656,8 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @fail_event: SKUA_RQC_FAILED: enum skua_qp_event of the error, or
  *	SKUA_QP_EV_COUNT for one that a completion reported
  * @cur_srqn: SKUA_RQC_WQE_TAKEN: SRQ of that WQE; XRC: of the message under way
+ * @reserved: zero
+ * @fault: page fault of the responder
  * @engine: the responder's own further state
  */
 struct skua_rqc {
@@ -621,7 +686,9 @@ struct skua_rqc {
 	__le32 nak_psn;
 	__le32 fail_event;
 	__le32 cur_srqn;
-	__le32 engine[29];
+	__le32 reserved;
+	struct skua_fault fault;
+	__le32 engine[22];
 };
 
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");

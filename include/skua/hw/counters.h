@@ -90,7 +90,11 @@
 	X(CMDS,			DEV, commands,		"commands executed")			\
 	X(CMD_ERRS,		DEV, command_errors,	"commands refused")			\
 	X(EQ_FULL,		DEV, eq_full,		"events that had to wait for room")	\
-	X(CQ_OVERRUN,		DEV, cq_overrun,	"completion queues overrun")
+	X(CQ_OVERRUN,		DEV, cq_overrun,	"completion queues overrun")		\
+	X(PAGE_FAULTS,		RDMA, page_faults,	"page faults reported")			\
+	X(PAGE_FAULT_RESUMED,	RDMA, page_faults_resumed, "page faults settled by software")	\
+	X(PAGE_FAULT_ERR,	RDMA, page_faults_failed, "accesses that failed for want of a page") \
+	X(PAGE_FAULT_RNR,	RDMA, page_faults_rnr,	"RNR NAKs sent for want of a page")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -193,6 +193,7 @@ _Static_assert(sizeof(struct skua_cqe) == 64, "skua_cqe");
 	X(KEY_BOUND,	0x16, "windows are bound to the region")	\
 	X(KEY_QP,	0x17, "window of another QP")			\
 	X(KEY_PAGES,	0x18, "page list not usable")			\
+	X(KEY_FAULT,	0x19, "page could not be had")			\
 	X(NAK_SEQ,	0x20, "NAK: PSN sequence")			\
 	X(NAK_INV,	0x21, "NAK: invalid request")			\
 	X(NAK_ACC,	0x22, "NAK: remote access")			\

@@ -97,10 +97,15 @@ _Static_assert(sizeof(struct skua_eqe) == 32, "skua_eqe");
 /**
  * struct skua_eqe_fault - first 24 bytes of SKUA_EQE_PAGE_FAULT
  * @qpn: QP that waits
- * @key: the key used
- * @va: first byte wanted
- * @len: bytes wanted, at most
- * @token: for RESUME_PAGE_FAULT; bit 31: the access is a write
+ * @key: of the on-demand region; for a window, that of the region behind it
+ * @va: first byte that is missing, an address of that region
+ * @len: bytes from there on that the message is known to want; they lie within the
+ *	region. Software may provide as few as the first, and is told again
+ * @token: SKUA_EQE_FAULT_TOKEN, for RESUME_PAGE_FAULT: never 0, of no further meaning;
+ *	SKUA_EQE_FAULT_WRITE: the page must be writable
+ *
+ * A side of a QP has one fault outstanding at most, from the miss to its RESUME or to
+ * the QP's end: so its EQE waits in the context while the EQ is full, like any other.
  */
 struct skua_eqe_fault {
 	__le32 qpn;
