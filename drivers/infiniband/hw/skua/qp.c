@@ -326,15 +326,7 @@ err_umem:
 /* Receives of the others come from SRQs. */
 static bool skua_ib_may_have_rq(const struct ib_qp *ibqp)
 {
-	return !ibqp->srq && ibqp->qp_type != IB_QPT_XRC_INI && ibqp->qp_type != IB_QPT_XRC_TGT;
-}
-
-static int skua_ib_tgt_qp(const struct skua_create_qp_req *req, struct skua_cmd_create_qp_in *in)
-{
-	if (req->has_sq || req->flags)
-		return -EINVAL;
-	in->sq.flags |= cpu_to_le32(SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ);
-	return 0;
+	return !ibqp->srq && ibqp->qp_type != IB_QPT_XRC_INI;
 }
 
 static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struct ib_udata *udata,
@@ -354,9 +346,6 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 		return err;
 	if (req.has_rq && !skua_ib_may_have_rq(&qp->ibqp))
 		return -EINVAL;
-	/* An XRC target has neither queue, and nothing to pin. */
-	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT)
-		return skua_ib_tgt_qp(&req, in);
 	err = skua_ib_user_pin(dev, uc, qp, &req, in);
 	if (err)
 		return err;
@@ -378,6 +367,27 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 
 /* --- both --- */
 
+/*
+ * Without queues, whoever makes it: the core owns an XRC target for all processes
+ * that have it open, and makes it in the name of none.
+ */
+static void skua_ib_tgt_qp(struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
+{
+	memset(cap, 0, sizeof(*cap));
+	in->sq.flags |= cpu_to_le32(SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ);
+}
+
+static int skua_ib_queues(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struct ib_udata *udata,
+			  struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
+{
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT) {
+		skua_ib_tgt_qp(cap, in);
+		return 0;
+	}
+	return udata ? skua_ib_user_qp(dev, qp, udata, cap, in) :
+		       skua_ib_kernel_qp(dev, qp, cap, in);
+}
+
 /* Rings and pins, once the device has let go of them. */
 static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 			    struct ib_udata *udata)
@@ -386,7 +396,7 @@ static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 		skua_ib_kernel_free(dev, qp);
 		return;
 	}
-	/* An XRC target has neither; it may go with its domain, without a process. */
+	/* An XRC target has neither. */
 	if (!qp->mem.umem)
 		return;
 	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &qp->db);
@@ -399,6 +409,8 @@ static int skua_ib_qp_announce(struct skua_ib_qp *qp, const struct ib_qp_init_at
 	struct skua_create_qp_resp resp = { .qpn = qp->core.obj.num };
 
 	qp->ibqp.qp_num = qp->core.obj.num;
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT)
+		return 0;
 	return udata ? ib_respond_udata(udata, resp) : skua_ib_kernel_publish(qp, init);
 }
 
@@ -462,10 +474,7 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_NO_LOOPBACK);
 	if (qp->sig_all)
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_SIG_ALL);
-	if (udata)
-		err = skua_ib_user_qp(dev, qp, udata, &init->cap, &in);
-	else
-		err = skua_ib_kernel_qp(dev, qp, &init->cap, &in);
+	err = skua_ib_queues(dev, qp, udata, &init->cap, &in);
 	if (err)
 		return err;
 
