@@ -93,6 +93,12 @@ void skua_qp_in_error(struct skua_qp *qp)
 	skua_unlock(&qp->rq.lock);
 }
 
+/* An XRC target has no queue; the process that opened it may not have made it. */
+static bool qp_is_bare(const struct skua_qp *qp)
+{
+	return !qp->buf.len;
+}
+
 void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	(void)ctx;
@@ -100,7 +106,8 @@ void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		skua_qp_in_error(to_sqp(event->element.qp));
+		if (!qp_is_bare(to_sqp(event->element.qp)))
+			skua_qp_in_error(to_sqp(event->element.qp));
 		break;
 	default:
 		break;
@@ -310,7 +317,21 @@ static int qp_alloc_rings(struct skua_context *ctx, struct skua_qp *qp,
 	return 0;
 }
 
-static void qp_free(struct skua_context *ctx, struct skua_qp *qp)
+/* A QP without rings; @parent: its parent domain, which the caller holds, or NULL. */
+struct skua_qp *skua_qp_alloc(struct skua_context *ctx, struct skua_pd *parent)
+{
+	struct skua_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	qp->pd = parent;
+	skua_lock_init(&qp->sq.lock, parent && parent->td);
+	skua_lock_init(&qp->rq.lock, parent && parent->td);
+	qp->uar = ctx->uar;
+	return qp;
+}
+
+void skua_qp_free(struct skua_context *ctx, struct skua_qp *qp)
 {
 	if (qp->dbr)
 		skua_dbr_free(ctx, qp->dbr);
@@ -322,12 +343,6 @@ static void qp_free(struct skua_context *ctx, struct skua_qp *qp)
 	skua_lock_destroy(&qp->rq.lock);
 	skua_lock_destroy(&qp->sq.lock);
 	free(qp);
-}
-
-/* An XRC target has no queue; the process that opened it may not have made it. */
-static bool qp_is_bare(const struct skua_qp *qp)
-{
-	return !qp->buf.len;
 }
 
 static void qp_attach(struct skua_qp *qp)
@@ -375,6 +390,9 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 	/* The device is told what may be posted at most. */
 	init.cap.max_inline_data = told_inline(qp, cap);
 	init.cap.max_recv_wr = cap->max_recv_wr;
+	/* One that nobody holds: it may go before the QP. */
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		init.recv_cq = NULL;
 	ret = ibv_cmd_create_qp_ex2(&ctx->ibv_ctx.context, &qp->vqp, &init, &cmd.ibv_cmd,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret)
@@ -393,12 +411,13 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	ret = qp_init_kind(ctx, qp, attr);
 	if (ret)
 		return ret;
-	if (!attr->send_cq || !attr->recv_cq)
+	/* An XRC initiator receives nothing. */
+	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return EINVAL;
 	ret = sq_size(ctx, &qp->sq, cap);
 	if (ret)
 		return ret;
-	if (attr->srq)
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
 		cap->max_recv_wr = 0;
 	ret = skua_rq_size(ctx, &qp->rq, cap);
 	if (ret)
@@ -422,26 +441,27 @@ struct ibv_qp *skua_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_a
 {
 	struct skua_context *ctx = to_sctx(ibctx);
 	struct ibv_qp_cap cap = attr->cap;
+	struct skua_pd *parent;
 	struct skua_qp *qp;
 	int ret;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return skua_create_tgt(ctx, attr);
 	if (attr->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
 		return skua_create_rss_qp(ibctx, attr);
 	if (!check_comp_mask(attr->comp_mask, CREATE_KNOWN)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
+	parent = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? skua_parent_get(attr->pd) : NULL;
+	qp = skua_qp_alloc(ctx, parent);
+	if (!qp) {
+		skua_parent_put(parent);
 		return NULL;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
-		qp->pd = skua_parent_get(attr->pd);
-	skua_lock_init(&qp->sq.lock, qp->pd && qp->pd->td);
-	skua_lock_init(&qp->rq.lock, qp->pd && qp->pd->td);
-	qp->uar = ctx->uar;
+	}
 	ret = qp_setup(ctx, qp, attr, &cap);
 	if (ret) {
-		qp_free(ctx, qp);
+		skua_qp_free(ctx, qp);
 		errno = ret;
 		return NULL;
 	}
@@ -548,7 +568,7 @@ int skua_destroy_qp(struct ibv_qp *ibqp)
 	if (qp_is_bare(qp)) {
 		ret = ibv_cmd_destroy_qp(ibqp);
 		if (!ret)
-			qp_free(ctx, qp);
+			skua_qp_free(ctx, qp);
 		return ret;
 	}
 	/* Only a lost device refuses, and that one completes nothing more. */
@@ -561,6 +581,6 @@ int skua_destroy_qp(struct ibv_qp *ibqp)
 		qp_attach(qp);
 		return ret;
 	}
-	qp_free(ctx, qp);
+	skua_qp_free(ctx, qp);
 	return 0;
 }

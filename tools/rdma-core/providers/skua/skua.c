@@ -57,6 +57,7 @@ static const struct verbs_context_ops skua_ops = {
 	.modify_qp = skua_modify_qp,
 	.modify_wq = skua_modify_wq,
 	.modify_srq = skua_modify_srq,
+	.open_qp = skua_open_qp,
 	.open_xrcd = skua_open_xrcd,
 	.poll_cq = skua_poll_cq,
 	.post_recv = skua_post_recv,

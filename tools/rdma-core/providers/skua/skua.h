@@ -527,8 +527,11 @@ int skua_destroy_srq(struct ibv_srq *srq);
 int skua_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 int skua_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id);
+
+/* xrc.c */
 struct ibv_xrcd *skua_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
 int skua_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *skua_create_tgt(struct skua_context *ctx, struct ibv_qp_init_attr_ex *attr);
 struct ibv_qp *skua_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
 
 /* wq.c, flow.c */
@@ -547,6 +550,8 @@ int skua_destroy_flow(struct ibv_flow *flow);
 void skua_cq_ex_init(struct skua_cq *cq);
 
 /* qp.c */
+struct skua_qp *skua_qp_alloc(struct skua_context *ctx, struct skua_pd *parent);
+void skua_qp_free(struct skua_context *ctx, struct skua_qp *qp);
 int skua_rq_size(const struct skua_context *ctx, struct skua_rq *rq, struct ibv_qp_cap *cap);
 int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
 /*
- * Skua provider: shared receive queues and XRC domains.
+ * Skua provider: shared receive queues.
  *
  * The WQEs of an SRQ form a list through their first segments, the posted ones
  * first. The device reads the link of the last posted one before the next is, so
@@ -383,37 +383,4 @@ int skua_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num)
 		return EINVAL;
 	*num = srq->srqn;
 	return 0;
-}
-
-/* --- XRC domains and targets ------------------------------------------- */
-
-struct ibv_xrcd *skua_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_attr *attr)
-{
-	struct ib_uverbs_open_xrcd_resp resp = {};
-	struct ibv_open_xrcd cmd = {};
-	struct verbs_xrcd *xrcd;
-	int ret;
-
-	xrcd = calloc(1, sizeof(*xrcd));
-	if (!xrcd)
-		return NULL;
-	ret = ibv_cmd_open_xrcd(ibctx, xrcd, sizeof(*xrcd), attr, &cmd, sizeof(cmd), &resp,
-				sizeof(resp));
-	if (ret) {
-		free(xrcd);
-		errno = ret;
-		return NULL;
-	}
-	return &xrcd->xrcd;
-}
-
-int skua_close_xrcd(struct ibv_xrcd *ibxrcd)
-{
-	struct verbs_xrcd *xrcd = container_of(ibxrcd, struct verbs_xrcd, xrcd);
-	int ret;
-
-	ret = ibv_cmd_close_xrcd(xrcd);
-	if (!ret)
-		free(xrcd);
-	return ret;
 }
