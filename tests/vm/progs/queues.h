@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * skua-queues: what its cases share.
+ */
+#ifndef PROGS_QUEUES_H
+#define PROGS_QUEUES_H
+
+#include <errno.h>
+
+#include "common.h"
+
+#define ALL_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define LEN	4096
+
+extern struct dev dev;
+extern struct ibv_mr *mr;
+extern uint8_t buf[LEN];
+
+/* Keep why a case fails; false. */
+bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#define must(cond)	do { if (!(cond))						\
+	return fail("line %d: %s (errno %d)", __LINE__, #cond, errno); } while (0)
+
+struct ibv_cq *make_cq(int n);
+int srq_post(struct ibv_srq *srq, uint64_t id);
+/* The next asynchronous event is of this type. */
+bool event(enum ibv_event_type type);
+/* None comes. */
+bool quiet(void);
+/* The next completion is this one. */
+bool done(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status);
+
+/* queues_xrc.c */
+bool case_xrc_objects(void);
+bool case_xrc_traffic(void);
+bool case_xrc_shared(void);
+bool case_xrc_errors(void);
+
+#endif /* PROGS_QUEUES_H */
