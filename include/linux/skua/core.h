@@ -259,6 +259,60 @@ int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t 
 void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt);
 void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt);
 
+/**
+ * skua_mtt_reserve() - take the indices of MTT entries, and no memory for them
+ * @dev: the function
+ * @mtt: filled in
+ * @npages: entries
+ *
+ * For a directory, of which only the pieces in use are backed by memory; an entry
+ * that is not is one of a block that is not there.
+ *
+ * Return: 0, -ENOSPC, or another negative errno.
+ */
+int skua_mtt_reserve(struct skua_dev *dev, struct skua_mtt *mtt, u32 npages);
+void skua_mtt_unreserve(struct skua_dev *dev, const struct skua_mtt *mtt);
+int skua_mtt_dir_set(struct skua_dev *dev, const struct skua_mtt *dir, u32 i,
+		     const struct skua_mtt *block);
+void skua_mtt_dir_clear(struct skua_dev *dev, const struct skua_mtt *dir, u32 i);
+void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
+		  bool write);
+bool skua_mtt_writable(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i);
+u32 skua_mtt_zap(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u32 count);
+
+/* --- Page faults (fault.c) --- */
+
+/**
+ * struct skua_page_fault - a queue waits for a page of an on-demand region
+ * @qpn: the QP it is of
+ * @key: the region's key. This and all that follows is what the device says.
+ * @va: first byte wanted
+ * @len: bytes wanted
+ * @token: for skua_fault_resume()
+ * @write: the access is a write
+ */
+struct skua_page_fault {
+	u32 qpn;
+	u32 key;
+	u64 va;
+	u32 len;
+	u32 token;
+	bool write;
+};
+
+/**
+ * struct skua_fault_handler - who pages in
+ * @fault: called in process context, one call at a time: sees to it that
+ *	skua_fault_resume() is called, then or later. Further faults wait for its
+ *	return.
+ */
+struct skua_fault_handler {
+	void (*fault)(struct skua_fault_handler *handler, const struct skua_page_fault *fault);
+};
+
+void skua_fault_set_handler(struct skua_dev *dev, struct skua_fault_handler *handler);
+void skua_fault_resume(struct skua_dev *dev, u32 token, bool error);
+
 /* --- Common part of CQ, SRQ and QP (obj.c) --- */
 
 /**

@@ -2,8 +2,9 @@
 /*
  * Event queues and interrupts.
  *
- * Command and completion EQs are polled by the hard interrupt handler, the
- * async EQ by a work item, since its events go to callbacks that may sleep. The
+ * Command and completion EQs are polled by the hard interrupt handler, the async
+ * and the page fault EQ by work items of their own, since their events go to
+ * callbacks that may sleep, and a page fault may have to wait for memory. The
  * device never overflows an EQ: what we have not consumed waits in its contexts,
  * so nothing is copied or dropped here.
  */
@@ -19,6 +20,7 @@
 
 #define SKUA_EQ_LOG_CMD		7
 #define SKUA_EQ_LOG_ASYNC	10
+#define SKUA_EQ_LOG_FAULT	8
 #define SKUA_EQ_LOG_COMP	10
 
 /* Every slot has at most one completion event under way. */
@@ -111,6 +113,23 @@ static void skua_eq_async(struct skua_eq *eq, enum skua_eqe_type type, u32 num, 
 	}
 }
 
+static void skua_eq_fault(struct skua_eq *eq, const struct skua_eqe *eqe)
+{
+	struct skua_page_fault fault;
+	struct skua_eqe_fault in;
+
+	memcpy(&in, eqe, sizeof(in));
+	fault = (struct skua_page_fault) {
+		.qpn = le32_to_cpu(in.qpn),
+		.key = le32_to_cpu(in.key),
+		.va = le64_to_cpu(in.va),
+		.len = le32_to_cpu(in.len),
+		.token = le32_get_bits(in.token, SKUA_EQE_FAULT_TOKEN),
+		.write = le32_get_bits(in.token, SKUA_EQE_FAULT_WRITE),
+	};
+	skua_fault_raise(eq->dev, &fault);
+}
+
 static void skua_eq_dispatch(struct skua_eq *eq, const struct skua_eqe *eqe)
 {
 	u32 type = le32_get_bits(eqe->what, SKUA_EQE_TYPE);
@@ -122,6 +141,8 @@ static void skua_eq_dispatch(struct skua_eq *eq, const struct skua_eqe *eqe)
 		skua_eq_comp(eq, num);
 	else if (type == SKUA_EQE_CMD)
 		skua_cmd_complete(eq->dev, num);
+	else if (type == SKUA_EQE_PAGE_FAULT && eq->eqn == SKUA_EQN_FAULT)
+		skua_eq_fault(eq, eqe);
 	else if (eq->eqn == SKUA_EQN_ASYNC)
 		skua_eq_async(eq, type, num, subtype);
 	else
@@ -187,7 +208,7 @@ static irqreturn_t skua_irq(int irq, void *data)
 		/* Acquire: pairs with the release in skua_eq_create(). */
 		if (!smp_load_acquire(&eq->created))
 			continue;
-		if (eq->eqn == SKUA_EQN_ASYNC)
+		if (eq->defer)
 			queue_work(eq->dev->wq, &eq->work);
 		else
 			skua_eq_poll(eq);
@@ -197,13 +218,15 @@ static irqreturn_t skua_irq(int irq, void *data)
 }
 
 /**
- * skua_eq_kick_async() - look at the async EQ without having been told
+ * skua_eq_kick() - look at the EQs that work items poll without having been told
  * @dev: the function
  */
-void skua_eq_kick_async(struct skua_dev *dev)
+void skua_eq_kick(struct skua_dev *dev)
 {
 	if (dev->async_eq.created)
 		queue_work(dev->wq, &dev->async_eq.work);
+	if (dev->fault_eq.created)
+		queue_work(dev->wq, &dev->fault_eq.work);
 }
 
 /**
@@ -215,7 +238,8 @@ void skua_eq_kick_async(struct skua_dev *dev)
  */
 void skua_eq_flush_async(struct skua_dev *dev)
 {
-	skua_eq_kick_async(dev);
+	if (dev->async_eq.created)
+		queue_work(dev->wq, &dev->async_eq.work);
 	flush_work(&dev->async_eq.work);
 }
 
@@ -277,6 +301,7 @@ static void skua_eq_setup(struct skua_dev *dev, struct skua_eq *eq, u32 eqn,
 	eq->eqn = eqn;
 	eq->vector = vector;
 	eq->log_size = min_t(u32, log_size, ilog2(dev->limits.max_eqe));
+	eq->defer = eqn == SKUA_EQN_ASYNC || eqn == SKUA_EQN_FAULT;
 	xa_init(&eq->cqs);
 	INIT_WORK(&eq->work, skua_eq_work);
 	v->eq[v->num_eqs++] = eq;
@@ -331,6 +356,7 @@ int skua_irqs_init(struct skua_dev *dev)
 	/* Before the first interrupt: the handler walks these without a lock. */
 	skua_eq_setup(dev, &dev->cmd_eq, SKUA_EQN_CMD, 0, SKUA_EQ_LOG_CMD);
 	skua_eq_setup(dev, &dev->async_eq, SKUA_EQN_ASYNC, 0, SKUA_EQ_LOG_ASYNC);
+	skua_eq_setup(dev, &dev->fault_eq, SKUA_EQN_FAULT, 0, SKUA_EQ_LOG_FAULT);
 	for (i = 0; i < dev->num_comp; i++)
 		skua_eq_setup(dev, &dev->comp_eq[i], SKUA_EQN_COMP + i, num > 1 ? i + 1 : 0,
 			      SKUA_EQ_LOG_COMP);
@@ -376,15 +402,19 @@ void skua_irqs_exit(struct skua_dev *dev)
 	pci_free_irq_vectors(dev->pdev);
 }
 
-/* Tell the device which EQs commands and async events go to. */
-static int skua_eqs_attach(struct skua_dev *dev, u32 cmd_eqn, u32 async_eqn)
+/* Tell the device which EQs its events go to, or that they go nowhere. */
+static int skua_eqs_attach(struct skua_dev *dev, bool on)
 {
 	struct skua_cmd_modify_device_in in = {
 		.mask = cpu_to_le32(SKUA_DEV_M_CMD_EQ | SKUA_DEV_M_ASYNC_EQ),
-		.cmd_eqn = cpu_to_le32(cmd_eqn),
-		.async_eqn = cpu_to_le32(async_eqn),
+		.cmd_eqn = cpu_to_le32(on ? SKUA_EQN_CMD : SKUA_NO_EQ),
+		.async_eqn = cpu_to_le32(on ? SKUA_EQN_ASYNC : SKUA_NO_EQ),
 	};
 
+	if (dev->limits.caps & SKUA_CAP_ODP) {
+		in.mask |= cpu_to_le32(SKUA_DEV_M_FAULT_EQ);
+		in.fault_eqn = cpu_to_le32(on ? SKUA_EQN_FAULT : SKUA_NO_EQ);
+	}
 	return skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in);
 }
 
@@ -403,10 +433,12 @@ int skua_eqs_init(struct skua_dev *dev)
 	if (err)
 		return err;
 	err = skua_eq_create(dev, &dev->async_eq);
+	if (!err && dev->limits.caps & SKUA_CAP_ODP)
+		err = skua_eq_create(dev, &dev->fault_eq);
 	for (i = 0; !err && i < dev->num_comp; i++)
 		err = skua_eq_create(dev, &dev->comp_eq[i]);
 	if (!err)
-		err = skua_eqs_attach(dev, SKUA_EQN_CMD, SKUA_EQN_ASYNC);
+		err = skua_eqs_attach(dev, true);
 	if (err) {
 		skua_eqs_exit(dev);
 		return err;
@@ -425,12 +457,13 @@ void skua_eqs_exit(struct skua_dev *dev)
 	int err;
 
 	skua_cmdq_use_events(dev, false);
-	err = skua_eqs_attach(dev, SKUA_NO_EQ, SKUA_NO_EQ);
+	err = skua_eqs_attach(dev, false);
 	/* Else DESTROY_EQ fails next, and that has consequences. */
 	if (err && !skua_dead(dev))
 		dev_err(dev->dev, "EQs stay attached: %pe\n", ERR_PTR(err));
 	for (i = dev->num_comp; i--;)
 		skua_eq_destroy(dev, &dev->comp_eq[i]);
+	skua_eq_destroy(dev, &dev->fault_eq);
 	skua_eq_destroy(dev, &dev->async_eq);
 	skua_eq_destroy(dev, &dev->cmd_eq);
 }

@@ -13,12 +13,13 @@
 /* EQ numbers. Completion EQs follow. */
 #define SKUA_EQN_CMD		0
 #define SKUA_EQN_ASYNC		1
-#define SKUA_EQN_COMP		2
+#define SKUA_EQN_FAULT		2
+#define SKUA_EQN_COMP		3
 
-/* Most EQs that share one vector: command, async and, if there is but one
- * vector, the completion EQ.
+/* Most EQs that share one vector: command, async, page fault and, if there is but
+ * one vector, the completion EQ.
  */
-#define SKUA_VECTOR_EQS		3
+#define SKUA_VECTOR_EQS		4
 
 /* Entries that one visit handles before it re-arms: bounds the time with
  * interrupts off. The device interrupts again at once if there are more.
@@ -34,10 +35,11 @@
  * @log_size: log2 of its entries
  * @created: the device knows it
  * @ci: consumer index; only whoever polls the EQ changes it: the interrupt
- *	handler, or the work for the async EQ
+ *	handler, or @work
  * @cqs: completion EQ: struct skua_cq by number. Read under RCU by the interrupt
  *	handler; a CQ taken out is safe after synchronize_irq().
- * @work: async EQ: polls it in process context
+ * @defer: its events are handled in process context
+ * @work: then polls it
  * @count: events handled
  * @bad: events that made no sense
  */
@@ -50,6 +52,7 @@ struct skua_eq {
 	bool created;
 	u32 ci;
 	struct xarray cqs;
+	bool defer;
 	struct work_struct work;
 	u64 count;
 	u64 bad;
@@ -72,7 +75,7 @@ struct skua_vector {
 int skua_eqs_init(struct skua_dev *dev);
 void skua_eqs_exit(struct skua_dev *dev);
 void skua_eq_flush_async(struct skua_dev *dev);
-void skua_eq_kick_async(struct skua_dev *dev);
+void skua_eq_kick(struct skua_dev *dev);
 unsigned int skua_eq_poll(struct skua_eq *eq);
 int skua_irqs_init(struct skua_dev *dev);
 void skua_irqs_exit(struct skua_dev *dev);

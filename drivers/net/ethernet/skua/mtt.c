@@ -29,42 +29,68 @@ static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pag
 	 */
 }
 
-int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
-		   u32 npages, u8 log_page, bool write)
+int skua_mtt_reserve(struct skua_dev *dev, struct skua_mtt *mtt, u32 npages)
 {
 	u64 groups = dev->limits.max_mtt / SKUA_MTT_GROUP;
 	unsigned long group;
-	u64 first;
 	int err;
 
-	if (!npages || npages > dev->limits.max_mtt || log_page >= BITS_PER_LONG_LONG ||
-	    !(dev->limits.page_sizes & BIT_ULL(log_page)))
+	if (!npages || npages > dev->limits.max_mtt)
 		return -EINVAL;
 	err = mtree_alloc_range(&dev->mtt, &group, SKUA_MTT_TAKEN,
 				DIV_ROUND_UP(npages, SKUA_MTT_GROUP), 0,
 				min_t(u64, groups - 1, ULONG_MAX), GFP_KERNEL);
 	if (err)
 		return err == -EBUSY ? -ENOSPC : err;
-	first = (u64)group * SKUA_MTT_GROUP;
-	err = skua_icm_get_range(dev, SKUA_ICM_MTT, first, npages);
+	mtt->first = (u64)group * SKUA_MTT_GROUP;
+	mtt->npages = npages;
+	mtt->log_page = 0;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_reserve, "SKUA");
+
+/**
+ * skua_mtt_unreserve() - undo skua_mtt_reserve()
+ * @dev: the function
+ * @mtt: entries that no context uses any more, none of them backed by memory
+ */
+void skua_mtt_unreserve(struct skua_dev *dev, const struct skua_mtt *mtt)
+{
+	mtree_erase(&dev->mtt, mtt->first / SKUA_MTT_GROUP);
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_unreserve, "SKUA");
+
+int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
+		   u32 npages, u8 log_page, bool write)
+{
+	int err;
+
+	if (log_page >= BITS_PER_LONG_LONG || !(dev->limits.page_sizes & BIT_ULL(log_page)))
+		return -EINVAL;
+	err = skua_mtt_reserve(dev, mtt, npages);
+	if (err)
+		return err;
+	err = skua_icm_get_range(dev, SKUA_ICM_MTT, mtt->first, npages);
 	if (err) {
-		mtree_erase(&dev->mtt, group);
+		skua_mtt_unreserve(dev, mtt);
 		return err;
 	}
-	skua_mtt_fill(dev, first, pages, npages,
+	skua_mtt_fill(dev, mtt->first, pages, npages,
 		      SKUA_MTT_PRESENT | (write ? SKUA_MTT_WRITE : 0));
-	mtt->first = first;
-	mtt->npages = npages;
 	mtt->log_page = log_page;
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_alloc, "SKUA");
 
-static void skua_mtt_sync(struct skua_dev *dev, const struct skua_mtt *mtt)
+/*
+ * On return no access through entries as they were before is under way. Does not
+ * fail and allocates nothing, so that memory reclaim may wait for it.
+ */
+static void skua_mtt_sync(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u32 count)
 {
 	struct skua_cmd_sync_mtt_in in = {
-		.index = cpu_to_le64(mtt->first),
-		.count = cpu_to_le32(mtt->npages),
+		.index = cpu_to_le64(mtt->first + first),
+		.count = cpu_to_le32(count),
 	};
 
 	if (!skua_dead(dev) && skua_cmd_in(dev, SKUA_CMD_SYNC_MTT, &in) && !skua_dead(dev))
@@ -82,7 +108,7 @@ static void skua_mtt_sync(struct skua_dev *dev, const struct skua_mtt *mtt)
 void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt)
 {
 	skua_mtt_fill(dev, mtt->first, NULL, mtt->npages, 0);
-	skua_mtt_sync(dev, mtt);
+	skua_mtt_sync(dev, mtt, 0, mtt->npages);
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_clear, "SKUA");
 
@@ -96,8 +122,133 @@ EXPORT_SYMBOL_NS_GPL(skua_mtt_clear, "SKUA");
  */
 void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt)
 {
-	skua_mtt_sync(dev, mtt);
+	skua_mtt_sync(dev, mtt, 0, mtt->npages);
+	/* Free entries are empty: a directory that is reserved counts on it. */
+	skua_mtt_fill(dev, mtt->first, NULL, mtt->npages, 0);
 	skua_icm_put_range(dev, SKUA_ICM_MTT, mtt->first, mtt->npages);
-	mtree_erase(&dev->mtt, mtt->first / SKUA_MTT_GROUP);
+	skua_mtt_unreserve(dev, mtt);
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_free, "SKUA");
+
+/* --- entries that change while contexts use them --- */
+
+/**
+ * skua_mtt_set() - put a page into an entry
+ * @dev: the function
+ * @mtt: entries that contexts may use
+ * @i: which
+ * @addr: the page, a multiple of the page size
+ * @write: the device may write there
+ *
+ * The device looks again before it believes that there is no page: nobody need tell
+ * it of this one. Only what takes a page away or changes it must (skua_mtt_zap()).
+ */
+void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
+		  bool write)
+{
+	u64 val = addr | SKUA_MTT_PRESENT | (write ? SKUA_MTT_WRITE : 0);
+	u32 run;
+	__le64 *entry = skua_icm_entry(dev, SKUA_ICM_MTT, mtt->first + i, &run);
+
+	/* Once: the device may read it at any time, and whole. */
+	WRITE_ONCE(*entry, cpu_to_le64(val));
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_set, "SKUA");
+
+/**
+ * skua_mtt_writable() - may the device write to the page of an entry?
+ * @dev: the function
+ * @mtt: entries that contexts may use
+ * @i: which
+ *
+ * Return: true if there is a page, and it may.
+ */
+bool skua_mtt_writable(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i)
+{
+	u32 run;
+	__le64 *entry = skua_icm_entry(dev, SKUA_ICM_MTT, mtt->first + i, &run);
+
+	return le64_to_cpu(*entry) & SKUA_MTT_WRITE;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_writable, "SKUA");
+
+/**
+ * skua_mtt_zap() - take pages out of entries
+ * @dev: the function
+ * @mtt: entries that contexts may use
+ * @first: first of those that lose their pages
+ * @count: how many
+ *
+ * On return no access to the pages is under way, and those to come find none. Does
+ * not fail and allocates nothing, so that memory reclaim may wait for it. Where
+ * there was no page the device is not asked.
+ *
+ * Return: the number of pages that were there.
+ */
+u32 skua_mtt_zap(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u32 count)
+{
+	u32 i, run, low = 0, high = 0, num = 0, end = first + count;
+
+	while (first < end) {
+		__le64 *entry = skua_icm_entry(dev, SKUA_ICM_MTT, mtt->first + first, &run);
+
+		run = min(run, end - first);
+		for (i = 0; i < run; i++) {
+			if (!entry[i])
+				continue;
+			WRITE_ONCE(entry[i], 0);
+			if (!num++)
+				low = first + i;
+			high = first + i;
+		}
+		first += run;
+	}
+	if (num)
+		skua_mtt_sync(dev, mtt, low, high - low + 1);
+	return num;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_zap, "SKUA");
+
+/**
+ * skua_mtt_dir_set() - put a block's list into a directory
+ * @dev: the function
+ * @dir: the directory, as it was reserved
+ * @i: which block
+ * @block: its list
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_mtt_dir_set(struct skua_dev *dev, const struct skua_mtt *dir, u32 i,
+		     const struct skua_mtt *block)
+{
+	__le64 *entry;
+	u32 run;
+	int err;
+
+	/* A piece of the directory stays mapped while there is a block in it. */
+	err = skua_icm_get(dev, SKUA_ICM_MTT, dir->first + i);
+	if (err)
+		return err;
+	entry = skua_icm_entry(dev, SKUA_ICM_MTT, dir->first + i, &run);
+	/* The device finds the list empty, or better, but not as it was before. */
+	dma_wmb();
+	WRITE_ONCE(*entry, le64_encode_bits(block->first, SKUA_MTT_LIST) |
+			   cpu_to_le64(SKUA_MTT_PRESENT));
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_dir_set, "SKUA");
+
+/**
+ * skua_mtt_dir_clear() - take a block's list out of a directory
+ * @dev: the function
+ * @dir: the directory
+ * @i: which block
+ *
+ * On return no access through the list is under way, and it may be freed.
+ */
+void skua_mtt_dir_clear(struct skua_dev *dev, const struct skua_mtt *dir, u32 i)
+{
+	skua_mtt_zap(dev, dir, i, 1);
+	skua_icm_put(dev, SKUA_ICM_MTT, dir->first + i);
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_dir_clear, "SKUA");

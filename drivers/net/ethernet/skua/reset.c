@@ -135,7 +135,7 @@ static void skua_health_work(struct work_struct *work)
 		return;
 	}
 	/* Should an interrupt ever be lost, events are late and no more. */
-	skua_eq_kick_async(dev);
+	skua_eq_kick(dev);
 	queue_delayed_work(dev->wq, &dev->health_work, SKUA_HEALTH_PERIOD);
 }
 

@@ -65,6 +65,8 @@ enum {
  * @icm: ICM tables
  * @cmd_eq: command completions
  * @async_eq: async events
+ * @fault_eq: page faults
+ * @fault_handler: takes them: read by the work of @fault_eq only
  * @comp_eq: completion events, by completion vector
  * @num_comp: completion vectors
  * @vectors: interrupt vectors
@@ -125,6 +127,8 @@ struct skua_dev {
 
 	struct skua_eq cmd_eq;
 	struct skua_eq async_eq;
+	struct skua_eq fault_eq;
+	struct skua_fault_handler *fault_handler;
 	struct skua_eq *comp_eq;
 	unsigned int num_comp;
 	struct skua_vector *vectors;
@@ -211,6 +215,9 @@ void skua_aux_unplug(struct skua_dev *dev);
 
 /* buf.c */
 int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, bool quiet);
+
+/* fault.c */
+void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault);
 
 /* uar.c */
 int skua_uars_init(struct skua_dev *dev);
