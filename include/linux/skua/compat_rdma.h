@@ -108,6 +108,36 @@ static inline void skua_compat_port_event(struct ib_device *ibdev, struct net_de
 }
 #endif /* SKUA_COMPAT_PORT_STATE */
 
+/* What could fault was less. */
+#ifdef SKUA_COMPAT_ODP_CAPS
+#define IB_ODP_SUPPORT_FLUSH		0
+#define IB_ODP_SUPPORT_ATOMIC_WRITE	0
+#endif
+
+/* Pages of an on-demand region were mapped by ib_core itself. */
+#if defined(SKUA_COMPAT_ODP) && IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
+#include <rdma/ib_umem_odp.h>
+
+#define SKUA_ODP_ACCESS_READ	ODP_READ_ALLOWED_BIT
+#define SKUA_ODP_ACCESS_WRITE	ODP_WRITE_ALLOWED_BIT
+
+/*
+ * Paged in for reading, a page loses the mark that it is mapped for writing as well,
+ * and would not be written back: *write tells on entry whether it was.
+ */
+static inline int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *addr,
+				   bool *write)
+{
+	if (!(umem->dma_list[i] & ODP_READ_ALLOWED_BIT))
+		return 0;
+	if (*write)
+		umem->dma_list[i] |= ODP_WRITE_ALLOWED_BIT;
+	*addr = umem->dma_list[i] & ODP_DMA_ADDR_MASK;
+	*write = umem->dma_list[i] & ODP_WRITE_ALLOWED_BIT;
+	return 1;
+}
+#endif
+
 /* An argument fewer: see compat.h for how the macro makes an adapter. */
 #ifdef SKUA_COMPAT_DMAH
 #define ib_dmah skua_no_dmah

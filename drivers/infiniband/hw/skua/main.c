@@ -10,6 +10,34 @@
 
 #define SKUA_IB_MAX_PD		BIT(16)
 
+/*
+ * Where a page may be missing. A datagram, or a packet of UC, that comes for one is
+ * lost: nobody repeats it.
+ */
+static void skua_ib_odp_caps(const struct skua_limits *lim, struct ib_odp_caps *caps)
+{
+	u32 rc = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
+		 IB_ODP_SUPPORT_READ;
+
+	if (lim->caps & SKUA_CAP_SRQ)
+		rc |= IB_ODP_SUPPORT_SRQ_RECV;
+	if (lim->caps & SKUA_CAP_ATOMIC)
+		rc |= IB_ODP_SUPPORT_ATOMIC;
+	if (lim->caps & SKUA_CAP_FLUSH)
+		rc |= IB_ODP_SUPPORT_FLUSH;
+	if (lim->caps & SKUA_CAP_ATOMIC_WRITE)
+		rc |= IB_ODP_SUPPORT_ATOMIC_WRITE;
+	caps->general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
+	if (lim->caps & SKUA_CAP_RC)
+		caps->per_transport_caps.rc_odp_caps = rc;
+	if (lim->caps & SKUA_CAP_XRC)
+		caps->per_transport_caps.xrc_odp_caps = rc;
+	if (lim->caps & SKUA_CAP_UC)
+		caps->per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	if (lim->caps & SKUA_CAP_UD)
+		caps->per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
+}
+
 static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device_attr *attr)
 {
 	attr->fw_ver = lim->fw_version;
@@ -70,6 +98,8 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 		attr->cq_caps.max_cq_moderation_count = U16_MAX;
 		attr->cq_caps.max_cq_moderation_period = U16_MAX;
 	}
+	if (skua_ib_has_odp(lim))
+		skua_ib_odp_caps(lim, &attr->odp_caps);
 	if (lim->caps & SKUA_CAP_TIMESTAMP) {
 		attr->timestamp_mask = U64_MAX;
 		attr->hca_core_clock = lim->clock_khz;
@@ -114,6 +144,8 @@ static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *
 	attr->hw_ver = pdev->revision;
 	attr->device_cap_flags = skua_ib_cap_flags(dev->lim);
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	if (skua_ib_has_odp(dev->lim))
+		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	if (dev->lim->caps & SKUA_CAP_MCAST)
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
 	return 0;
@@ -199,6 +231,8 @@ static void skua_ib_set_ops(struct skua_ib_dev *dev)
 		ib_set_device_ops(ibdev, &skua_ib_fastreg_ops);
 	if (dev->lim->caps & SKUA_CAP_MW)
 		ib_set_device_ops(ibdev, &skua_ib_mw_ops);
+	if (skua_ib_has_odp(dev->lim))
+		ib_set_device_ops(ibdev, &skua_ib_odp_ops);
 	ib_set_device_ops(ibdev, &skua_ib_dm_ops);
 	ib_set_device_ops(ibdev, &skua_ib_cq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_srq_ops);
@@ -248,10 +282,13 @@ static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	if (!dev)
 		return -ENOMEM;
 	skua_ib_init(dev, core);
+	err = skua_ib_odp_init(dev);
+	if (err)
+		goto err_dealloc;
 	/* Tells of the netdev that is there already, too. */
 	err = register_netdevice_notifier(&dev->netdev_nb);
 	if (err)
-		goto err_dealloc;
+		goto err_odp;
 	err = ib_register_device(&dev->ibdev, "skua%d", dma_dev);
 	if (err)
 		goto err_netdev_nb;
@@ -268,6 +305,8 @@ err_ibdev:
 	ib_unregister_device(&dev->ibdev);
 err_netdev_nb:
 	unregister_netdevice_notifier(&dev->netdev_nb);
+err_odp:
+	skua_ib_odp_exit(dev);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
 	return dev_err_probe(&adev->dev, err, "no ib_device\n");
@@ -284,6 +323,7 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 	ib_unregister_device(&dev->ibdev);
 	skua_unregister_notifier(dev->core, &dev->core_nb);
 	unregister_netdevice_notifier(&dev->netdev_nb);
+	skua_ib_odp_exit(dev);
 	/* An event of such a late death may still be on its way. */
 	flush_workqueue(ib_wq);
 	ib_dealloc_device(&dev->ibdev);

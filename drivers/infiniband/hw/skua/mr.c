@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory regions of user space, over pinned memory and dma-bufs; and of kernel
- * users, all of the bus. fastreg.c has those that work requests register, dm.c
- * those of device memory, pd.c those of nothing.
+ * users, all of the bus. odp.c has those that are not pinned, fastreg.c those that
+ * work requests register, dm.c those of device memory, pd.c those of nothing.
  */
 #include <kunit/visibility.h>
+#include <linux/compat.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -181,6 +182,34 @@ static int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_u
 	return err;
 }
 
+/* All addresses there are, as user space names them. */
+static bool skua_ib_is_implicit(const struct skua_ib_range *range, u64 start)
+{
+	return !start && range->len == (in_compat_syscall() ? U32_MAX : U64_MAX);
+}
+
+static int skua_ib_reg_on_demand(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
+	struct skua_ib_range *range = &mr->range;
+	bool implicit;
+	int err;
+
+	if (!skua_ib_has_odp(dev->lim) || range->access & IB_ACCESS_MW_BIND)
+		return -EOPNOTSUPP;
+	range->access &= ~IB_ACCESS_ON_DEMAND;
+	implicit = skua_ib_is_implicit(range, start);
+	if (implicit) {
+		if (range->va || range->access & IB_ACCESS_HUGETLB)
+			return -EINVAL;
+		range->len = SKUA_IB_ODP_SPACE;
+	}
+	err = skua_ib_user_range_check(dev, range, start);
+	if (err)
+		return err;
+	return skua_ib_odp_reg(mr, ibpd, start, implicit);
+}
+
 static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 					 int flags, struct ib_dmah *dmah, struct ib_udata *udata)
 {
@@ -199,6 +228,10 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->range = (struct skua_ib_range) { iova, length, flags, skua_ib_pdn(ibpd) };
+	if (flags & IB_ACCESS_ON_DEMAND) {
+		err = skua_ib_reg_on_demand(mr, ibpd, start);
+		return err ? ERR_PTR(err) : &no_free_ptr(mr)->ibmr;
+	}
 	err = skua_ib_user_range_check(dev, &mr->range, start);
 	if (err)
 		return ERR_PTR(err);
@@ -360,6 +393,7 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		return err;
 	skua_ib_fastreg_free(dev, &mr->fr);
 	skua_ib_umem_unmap(dev, &mr->mem);
+	skua_ib_odp_free(mr);
 	kfree(mr);
 	return 0;
 }

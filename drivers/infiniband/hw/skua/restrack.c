@@ -110,6 +110,8 @@ static int skua_ib_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 			 rdma_nl_put_driver_u32(msg, "pages", mr->fr.max_pages);
 		return skua_ib_nest_end(msg, nest, failed);
 	}
+	if (mr->odp)
+		return skua_ib_nest_end(msg, nest, skua_ib_odp_fill_res(msg, mr));
 	failed = rdma_nl_put_driver_string(msg, "translation", mode[mr->mem.mode]);
 	if (mr->mem.mode != SKUA_XLAT_CONTIG)
 		failed = failed ||

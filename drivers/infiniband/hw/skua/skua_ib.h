@@ -9,6 +9,7 @@
 #define SKUA_IB_H
 
 #include <linux/list.h>
+#include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/sizes.h>
@@ -25,6 +26,8 @@
 
 /* CQEs name WQEs by the low 16 bits of their index: no ring may be larger. */
 #define SKUA_IB_MAX_RING	65536
+/* An implicit on-demand region is as long as this: user addresses are not beyond. */
+#define SKUA_IB_ODP_SPACE	BIT_ULL(47)
 /* Pages of a region for REG_MR: their list takes up a page. */
 #define SKUA_IB_MAX_FAST_PAGES	(SZ_4K / sizeof(__le64))
 
@@ -43,6 +46,11 @@
  * @cqs: all CQs, to wake their owners when the function dies
  * @uc_lock: protects @ucontexts
  * @ucontexts: all user contexts, to clear their status pages
+ * @odps: on-demand regions by index of their key, for who pages in
+ * @odp_wq: pages in, and tidies up
+ * @odp_pool: struct skua_ib_fault: a fault, so that none needs memory to get memory
+ * @odp_handler: has page faults brought here
+ * @odp_advices: prefetches that nobody waits for, under way
  */
 struct skua_ib_dev {
 	struct ib_device ibdev;
@@ -58,6 +66,11 @@ struct skua_ib_dev {
 	struct list_head cqs;
 	struct mutex uc_lock; /* see above */
 	struct list_head ucontexts;
+	struct xarray odps;
+	struct workqueue_struct *odp_wq;
+	mempool_t *odp_pool;
+	struct skua_fault_handler odp_handler;
+	atomic_t odp_advices;
 };
 
 static inline struct skua_ib_dev *to_skua_dev(struct ib_device *ibdev)
@@ -269,6 +282,7 @@ struct skua_ib_fastreg {
  * @range: user region: where and what for
  * @mem: user region: its memory
  * @fr: kernel region for REG_MR
+ * @odp: on-demand region: its memory
  */
 struct skua_ib_mr {
 	struct ib_mr ibmr;
@@ -276,6 +290,7 @@ struct skua_ib_mr {
 	struct skua_ib_range range;
 	struct skua_ib_umem mem;
 	struct skua_ib_fastreg fr;
+	struct skua_ib_odp *odp;
 };
 
 static inline struct skua_ib_mr *to_skua_mr(struct ib_mr *ibmr)
@@ -291,6 +306,50 @@ int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
 void skua_ib_fastreg_free(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr);
 int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
 int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt);
+
+/* --- odp.c, odp_fault.c: memory that is not pinned --- */
+extern const struct ib_device_ops skua_ib_odp_ops;
+#if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
+static inline bool skua_ib_has_odp(const struct skua_limits *lim)
+{
+	return lim->caps & SKUA_CAP_ODP;
+}
+
+int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start, bool implicit);
+void skua_ib_odp_free(struct skua_ib_mr *mr);
+int skua_ib_odp_init(struct skua_ib_dev *dev);
+void skua_ib_odp_exit(struct skua_ib_dev *dev);
+int skua_ib_odp_fill_res(struct sk_buff *msg, const struct skua_ib_mr *mr);
+#else
+static inline bool skua_ib_has_odp(const struct skua_limits *lim)
+{
+	return false;
+}
+
+static inline int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start,
+				  bool implicit)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void skua_ib_odp_free(struct skua_ib_mr *mr)
+{
+}
+
+static inline int skua_ib_odp_init(struct skua_ib_dev *dev)
+{
+	return 0;
+}
+
+static inline void skua_ib_odp_exit(struct skua_ib_dev *dev)
+{
+}
+
+static inline int skua_ib_odp_fill_res(struct sk_buff *msg, const struct skua_ib_mr *mr)
+{
+	return 0;
+}
+#endif
 
 /* --- dm.c --- */
 

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * On-demand regions: memory that is not pinned. Its pages are in the device's page
+ * list while the process has them, and not before they are wanted. Whoever takes a page
+ * from the process comes through skua_ib_odp_invalidate() first.
+ *
+ * A short region has one page list for good. A long one has a directory of blocks,
+ * each with a list of its own, that come and go; so does the implicit region, which
+ * is all of the process' address space.
+ */
+#include <linux/hmm.h>
+#include <linux/pci-p2pdma.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "odp.h"
+
+/* How long an empty block may stay, in case its pages come back. */
+#define SKUA_ODP_REAP_DELAY	HZ
+
+/* --- blocks --- */
+
+/*
+ * A page leaves the process, perhaps because memory is short: nothing here may fail,
+ * allocate, or wait for anything that does. The command that has the device forget
+ * the page is a reclaim-safe one, and ends when the device dies.
+ */
+static bool skua_ib_odp_invalidate(struct mmu_interval_notifier *mni,
+				   const struct mmu_notifier_range *range, unsigned long seq)
+{
+	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp, notifier);
+	struct skua_ib_odp_block *block;
+	u64 start, end;
+	u32 first, num;
+
+	/* The reaper of a killed process does not wait, and comes again. */
+	if (!mmu_notifier_range_blockable(range))
+		return false;
+
+	guard(mutex)(&umem->umem_mutex);
+	mmu_interval_set_seq(mni, seq);
+	/* Without pages it may be so young that it is not yet a block. */
+	if (!umem->npages)
+		return true;
+	block = umem->private;
+	start = max_t(u64, ib_umem_start(umem), range->start);
+	end = min_t(u64, ib_umem_end(umem), range->end);
+	first = (start - block->start) >> PAGE_SHIFT;
+	num = skua_mtt_zap(block->odp->dev->core, &block->mtt, first,
+			   DIV_ROUND_UP(end - block->start, PAGE_SIZE) - first);
+	/* The device is done with them: now they may go. */
+	ib_umem_odp_unmap_dma_pages(umem, ALIGN_DOWN(start, PAGE_SIZE), end);
+	atomic64_add(num, &block->odp->invalidations);
+	if (!umem->npages && block->odp->root)
+		queue_delayed_work(block->odp->dev->odp_wq, &block->odp->reap,
+				   SKUA_ODP_REAP_DELAY);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops = {
+	.invalidate = skua_ib_odp_invalidate,
+};
+
+/*
+ * Give @block its page list. @umem is its memory, or an error pointer; on failure it
+ * is gone.
+ */
+static int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
+				  struct ib_umem_odp *umem, u32 npages)
+{
+	int err;
+
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	err = skua_mtt_alloc(odp->dev->core, &block->mtt, NULL, npages, PAGE_SHIFT, false);
+	if (err) {
+		ib_umem_odp_release(umem);
+		return err;
+	}
+	refcount_set(&block->ref, 1);
+	block->odp = odp;
+	block->umem = umem;
+	block->start = ib_umem_start(umem);
+	umem->private = block;
+	return 0;
+}
+
+/* The device does not find it any more. */
+static void skua_ib_odp_block_put(struct skua_ib_odp_block *block)
+{
+	if (!refcount_dec_and_test(&block->ref))
+		return;
+	ib_umem_odp_release(block->umem);
+	skua_mtt_free(block->odp->dev->core, &block->mtt);
+	kfree(block);
+}
+
+/* --- directories --- */
+
+static void skua_ib_odp_block_drop(struct skua_ib_odp *odp, unsigned long index)
+{
+	struct skua_ib_odp_block *block = xa_erase(&odp->blocks, index);
+
+	odp->num_blocks--;
+	skua_mtt_dir_clear(odp->dev->core, &odp->dir, index);
+	skua_ib_odp_block_put(block);
+}
+
+/* Regions share the device's page lists: none may have more than a part of them. */
+static u32 skua_ib_odp_max_blocks(const struct skua_ib_odp *odp)
+{
+	return max_t(u64, odp->dev->lim->max_mtt / SKUA_ODP_BLOCK_PAGES / 4, 2);
+}
+
+/* Make room for one more block. What is in use by those who page in stays for them. */
+static void skua_ib_odp_make_room(struct skua_ib_odp *odp)
+{
+	if (odp->num_blocks < skua_ib_odp_max_blocks(odp))
+		return;
+	if (!xa_find_after(&odp->blocks, &odp->victim, ULONG_MAX, XA_PRESENT)) {
+		odp->victim = 0;
+		xa_find(&odp->blocks, &odp->victim, ULONG_MAX, XA_PRESENT);
+	}
+	skua_ib_odp_block_drop(odp, odp->victim);
+}
+
+static struct skua_ib_odp_block *skua_ib_odp_block_new(struct skua_ib_odp *odp, u32 index)
+{
+	struct skua_ib_odp_block *block __free(kfree) = kzalloc_obj(*block);
+	int err;
+
+	if (!block)
+		return ERR_PTR(-ENOMEM);
+	skua_ib_odp_make_room(odp);
+	err = skua_ib_odp_block_init(block, odp,
+				     ib_umem_odp_alloc_child(odp->root, odp->base +
+							     index * SKUA_ODP_BLOCK_SIZE,
+							     SKUA_ODP_BLOCK_SIZE,
+							     &skua_ib_odp_mmu_ops),
+				     SKUA_ODP_BLOCK_PAGES);
+	if (err)
+		return ERR_PTR(err);
+	err = xa_err(xa_store(&odp->blocks, index, block, GFP_KERNEL));
+	if (err)
+		goto err_put;
+	err = skua_mtt_dir_set(odp->dev->core, &odp->dir, index, &block->mtt);
+	if (err)
+		goto err_erase;
+	odp->num_blocks++;
+	return no_free_ptr(block);
+
+err_erase:
+	xa_erase(&odp->blocks, index);
+err_put:
+	skua_ib_odp_block_put(no_free_ptr(block));
+	return ERR_PTR(err);
+}
+
+/* The block of an address, made if there is none; with a reference. */
+static struct skua_ib_odp_block *skua_ib_odp_block_get(struct skua_ib_odp *odp, u64 addr)
+{
+	struct skua_ib_odp_block *block = odp->whole;
+	u32 index;
+
+	if (block) {
+		refcount_inc(&block->ref);
+		return block;
+	}
+	index = (addr - odp->base) >> SKUA_ODP_LOG_BLOCK;
+	guard(mutex)(&odp->lock);
+	block = xa_load(&odp->blocks, index);
+	if (!block)
+		block = skua_ib_odp_block_new(odp, index);
+	if (!IS_ERR(block))
+		refcount_inc(&block->ref);
+	return block;
+}
+
+static void skua_ib_odp_reap(struct work_struct *work)
+{
+	struct skua_ib_odp *odp = container_of(to_delayed_work(work), struct skua_ib_odp, reap);
+	struct skua_ib_odp_block *block;
+	unsigned long index;
+
+	guard(mutex)(&odp->lock);
+	xa_for_each(&odp->blocks, index, block) {
+		bool empty;
+
+		scoped_guard(mutex, &block->umem->umem_mutex)
+			empty = !block->umem->npages;
+		/* One that gets pages meanwhile loses them, and they are wanted again. */
+		if (empty && refcount_read(&block->ref) == 1)
+			skua_ib_odp_block_drop(odp, index);
+	}
+}
+
+/* --- paging in --- */
+
+#ifndef SKUA_COMPAT_ODP
+#define SKUA_ODP_ACCESS_READ	0
+#define SKUA_ODP_ACCESS_WRITE	HMM_PFN_WRITE
+
+/* Bus address of a page that was just paged in. Return: 1, 0: it was not, or an errno. */
+static int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *addr, bool *write)
+{
+	struct pci_p2pdma_map_state p2pdma = {};
+	unsigned long pfn = umem->map.pfn_list[i];
+
+	if (!(pfn & HMM_PFN_VALID))
+		return 0;
+	*addr = hmm_dma_map_pfn(umem->umem.ibdev->dma_device, &umem->map, i, &p2pdma);
+	if (ib_dma_mapping_error(umem->umem.ibdev, *addr))
+		return -EFAULT;
+	if (!(pfn & HMM_PFN_DMA_MAPPED))
+		umem->npages++;
+	*write = pfn & HMM_PFN_WRITE;
+	return 1;
+}
+#endif
+
+/* Return: how many of the pages the device has now, or why it has none. */
+static int skua_ib_odp_fill(struct skua_ib_odp_block *block, u32 first, u32 num)
+{
+	struct skua_dev *core = block->odp->dev->core;
+	dma_addr_t addr;
+	int n = 0, ret;
+	bool write;
+	u32 i;
+
+	lockdep_assert_held(&block->umem->umem_mutex);
+	for (i = first; i < first + num; i++) {
+		write = skua_mtt_writable(core, &block->mtt, i);
+		ret = skua_ib_odp_page(block->umem, i, &addr, &write);
+		if (ret < 0)
+			return n ? n : ret;
+		if (!ret)
+			continue;
+		skua_mtt_set(core, &block->mtt, i, addr, write && block->odp->write);
+		n++;
+	}
+	return n;
+}
+
+static int skua_ib_odp_block_page_in(struct skua_ib_odp_block *block, u64 addr, u64 len,
+				     enum skua_ib_odp_how how)
+{
+	u64 access = SKUA_ODP_ACCESS_READ;
+	int num;
+
+	if (how == SKUA_ODP_WRITE || (how == SKUA_ODP_PRESENT && block->odp->write))
+		access |= SKUA_ODP_ACCESS_WRITE;
+	num = ib_umem_odp_map_dma_and_lock(block->umem, addr, len, access,
+					   how != SKUA_ODP_PRESENT);
+	if (num < 0)
+		return num;
+	num = skua_ib_odp_fill(block, (addr - block->start) >> PAGE_SHIFT, num);
+	mutex_unlock(&block->umem->umem_mutex);
+	return !num && how != SKUA_ODP_PRESENT ? -EFAULT : num;
+}
+
+/**
+ * skua_ib_odp_page_in() - give the device pages
+ * @odp: the region
+ * @va: first byte, as work requests name it
+ * @len: bytes, at least one; within the region
+ * @how: which, and what for
+ *
+ * Pages in as far as the first block goes.
+ *
+ * Return: the number of pages; or -EFAULT if part of it is not, or not so, in the
+ * process' address space, -EBUSY if the pages do not stay for long enough, or
+ * another negative errno.
+ */
+int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_odp_how how)
+{
+	u64 addr = va - odp->range.va + odp->start;
+	struct skua_ib_odp_block *block;
+	int num;
+
+	block = skua_ib_odp_block_get(odp, addr);
+	if (IS_ERR(block))
+		return PTR_ERR(block);
+	len = min(len, ib_umem_end(block->umem) - addr);
+	num = skua_ib_odp_block_page_in(block, addr, len, how);
+	skua_ib_odp_block_put(block);
+	/* What a program asks for where it has nothing leaves nothing behind. */
+	if (num < 0 && odp->root)
+		queue_delayed_work(odp->dev->odp_wq, &odp->reap, SKUA_ODP_REAP_DELAY);
+	return num;
+}
+
+/* --- regions --- */
+
+static int skua_ib_odp_init_whole(struct skua_ib_odp *odp)
+{
+	struct skua_ib_odp_block *block __free(kfree) = kzalloc_obj(*block);
+	u64 npages = (PAGE_ALIGN(odp->start + odp->range.len) -
+		      ALIGN_DOWN(odp->start, PAGE_SIZE)) >> PAGE_SHIFT;
+	/*
+	 * Never by huge pages, which the caller need not have all the time: a page
+	 * list of small ones is right with any.
+	 */
+	int access = (odp->range.access & ~IB_ACCESS_HUGETLB) | IB_ACCESS_ON_DEMAND;
+	int err;
+
+	if (!block)
+		return -ENOMEM;
+	err = skua_ib_odp_block_init(block, odp,
+				     ib_umem_odp_get(&odp->dev->ibdev, odp->start,
+						     odp->range.len, access,
+						     &skua_ib_odp_mmu_ops),
+				     npages);
+	if (err)
+		return err;
+	odp->whole = no_free_ptr(block);
+	return 0;
+}
+
+static int skua_ib_odp_init_dir(struct skua_ib_odp *odp)
+{
+	u64 end = odp->start + odp->range.len;
+	struct ib_umem_odp *root;
+	int err;
+
+	odp->base = ALIGN_DOWN(odp->start, SKUA_ODP_BLOCK_SIZE);
+	err = skua_mtt_reserve(odp->dev->core, &odp->dir,
+			       (ALIGN(end, SKUA_ODP_BLOCK_SIZE) - odp->base) >>
+			       SKUA_ODP_LOG_BLOCK);
+	if (err)
+		return err;
+	root = ib_umem_odp_alloc_implicit(&odp->dev->ibdev,
+					  odp->range.access & ~IB_ACCESS_HUGETLB);
+	if (IS_ERR(root)) {
+		skua_mtt_unreserve(odp->dev->core, &odp->dir);
+		return PTR_ERR(root);
+	}
+	/* It names the process' memory, but does not hold it. */
+	mmgrab(root->umem.owning_mm);
+	odp->root = root;
+	return 0;
+}
+
+static void skua_ib_odp_destroy(struct skua_ib_odp *odp)
+{
+	struct skua_ib_odp_block *block;
+	unsigned long index;
+
+	if (odp->whole)
+		skua_ib_odp_block_put(odp->whole);
+	if (!odp->root)
+		return;
+	disable_delayed_work_sync(&odp->reap);
+	scoped_guard(mutex, &odp->lock)
+		xa_for_each(&odp->blocks, index, block)
+			skua_ib_odp_block_drop(odp, index);
+	xa_destroy(&odp->blocks);
+	mmdrop(odp->root->umem.owning_mm);
+	ib_umem_odp_release(odp->root);
+	skua_mtt_unreserve(odp->dev->core, &odp->dir);
+}
+
+static struct skua_ib_odp *skua_ib_odp_new(struct skua_ib_dev *dev,
+					   const struct skua_ib_range *range, u64 start,
+					   bool implicit)
+{
+	struct skua_ib_odp *odp __free(kfree) = kzalloc_obj(*odp);
+	int err;
+
+	if (!odp)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&odp->ref, 1);
+	odp->dev = dev;
+	odp->range = *range;
+	odp->start = start;
+	odp->write = ib_access_writable(range->access);
+	odp->implicit = implicit;
+	mutex_init(&odp->lock);
+	xa_init(&odp->blocks);
+	INIT_DELAYED_WORK(&odp->reap, skua_ib_odp_reap);
+	err = range->len > SKUA_ODP_BLOCK_SIZE ? skua_ib_odp_init_dir(odp) :
+						 skua_ib_odp_init_whole(odp);
+	if (err)
+		return ERR_PTR(err);
+	return no_free_ptr(odp);
+}
+
+void skua_ib_odp_put(struct skua_ib_odp *odp)
+{
+	if (!refcount_dec_and_test(&odp->ref))
+		return;
+	skua_ib_odp_destroy(odp);
+	kfree(odp);
+}
+
+/* The index of a key; the rest of it is compared. */
+static u32 skua_ib_odp_index(u32 key)
+{
+	return key >> 8;
+}
+
+/**
+ * skua_ib_odp_get() - find an on-demand region
+ * @dev: the device
+ * @key: its key
+ *
+ * Return: the region, with a reference, or NULL.
+ */
+struct skua_ib_odp *skua_ib_odp_get(struct skua_ib_dev *dev, u32 key)
+{
+	struct skua_ib_odp *odp;
+
+	xa_lock(&dev->odps);
+	odp = xa_load(&dev->odps, skua_ib_odp_index(key));
+	if (odp && odp->key == key)
+		refcount_inc(&odp->ref);
+	else
+		odp = NULL;
+	xa_unlock(&dev->odps);
+	return odp;
+}
+
+/**
+ * skua_ib_odp_known() - is a region still registered?
+ * @odp: the region
+ *
+ * Return: true if so.
+ */
+bool skua_ib_odp_known(const struct skua_ib_odp *odp)
+{
+	return xa_load(&odp->dev->odps, skua_ib_odp_index(odp->key)) == odp;
+}
+
+static void skua_ib_odp_mpt(const struct skua_ib_odp *odp, u32 access, struct skua_mpt *mpt)
+{
+	u64 base, first;
+	__le32 mode;
+	u32 npages;
+
+	if (odp->whole) {
+		mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
+		       le32_encode_bits(PAGE_SHIFT, SKUA_XLAT_LOG_PAGE);
+		base = odp->whole->start;
+		first = odp->whole->mtt.first;
+		npages = odp->whole->mtt.npages;
+	} else {
+		mode = le32_encode_bits(SKUA_XLAT_DIR, SKUA_XLAT_MODE) |
+		       le32_encode_bits(SKUA_ODP_LOG_BLOCK, SKUA_XLAT_LOG_PAGE) |
+		       le32_encode_bits(PAGE_SHIFT, SKUA_XLAT_LOG_SUB);
+		base = odp->base;
+		first = odp->dir.first;
+		npages = odp->dir.npages;
+	}
+	*mpt = (struct skua_mpt) {
+		.flags = cpu_to_le32(SKUA_MPT_ODP),
+		.access = cpu_to_le32(access),
+		.va = cpu_to_le64(odp->range.va),
+		.len = cpu_to_le64(odp->range.len),
+		.xlat.base = cpu_to_le64(first),
+		.xlat.offset = cpu_to_le32(odp->start - base),
+		.xlat.mode = mode,
+		.npages = cpu_to_le32(npages),
+	};
+}
+
+/**
+ * skua_ib_odp_reg() - register an on-demand region
+ * @mr: @mr->range is set, checked, and the rights in it without ON_DEMAND
+ * @ibpd: its protection domain
+ * @start: its first byte in the process
+ * @implicit: it is all of the address space, as far as @mr->range goes
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start, bool implicit)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
+	struct skua_ib_odp *odp;
+	struct skua_mpt mpt;
+	u32 access;
+	int err;
+
+	err = skua_ib_access(dev->lim, mr->range.access, &access);
+	if (err)
+		return err;
+	odp = skua_ib_odp_new(dev, &mr->range, start, implicit);
+	if (IS_ERR(odp))
+		return PTR_ERR(odp);
+	skua_ib_odp_mpt(odp, access, &mpt);
+	err = skua_ib_mr_create(mr, ibpd, &mpt);
+	if (err)
+		goto err_put;
+	odp->key = mr->core.key;
+	/* In the place of a region with that index that is just being freed. */
+	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp, GFP_KERNEL));
+	if (err)
+		goto err_mr;
+	mr->odp = odp;
+	/* What the process has already, it need not wait for. */
+	if (odp->whole)
+		skua_ib_odp_page_in(odp, mr->range.va, mr->range.len, SKUA_ODP_PRESENT);
+	return 0;
+
+err_mr:
+	/* Nobody can have bound a window to it: there is no such right. */
+	skua_mr_destroy(dev->core, &mr->core);
+err_put:
+	skua_ib_odp_put(odp);
+	return err;
+}
+
+/**
+ * skua_ib_odp_free() - give back what an on-demand region has
+ * @mr: the region, which the device knows no more
+ */
+void skua_ib_odp_free(struct skua_ib_mr *mr)
+{
+	struct skua_ib_odp *odp = mr->odp;
+
+	if (!odp)
+		return;
+	xa_cmpxchg(&odp->dev->odps, skua_ib_odp_index(odp->key), odp, NULL, 0);
+	skua_ib_odp_put(odp);
+}
