@@ -14,6 +14,7 @@
 static void skua_free_context(struct ibv_context *ibctx);
 
 static const struct verbs_context_ops skua_ops = {
+	.advise_mr = skua_advise_mr,
 	.alloc_dm = skua_alloc_dm,
 	.alloc_mw = skua_alloc_mw,
 	.alloc_null_mr = skua_alloc_null_mr,

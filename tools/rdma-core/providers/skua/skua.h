@@ -485,6 +485,8 @@ struct ibv_mr *skua_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len
 struct ibv_mr *skua_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_mr *skua_import_mr(struct ibv_pd *pd, uint32_t handle);
 void skua_unimport_mr(struct ibv_mr *mr);
+int skua_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sg_list, uint32_t num_sge);
 int skua_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t len,
 		  int access);
 int skua_dereg_mr(struct verbs_mr *vmr);
