@@ -370,7 +370,7 @@ static void rule_checks(void **state)
 	} while (0)
 	refuse(BAD_PARAM, in.flow.flags = cpu_to_le32(SKUA_FLOW_VALID));
 	refuse(BAD_PARAM, in.flow.flags = cpu_to_le32(1u << 4));
-	refuse(BAD_PARAM, in.flow.reserved = cpu_to_le32(1));
+	refuse(BAD_INDEX, in.flow.counter = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.reserved = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.flow.value.dmac[0] = 1);
 	refuse(BAD_PARAM, in.flow.mask.reserved[1] = 1);

@@ -443,6 +443,9 @@ static void stray_values(void **state)
 	}
 	in.cur_state = cpu_to_le32(SKUA_QP_ANY_STATE);
 	for (uint32_t bit = 18; bit < 32; bit++) {
+		/* It is not of the state machine: test_counter.c. */
+		if (1u << bit == SKUA_QP_M_COUNTER)
+			continue;
 		in.mask = cpu_to_le32(1u << bit);
 		assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_QP, &in, sizeof(in), NULL, 0),
 			      BAD_PARAM);
@@ -494,7 +497,7 @@ static void create_checks(void **state)
 	refuse(BAD_PARAM, in.rq.ring.base = cpu_to_le64(qp.rq + 16));
 	refuse(BAD_PARAM, in.rq.xrcd = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.rq.srqn = cpu_to_le32(1));
-	refuse(BAD_PARAM, in.counter = cpu_to_le32(1));
+	refuse(BAD_INDEX, in.counter = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.reserved = cpu_to_le32(1));
 	refuse(BAD_INDEX, in.sq.cqn = cpu_to_le32(99));
 	refuse(BAD_INDEX, in.rq.cqn = cpu_to_le32(0xffffffff));

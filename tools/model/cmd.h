@@ -69,7 +69,9 @@ struct cmd {
 	X(QUERY_PORT, query_port)					\
 	X(MODIFY_PORT, modify_port)					\
 	X(QUERY_COUNTERS, query_counters)				\
-	X(QUERY_ICM_CACHE, query_icm_cache)
+	X(QUERY_ICM_CACHE, query_icm_cache)				\
+	X(CREATE_COUNTER, create_counter)				\
+	X(DESTROY_COUNTER, destroy_counter)
 
 #define X(name, server) int cmd_##server(struct skua_dev *dev, struct cmd *cmd);
 CMD_SERVERS(X)

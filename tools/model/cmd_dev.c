@@ -141,22 +141,3 @@ int cmd_inject_fatal(struct skua_dev *dev, struct cmd *cmd)
 	(void)cmd;
 	return SKUA_CMD_ST_OK;
 }
-
-int cmd_query_counters(struct skua_dev *dev, struct cmd *cmd)
-{
-	struct skua_cmd_query_counters_out *out = cmd->out;
-	uint32_t index;
-	int err = cmd_index(cmd, &index);
-
-	_Static_assert(sizeof(*out) + SKUA_CNT_COUNT * sizeof(out->value[0]) <=
-		       SKUA_CMD_MBOX_SIZE, "counters fit a mailbox");
-	if (err)
-		return err;
-	if (index)
-		return SKUA_CMD_ST_BAD_INDEX;
-	out->count = cpu_to_le32(SKUA_CNT_COUNT);
-	for (unsigned int i = 0; i < SKUA_CNT_COUNT; i++)
-		out->value[i] = cpu_to_le64(dev->cnt[i]);
-	cmd->out_len = sizeof(*out) + SKUA_CNT_COUNT * sizeof(out->value[0]);
-	return SKUA_CMD_ST_OK;
-}

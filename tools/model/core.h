@@ -324,6 +324,20 @@ void cmdq_enable(struct skua_dev *dev, uint64_t base, uint32_t log_size);
 void cmdq_doorbell(struct skua_dev *dev, uint32_t token);
 bool cmdq_run(struct skua_dev *dev);
 
+/* --- counter.c: counter sets; 0 is none --- */
+/* @counter of the set rises; nothing if there is no such set, or if sets do not keep it. */
+void set_count(struct skua_dev *dev, uint32_t index, enum skua_counter counter, uint64_t by);
+bool set_ok(const struct skua_dev *dev, uint32_t index);
+void set_ref(struct skua_dev *dev, uint32_t index, int by);
+/* What befell a QP: the device counts it, and the QP's set. */
+static inline void qp_count(struct skua_dev *dev, const struct skua_sqc *sqc,
+			    enum skua_counter counter, uint64_t by)
+{
+	dev->cnt[counter] += by;
+	if (sqc->counter)
+		set_count(dev, le32_to_cpu(sqc->counter), counter, by);
+}
+
 /* --- qp.c: QP commands and state --- */
 
 /* The two halves of a QP, pinned together. */

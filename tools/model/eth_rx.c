@@ -87,7 +87,7 @@ static void complete(struct skua_dev *dev, struct qp *qp, uint32_t index,
 	if (status == SKUA_CQE_OK)
 		cqe.eth = *info;
 	else
-		dev->cnt[SKUA_CNT_RESP_CQE_ERROR]++;
+		qp_count(dev, qp->sqc, SKUA_CNT_RESP_CQE_ERROR, 1);
 	if (cq_post(dev, le32_to_cpu(qp->rqc->cfg.cqn), &cqe, false) &&
 	    qp_state(qp) != SKUA_QP_ERR)
 		qp_error(dev, qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
@@ -121,6 +121,8 @@ static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct fra
 		complete(dev, qp, rwqe.index, SKUA_CQE_LOC_PROT_ERR, err, 0, info, false);
 		return ETH_RX_NO_WQE;
 	}
+	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_RX_PKTS, 1);
+	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_RX_BYTES, f->len);
 	complete(dev, qp, rwqe.index, SKUA_CQE_OK, SKUA_VENDOR_NONE, len, info, strip);
 	return ETH_RX_TAKEN;
 }

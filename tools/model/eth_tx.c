@@ -40,6 +40,8 @@ static void send_frame(struct skua_dev *dev, const struct qp *qp, uint8_t *frame
 	}
 	dev->cnt[SKUA_CNT_ETH_TX_PKTS]++;
 	dev->cnt[SKUA_CNT_ETH_TX_BYTES] += len;
+	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_TX_PKTS, 1);
+	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_TX_BYTES, len);
 	port_tx_eth(dev, frame, len,
 		    !(le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_NO_LOOPBACK));
 }
@@ -209,7 +211,7 @@ static void run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 	if (status != SKUA_CQE_OK) {
 		/* The flush that follows begins behind it. */
 		advance(dev, qp, bad_blocks(qp, &wqe));
-		dev->cnt[SKUA_CNT_REQ_CQE_ERROR]++;
+		qp_count(dev, qp->sqc, SKUA_CNT_REQ_CQE_ERROR, 1);
 		complete(dev, qp, cqn, index, SKUA_CQE_REQ, status, err);
 		qp_error(dev, qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
 		return;
@@ -241,7 +243,7 @@ static void flush_send(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 	advance(dev, qp, bad_blocks(qp, &wqe));
 	if (err == SKUA_VENDOR_WQE_INDEX)
 		return;
-	dev->cnt[SKUA_CNT_REQ_CQE_FLUSH]++;
+	qp_count(dev, qp->sqc, SKUA_CNT_REQ_CQE_FLUSH, 1);
 	complete(dev, qp, le32_to_cpu(qp->sqc->cfg.cqn), index, SKUA_CQE_REQ,
 		 SKUA_CQE_WR_FLUSH_ERR, SKUA_VENDOR_NONE);
 }
@@ -258,7 +260,7 @@ static bool flush(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 
 		qp->rqc->ci = cpu_to_le32(pos + 1);
 		ctx_dirty(dev, qp->rqc);
-		dev->cnt[SKUA_CNT_RESP_CQE_FLUSH]++;
+		qp_count(dev, qp->sqc, SKUA_CNT_RESP_CQE_FLUSH, 1);
 		complete(dev, qp, le32_to_cpu(qp->rqc->cfg.cqn), pos, SKUA_CQE_RECV_ETH,
 			 SKUA_CQE_WR_FLUSH_ERR, SKUA_VENDOR_NONE);
 	}

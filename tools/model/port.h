@@ -21,6 +21,7 @@ struct rule {
 	uint32_t flags;
 	uint32_t dest;
 	uint32_t tag;
+	uint32_t counter;
 	uint64_t value[RULE_WORDS];
 	uint64_t mask[RULE_WORDS];
 };

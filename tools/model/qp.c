@@ -50,6 +50,7 @@ bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
 	return le32_to_cpu(sqc->valid) & SKUA_SQC_VALID &&
 	       qp_index(le32_to_cpu(sqc->cfg.qpn)) == index && sq_ok(dev, &sqc->cfg) &&
 	       le32_get_bits(sqc->attr.state, SKUA_ATTR_STATE) <= SKUA_QP_ERR &&
+	       set_ok(dev, le32_to_cpu(sqc->counter)) &&
 	       le32_to_cpu(sqc->pi) - le32_to_cpu(sqc->ci) <= sq_blocks(&sqc->cfg);
 }
 
@@ -295,10 +296,11 @@ static int check_create(struct skua_dev *dev, const struct skua_cmd_create_qp_in
 	if (!sq_ok(dev, &in->sq) || le64_to_cpu(in->sq.dbr) % SKUA_DBR_ALIGN ||
 	    le32_to_cpu(in->sq.max_inline) > MODEL_MAX_INLINE || !rq_ok(dev, &in->rq) ||
 	    (!own_rq && (in->rq.flags || !all_zero(&in->rq.ring, sizeof(in->rq.ring)))) ||
-	    !xrc_ok(in) || in->counter || in->reserved)
+	    !xrc_ok(in) || in->reserved)
 		return SKUA_CMD_ST_BAD_PARAM;
 	if ((has_send_cq(&in->sq) &&
 	     !obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->sq.cqn))) ||
+	    !set_ok(dev, le32_to_cpu(in->counter)) ||
 	    (has_recv_cq(&in->sq) && !obj_valid(dev, SKUA_ICM_CQC, le32_to_cpu(in->rq.cqn))))
 		return SKUA_CMD_ST_BAD_INDEX;
 	return check_srq(dev, in);
@@ -340,6 +342,8 @@ int cmd_create_qp(struct skua_dev *dev, struct cmd *cmd)
 	if (sqc && rqc && rrc) {
 		sqc->cfg = in->sq;
 		sqc->valid = cpu_to_le32(SKUA_SQC_VALID);
+		sqc->counter = in->counter;
+		set_ref(dev, le32_to_cpu(in->counter), 1);
 		rqc->cfg = in->rq;
 		obj_set(dev, SKUA_ICM_SQC, index, true);
 		obj_set(dev, SKUA_ICM_RQC, index, true);
@@ -392,6 +396,7 @@ int cmd_destroy_qp(struct skua_dev *dev, struct cmd *cmd)
 	timer_set(dev, qp.qpn, SKUA_TIME_NEVER);
 	qp_event_forget(dev, qp.qpn);
 	count_refs(dev, &qp.sqc->cfg, &qp.rqc->cfg, -1);
+	set_ref(dev, le32_to_cpu(qp.sqc->counter), -1);
 	obj_set(dev, SKUA_ICM_SQC, index, false);
 	obj_set(dev, SKUA_ICM_RQC, index, false);
 	obj_set(dev, SKUA_ICM_RRC, index, false);

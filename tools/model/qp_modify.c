@@ -159,7 +159,8 @@ static bool rest_zero(const struct skua_cmd_modify_qp_in *in, uint32_t mask)
 	       !(le32_to_cpu(a->retry) & ~field_bits(retry_fields, mask)) &&
 	       !(le32_to_cpu(a->rights) & ~field_bits(rights_fields, mask)) &&
 	       !(le32_to_cpu(a->state) & ~field_bits(state_fields, mask)) &&
-	       all_zero(a->reserved, sizeof(a->reserved)) && !in->reserved && !in->reserved2;
+	       all_zero(a->reserved, sizeof(a->reserved)) && !in->reserved &&
+	       (mask & A(COUNTER) || !in->counter);
 }
 
 static bool dmac_ok(const struct skua_av *av, bool multicast)
@@ -226,6 +227,8 @@ static uint32_t known_attrs(const struct skua_dev *dev)
 		known &= ~A(RATE);
 	if (!dev_has(dev, SKUA_CAP_SR))
 		known &= ~A(EXT);
+	if (!dev_has(dev, SKUA_CAP_COUNTER_SET))
+		known &= ~A(COUNTER);
 	return known;
 }
 
@@ -311,6 +314,26 @@ static int enter_reset(struct skua_dev *dev, struct qp *qp)
 			 &zero, sizeof(zero)) ? SKUA_CMD_ST_DMA : SKUA_CMD_ST_OK;
 }
 
+/* The counter set is none of the state machine's. */
+static int modify_counter(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in,
+			  struct qp *qp)
+{
+	uint32_t cur = le32_to_cpu(in->cur_state);
+
+	if (le32_to_cpu(in->mask) & ~known_attrs(dev) || le32_to_cpu(in->mask) != A(COUNTER) ||
+	    !rest_zero(in, A(COUNTER)) || (cur > SKUA_QP_ERR && cur != SKUA_QP_ANY_STATE))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (cur != SKUA_QP_ANY_STATE && cur != qp_state(qp))
+		return SKUA_CMD_ST_BAD_STATE;
+	if (!set_ok(dev, le32_to_cpu(in->counter)))
+		return SKUA_CMD_ST_BAD_INDEX;
+	set_ref(dev, le32_to_cpu(in->counter), 1);
+	set_ref(dev, le32_to_cpu(qp->sqc->counter), -1);
+	qp->sqc->counter = in->counter;
+	ctx_dirty(dev, qp->sqc);
+	return SKUA_CMD_ST_OK;
+}
+
 static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, struct qp *qp)
 {
 	enum skua_qp_state from = qp_state(qp);
@@ -345,7 +368,8 @@ int cmd_modify_qp(struct skua_dev *dev, struct cmd *cmd)
 
 	if (qpn & ~IB_QPN_MASK || qp_get(dev, qpn, &qp))
 		return SKUA_CMD_ST_BAD_INDEX;
-	err = modify(dev, in, &qp);
+	err = le32_to_cpu(in->mask) & A(COUNTER) ? modify_counter(dev, in, &qp) :
+						   modify(dev, in, &qp);
 	qp_put(dev, &qp);
 	return err;
 }

@@ -230,6 +230,10 @@ static bool ask_rules(struct skua_dev *dev, struct way *way, bool multicast, boo
 				continue;
 			claimed = true;
 		}
+		if (rule->counter) {
+			set_count(dev, rule->counter, SKUA_CNT_RDMA_RX_PKTS, 1);
+			set_count(dev, rule->counter, SKUA_CNT_RDMA_RX_BYTES, way->f->len);
+		}
 		if (rule->flags & SKUA_FLOW_DROP)
 			continue;
 		give(dev, way, rss, rule->dest, rule->tag);
@@ -306,7 +310,7 @@ static int check_flow(struct skua_dev *dev, const struct skua_flow *flow)
 	const uint8_t *mask = (const void *)&flow->mask;
 
 	if (flags & ~(SKUA_FLOW_RSS | SKUA_FLOW_DROP | SKUA_FLOW_SNIFFER | SKUA_FLOW_PRIO) ||
-	    flow->reserved || !all_zero(flow->mask.reserved, sizeof(flow->mask.reserved)) ||
+	    !all_zero(flow->mask.reserved, sizeof(flow->mask.reserved)) ||
 	    flow->mask.flags & ~(SKUA_FLOW_M_VLAN | SKUA_FLOW_M_IPV4 | SKUA_FLOW_M_IPV6))
 		return SKUA_CMD_ST_BAD_PARAM;
 	for (unsigned int i = 0; i < sizeof(flow->value); i++) {
@@ -315,6 +319,10 @@ static int check_flow(struct skua_dev *dev, const struct skua_flow *flow)
 	}
 	if (beyond_l2(&flow->mask) && !dev_has(dev, SKUA_CAP_FLOW))
 		return SKUA_CMD_ST_BAD_PARAM;
+	if (flow->counter && !dev_has(dev, SKUA_CAP_COUNTER_SET))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (!set_ok(dev, le32_to_cpu(flow->counter)))
+		return SKUA_CMD_ST_BAD_INDEX;
 	if (flags & SKUA_FLOW_DROP)
 		return flow->dest || flags & (SKUA_FLOW_RSS | SKUA_FLOW_SNIFFER) ?
 		       SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
@@ -331,6 +339,7 @@ static bool rule_insert(struct port *p, uint32_t index, const struct skua_flow *
 		.flags = le32_to_cpu(flow->flags),
 		.dest = le32_to_cpu(flow->dest),
 		.tag = le32_to_cpu(flow->tag),
+		.counter = le32_to_cpu(flow->counter),
 	};
 	uint32_t at;
 
@@ -391,6 +400,7 @@ int cmd_create_flow(struct skua_dev *dev, struct cmd *cmd)
 		*flow = in->flow;
 		flow->flags |= cpu_to_le32(SKUA_FLOW_VALID);
 		obj_set(dev, SKUA_ICM_FLOW, index, true);
+		set_ref(dev, le32_to_cpu(flow->counter), 1);
 		if (!(flags & SKUA_FLOW_DROP))
 			dest_ref(dev, flags & SKUA_FLOW_RSS, le32_to_cpu(flow->dest), 1);
 	} else {
@@ -413,7 +423,10 @@ int cmd_destroy_flow(struct skua_dev *dev, struct cmd *cmd)
 	for (uint32_t i = 0; i < p->num_rules; i++) {
 		const struct rule *rule = &p->rules[i];
 
-		if (rule->index == index && !(rule->flags & SKUA_FLOW_DROP))
+		if (rule->index != index)
+			continue;
+		set_ref(dev, rule->counter, -1);
+		if (!(rule->flags & SKUA_FLOW_DROP))
 			dest_ref(dev, rule->flags & SKUA_FLOW_RSS, rule->dest, -1);
 	}
 	rule_remove(dev->port, index);

@@ -158,6 +158,8 @@ struct skua_cmd_none {
 	X(MODIFY_PORT,		0x059, modify_port_in,	none,		  O,  FAST)	\
 	X(QUERY_COUNTERS,	0x060, index_in,	query_counters_out, O, FAST)	\
 	X(QUERY_ICM_CACHE,	0x061, index_in,	query_icm_cache_out, O, FAST)	\
+	X(CREATE_COUNTER,	0x062, index_in,	none,		  O,  FAST)	\
+	X(DESTROY_COUNTER,	0x063, index_in,	none,		  O,  FAST)	\
 	X(RESUME_PAGE_FAULT,	0x070, resume_fault_in,	none,		  O,  SAFE)
 
 enum skua_cmd_op {
@@ -492,7 +494,8 @@ struct skua_cmd_create_qp_in {
 /*
  * Attributes that MODIFY_QP takes: X(name, bit, text). The device demands and
  * allows just those that the IBTA's table of state transitions demands and
- * allows for the QP's type.
+ * allows for the QP's type. COUNTER (SKUA_CAP_COUNTER_SET) comes alone, in any
+ * state; it stays in RESET.
  */
 #define SKUA_QP_ATTR_TABLE(X)						\
 	X(STATE,		 0, "state: new state")			\
@@ -513,7 +516,8 @@ struct skua_cmd_create_qp_in {
 	X(DEST_QPN,		15, "dest_qpn")				\
 	X(SQD_NOTIFY,		16, "state: SQD notification")		\
 	X(RATE,			17, "rate_kbps")			\
-	X(EXT,			18, "ext")
+	X(EXT,			18, "ext")				\
+	X(COUNTER,		19, "counter")
 
 enum {
 #define X(name, bit, text) SKUA_QP_M_##name = 1U << (bit),
@@ -531,7 +535,7 @@ enum {
  * @attr: values of the attributes in @mask; the others are zero
  * @ext_table: extension: bus address of the placement table, with EXT
  * @ext_len: its bytes
- * @reserved2: zero
+ * @counter: counter set, 0: none, with COUNTER
  */
 struct skua_cmd_modify_qp_in {
 	__le32 qpn;
@@ -541,7 +545,7 @@ struct skua_cmd_modify_qp_in {
 	struct skua_qp_attr attr;
 	__le64 ext_table;
 	__le32 ext_len;
-	__le32 reserved2;
+	__le32 counter;
 };
 
 _Static_assert(sizeof(struct skua_cmd_modify_qp_in) == 112, "modify_qp_in");
@@ -647,7 +651,11 @@ struct skua_cmd_modify_port_in {
  * @reserved: zero
  * @value: by enum skua_counter
  *
- * Index 0 is the device's set. All values are read at one moment.
+ * Index 0 is the device's set. All values are read at one moment. Of another set
+ * the counters that SKUA_COUNTER_SET_TABLE does not name are zero.
+ *
+ * CREATE_COUNTER makes a set, all zero. DESTROY_COUNTER: BUSY while a QP or a
+ * steering rule names it.
  */
 struct skua_cmd_query_counters_out {
 	__le32 count;

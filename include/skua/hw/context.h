@@ -827,7 +827,7 @@ _Static_assert(sizeof(struct skua_flow_match) == 56, "skua_flow_match");
  * @flags: SKUA_FLOW_*
  * @dest: QPN, or RSS context with SKUA_FLOW_RSS
  * @tag: flow tag for the CQE
- * @reserved: zero
+ * @counter: counter set that counts the frames it takes, 0: none
  * @value: what to compare with; zero where the mask is zero
  * @mask: which bits to compare
  *
@@ -839,7 +839,7 @@ struct skua_flow {
 	__le32 flags;
 	__le32 dest;
 	__le32 tag;
-	__le32 reserved;
+	__le32 counter;
 	struct skua_flow_match value;
 	struct skua_flow_match mask;
 };
@@ -874,5 +874,21 @@ struct skua_mcg {
 _Static_assert(sizeof(struct skua_mcg) == SKUA_ICM_MCG_SIZE, "skua_mcg");
 
 #define SKUA_MCG_VALID			BIT(0)	/* state */
+
+/* Values that a counter set has room for. */
+#define SKUA_SET_MAX			32
+
+/**
+ * struct skua_counter_set - what some QPs or steering rules have done
+ * @value: state: by enum skua_set_counter
+ *
+ * Sets are numbered from 1: 0 says that there is none, and is the device's own in
+ * QUERY_COUNTERS.
+ */
+struct skua_counter_set {
+	__le64 value[SKUA_SET_MAX];
+};
+
+_Static_assert(sizeof(struct skua_counter_set) == SKUA_ICM_CNT_SIZE, "skua_counter_set");
 
 #endif /* SKUA_HW_CONTEXT_H */

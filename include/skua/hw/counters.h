@@ -94,13 +94,42 @@
 	X(PAGE_FAULTS,		RDMA, page_faults,	"page faults reported")			\
 	X(PAGE_FAULT_RESUMED,	RDMA, page_faults_resumed, "page faults settled by software")	\
 	X(PAGE_FAULT_ERR,	RDMA, page_faults_failed, "accesses that failed for want of a page") \
-	X(PAGE_FAULT_RNR,	RDMA, page_faults_rnr,	"RNR NAKs sent for want of a page")
+	X(PAGE_FAULT_RNR,	RDMA, page_faults_rnr,	"RNR NAKs sent for want of a page") \
+	X(TX_FLUSH,		RDMA, tx_flush_reqs,	"FLUSH requests sent")			\
+	X(TX_ATOMIC_WRITE,	RDMA, tx_atomic_write_reqs, "ATOMIC WRITE requests sent")	\
+	X(RX_FLUSH,		RDMA, rx_flush_requests, "FLUSH requests served")		\
+	X(RX_ATOMIC_WRITE,	RDMA, rx_atomic_write_requests, "ATOMIC WRITE requests served")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,
 	SKUA_COUNTER_TABLE(X)
 #undef X
 	SKUA_CNT_COUNT
+};
+
+/*
+ * What a counter set keeps (SKUA_CAP_COUNTER_SET): X(name), a counter of the table
+ * above. A set counts what befalls the QPs bound to it, besides the device, which
+ * counts it too; of RAW_ETH QPs the packets are frames. A set that a steering rule
+ * names counts the frames and bytes that the rule took as received packets.
+ * Numbers follow the order here; new ones are appended.
+ */
+#define SKUA_COUNTER_SET_TABLE(X)						\
+	X(RDMA_TX_PKTS) X(RDMA_TX_BYTES) X(RDMA_RX_PKTS) X(RDMA_RX_BYTES)	\
+	X(TX_SEND) X(TX_WRITE) X(TX_READ) X(TX_ATOMIC) X(RX_WRITE) X(RX_READ)	\
+	X(RX_ATOMIC) X(RX_SEND) X(OUT_OF_BUFFER) X(OUT_OF_SEQUENCE)		\
+	X(DUPLICATE_REQUEST) X(PACKET_SEQ_ERR) X(RNR_NAK_RETRY_ERR)		\
+	X(IMPLIED_NAK_SEQ_ERR) X(LOCAL_ACK_TIMEOUT_ERR) X(REQ_REMOTE_INV)	\
+	X(REQ_REMOTE_ACCESS) X(REQ_REMOTE_OP) X(REQ_CQE_ERROR) X(REQ_CQE_FLUSH)	\
+	X(RESP_CQE_ERROR) X(RESP_CQE_FLUSH) X(RESP_LOCAL_LEN)			\
+	X(RESP_REMOTE_ACCESS) X(TX_RETRANS_PKTS) X(NP_ECN_MARKED)		\
+	X(RETRY_EXCEEDED) X(RNR_RETRY_EXCEEDED)
+
+enum skua_set_counter {
+#define X(name) SKUA_SET_##name,
+	SKUA_COUNTER_SET_TABLE(X)
+#undef X
+	SKUA_SET_COUNT
 };
 
 enum skua_counter_group {

@@ -122,8 +122,9 @@ enum skua_vendor atomic_send(struct turn *t, const struct wqe *w)
 			return err;
 		tx_finish(t, &b, n);
 	}
-	if (op_is_atomic(w->op))
-		t->dev->cnt[SKUA_CNT_TX_ATOMIC]++;
+	turn_count(t, op_is_atomic(w->op)	 ? SKUA_CNT_TX_ATOMIC :
+		      w->op == SKUA_WQE_FLUSH ? SKUA_CNT_TX_FLUSH :
+						SKUA_CNT_TX_ATOMIC_WRITE);
 	req_note_sent(t, 1, (uint32_t)w->len);
 	t->sqc->rd_outstanding = cpu_to_le32(le32_to_cpu(t->sqc->rd_outstanding) + 1);
 	t->budget -= n + SKUA_PKT_OVERHEAD;

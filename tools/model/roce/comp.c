@@ -45,7 +45,7 @@ static void retry(struct turn *t, enum skua_vendor why)
 	uint32_t left = le32_to_cpu(t->sqc->retry_left);
 
 	if (!left) {
-		t->dev->cnt[SKUA_CNT_RETRY_EXCEEDED]++;
+		turn_count(t, SKUA_CNT_RETRY_EXCEEDED);
 		fail_ci(t, SKUA_CQE_RETRY_EXC_ERR, why);
 		return;
 	}
@@ -63,7 +63,7 @@ static void implied_nak(struct turn *t)
 {
 	if (in_recovery(t))
 		return;
-	t->dev->cnt[SKUA_CNT_IMPLIED_NAK_SEQ_ERR]++;
+	turn_count(t, SKUA_CNT_IMPLIED_NAK_SEQ_ERR);
 	retry(t, SKUA_VENDOR_NAK_SEQ);
 }
 
@@ -71,7 +71,7 @@ void comp_timeout(struct turn *t)
 {
 	if (t->sqc->una_psn == t->sqc->max_psn)
 		return;
-	t->dev->cnt[SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR]++;
+	turn_count(t, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	retry(t, SKUA_VENDOR_TIMEOUT);
 }
 
@@ -129,7 +129,7 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 		return SKUA_VENDOR_NONE;
 	l->valid = false;
 	err = wqe_fetch(t->dev, t->qp, f->index, &l->wqe);
-	t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+	turn_count(t, SKUA_CNT_WQE_REFETCH);
 	if (err || l->wqe.op != f->op || l->wqe.len != f->len ||
 	    l->wqe.blocks != f->blocks)
 		return SKUA_VENDOR_WQE_CHANGED;
@@ -245,7 +245,7 @@ static void own_response(struct turn *t, const struct skua_pkt *pkt)
 	if (err)
 		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
 	else if (!answers(pkt, &f))
-		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 	else if (f.op == SKUA_WQE_READ)
 		take_read(t, pkt, &f);
 	else
@@ -262,9 +262,9 @@ static void rnr_nak(struct turn *t, uint32_t code)
 	/* The same one twice. */
 	if (t->sqc->rnr_deadline)
 		return;
-	t->dev->cnt[SKUA_CNT_RNR_NAK_RETRY_ERR]++;
+	turn_count(t, SKUA_CNT_RNR_NAK_RETRY_ERR);
 	if (!left) {
-		t->dev->cnt[SKUA_CNT_RNR_RETRY_EXCEEDED]++;
+		turn_count(t, SKUA_CNT_RNR_RETRY_EXCEEDED);
 		fail_ci(t, SKUA_CQE_RNR_RETRY_EXC_ERR, SKUA_VENDOR_NAK_RNR);
 		return;
 	}
@@ -278,24 +278,24 @@ static void nak(struct turn *t, uint32_t code)
 {
 	switch (code) {
 	case IB_NAK_PSN_SEQUENCE:
-		t->dev->cnt[SKUA_CNT_PACKET_SEQ_ERR]++;
+		turn_count(t, SKUA_CNT_PACKET_SEQ_ERR);
 		if (!in_recovery(t))
 			retry(t, SKUA_VENDOR_NAK_SEQ);
 		break;
 	case IB_NAK_INVALID_REQUEST:
-		t->dev->cnt[SKUA_CNT_REQ_REMOTE_INV]++;
+		turn_count(t, SKUA_CNT_REQ_REMOTE_INV);
 		fail_ci(t, SKUA_CQE_REM_INV_REQ_ERR, SKUA_VENDOR_NAK_INV);
 		break;
 	case IB_NAK_REMOTE_ACCESS:
-		t->dev->cnt[SKUA_CNT_REQ_REMOTE_ACCESS]++;
+		turn_count(t, SKUA_CNT_REQ_REMOTE_ACCESS);
 		fail_ci(t, SKUA_CQE_REM_ACCESS_ERR, SKUA_VENDOR_NAK_ACC);
 		break;
 	case IB_NAK_REMOTE_OP:
-		t->dev->cnt[SKUA_CNT_REQ_REMOTE_OP]++;
+		turn_count(t, SKUA_CNT_REQ_REMOTE_OP);
 		fail_ci(t, SKUA_CQE_REM_OP_ERR, SKUA_VENDOR_NAK_OP);
 		break;
 	default:
-		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		break;
 	}
 }
@@ -320,14 +320,14 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 	else if (type == IB_AETH_NAK)
 		nak(t, value);
 	else if (type != IB_AETH_ACK)
-		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 }
 
 void comp_rx(struct turn *t, const struct skua_pkt *pkt)
 {
 	/* Of something never sent; the queue cannot be empty then. */
 	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->max_psn)) >= 0) {
-		t->dev->cnt[SKUA_CNT_RX_BAD_RESP]++;
+		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}
 	if (pkt->op->flags & IB_F_ANSWERED)

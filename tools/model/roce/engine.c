@@ -294,8 +294,8 @@ void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload)
 
 	if (!len)
 		return;
-	t->dev->cnt[SKUA_CNT_RDMA_TX_PKTS]++;
-	t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES] += len;
+	turn_count(t, SKUA_CNT_RDMA_TX_PKTS);
+	qp_count(t->dev, t->sqc, SKUA_CNT_RDMA_TX_BYTES, len);
 	port_tx(t->dev, b->frame, len);
 }
 

@@ -140,6 +140,12 @@ struct turn {
 	uint32_t pd;
 };
 
+/* It happened once, to this QP. */
+static inline void turn_count(struct turn *t, enum skua_counter counter)
+{
+	qp_count(t->dev, t->sqc, counter, 1);
+}
+
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
 {
 	return (psn + n) & IB_PSN_MASK;

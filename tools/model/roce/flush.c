@@ -19,7 +19,7 @@ static bool flush_cqe(struct turn *t, uint32_t cqn, enum skua_cqe_op op, uint32_
 			le32_encode_bits(SKUA_CQE_WR_FLUSH_ERR, SKUA_CQE_STATUS),
 	};
 
-	t->dev->cnt[cnt]++;
+	turn_count(t, cnt);
 	return post_cqe(t, cqn, &cqe, false);
 }
 

@@ -143,7 +143,7 @@ void recv_give_up(struct turn *t)
 
 	if (!taken(t))
 		return;
-	t->dev->cnt[SKUA_CNT_RESP_CQE_FLUSH]++;
+	turn_count(t, SKUA_CNT_RESP_CQE_FLUSH);
 	recv_done(t, &cqe, false);
 }
 

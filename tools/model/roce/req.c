@@ -61,7 +61,7 @@ void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
 	uint32_t ci = le32_to_cpu(t->sqc->ci);
 	uint32_t there = le32_to_cpu(t->sqc->pi) - ci;
 
-	t->dev->cnt[SKUA_CNT_REQ_CQE_ERROR]++;
+	turn_count(t, SKUA_CNT_REQ_CQE_ERROR);
 	dev_log(t->dev, 2, "QP %#x: WQE %u: status %#x, vendor %#x", t->qp->qpn, ci & 0xffff,
 		status, vendor);
 	t->sqc->err_status = cpu_to_le32(status | vendor << 8);
@@ -118,8 +118,8 @@ enum skua_vendor req_flight(struct turn *t, struct flight *f)
 
 	if (flight_get(e, t->qp->qpn, le32_to_cpu(t->sqc->incarnation), ci, f))
 		return SKUA_VENDOR_NONE;
-	t->dev->cnt[SKUA_CNT_INFLIGHT_MISS]++;
-	t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+	turn_count(t, SKUA_CNT_INFLIGHT_MISS);
+	turn_count(t, SKUA_CNT_WQE_REFETCH);
 	err = wqe_fetch(t->dev, t->qp, ci, &e->wqe);
 	f->blocks = e->wqe.blocks;
 	if (err)
@@ -312,11 +312,11 @@ static void count_begun(struct turn *t, const struct wqe *w)
 	case SKUA_WQE_SEND:
 	case SKUA_WQE_SEND_IMM:
 	case SKUA_WQE_SEND_INV:
-		t->dev->cnt[SKUA_CNT_TX_SEND]++;
+		turn_count(t, SKUA_CNT_TX_SEND);
 		break;
 	case SKUA_WQE_WRITE:
 	case SKUA_WQE_WRITE_IMM:
-		t->dev->cnt[SKUA_CNT_TX_WRITE]++;
+		turn_count(t, SKUA_CNT_TX_WRITE);
 		break;
 	default:
 		break;
@@ -331,7 +331,7 @@ static enum skua_vendor pin(struct turn *t, const struct wqe *w)
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 
 	if (t->sqc->cur != t->sqc->hi) {
-		t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+		turn_count(t, SKUA_CNT_WQE_REFETCH);
 		if (flight_get(e, f.qpn, f.incarnation, f.index, &old) &&
 		    (old.blocks != f.blocks || old.len != f.len || old.op != f.op))
 			return SKUA_VENDOR_WQE_CHANGED;
@@ -358,7 +358,7 @@ static enum skua_vendor load(struct turn *t, struct wqe *w)
 	enum skua_vendor err = wqe_fetch_win(t->dev, t->qp, &t->dev->engine->win, cur, w);
 
 	if (sqc_is(t, SKUA_SQC_PINNED)) {
-		t->dev->cnt[SKUA_CNT_WQE_REFETCH]++;
+		turn_count(t, SKUA_CNT_WQE_REFETCH);
 		if (err || !pin_matches(t, w))
 			return SKUA_VENDOR_WQE_CHANGED;
 	}
@@ -400,7 +400,7 @@ void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
 	uint32_t next = psn_add(psn, psns);
 
 	if (ib_psn_diff(psn, le32_to_cpu(s->max_psn)) < 0)
-		t->dev->cnt[SKUA_CNT_TX_RETRANS_PKTS]++;
+		turn_count(t, SKUA_CNT_TX_RETRANS_PKTS);
 	if (ib_psn_diff(next, le32_to_cpu(s->max_psn)) > 0)
 		s->max_psn = cpu_to_le32(next);
 	s->next_psn = cpu_to_le32(next);
@@ -491,7 +491,7 @@ static enum skua_vendor send_read(struct turn *t, const struct wqe *w)
 		ib_reth_put(b.reth, w->va + off, w->rkey, n);
 		tx_finish(t, &b, 0);
 	}
-	t->dev->cnt[SKUA_CNT_TX_READ]++;
+	turn_count(t, SKUA_CNT_TX_READ);
 	req_note_sent(t, psns_of(n, t->mtu), n);
 	t->sqc->rd_outstanding = cpu_to_le32(le32_to_cpu(t->sqc->rd_outstanding) + 1);
 	t->budget -= SKUA_PKT_OVERHEAD;

@@ -75,7 +75,7 @@ void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err)
 		resp_fail_at(t, psn, IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
 		return;
 	}
-	t->dev->cnt[SKUA_CNT_RESP_REMOTE_ACCESS]++;
+	turn_count(t, SKUA_CNT_RESP_REMOTE_ACCESS);
 	resp_fail_at(t, psn, IB_NAK_REMOTE_ACCESS, SKUA_QP_EV_ACCESS_ERR);
 }
 
@@ -89,7 +89,7 @@ void resp_recv_error(struct turn *t, enum skua_cqe_status status, enum skua_vend
 		.own = le32_encode_bits(vendor, SKUA_CQE_VENDOR),
 	};
 
-	t->dev->cnt[SKUA_CNT_RESP_CQE_ERROR]++;
+	turn_count(t, SKUA_CNT_RESP_CQE_ERROR);
 	recv_done(t, &cqe, false);
 }
 
@@ -124,7 +124,7 @@ bool resp_have_recv(struct turn *t)
 	case RECV_READY:
 		return true;
 	case RECV_NONE:
-		t->dev->cnt[SKUA_CNT_OUT_OF_BUFFER]++;
+		turn_count(t, SKUA_CNT_OUT_OF_BUFFER);
 		return false;
 	default:
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
@@ -226,7 +226,7 @@ static void not_ready(struct turn *t)
 {
 	uint32_t timer = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_MIN_RNR_TIMER);
 
-	t->dev->cnt[SKUA_CNT_OUT_OF_BUFFER]++;
+	turn_count(t, SKUA_CNT_OUT_OF_BUFFER);
 	rqc_set(t, SKUA_RQC_RNR_SENT);
 	want_nak(t, IB_AETH_RNR_NAK | timer, le32_to_cpu(t->rqc->epsn));
 }
@@ -260,7 +260,7 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	}
 	if (got + (uint64_t)pkt->payload_len > l->rwqe.len || got > 1u << MODEL_LOG_MSG) {
-		t->dev->cnt[SKUA_CNT_RESP_LOCAL_LEN]++;
+		turn_count(t, SKUA_CNT_RESP_LOCAL_LEN);
 		fail_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN, IB_NAK_INVALID_REQUEST);
 		return;
 	}
@@ -273,13 +273,13 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 	if (pkt->ieth) {
 		err = key_invalidate(t->dev, &peer, be32_get(pkt->ieth->rkey));
 		if (err) {
-			t->dev->cnt[SKUA_CNT_RESP_REMOTE_ACCESS]++;
+			turn_count(t, SKUA_CNT_RESP_REMOTE_ACCESS);
 			fail_recv(t, SKUA_CQE_REM_INV_REQ_ERR, err, IB_NAK_REMOTE_ACCESS);
 			return;
 		}
 	}
 	if (pkt->op->flags & IB_F_LAST) {
-		t->dev->cnt[SKUA_CNT_RX_SEND]++;
+		turn_count(t, SKUA_CNT_RX_SEND);
 		if (!complete_recv(t, pkt, SKUA_CQE_RECV))
 			return;
 	}
@@ -320,7 +320,7 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 		return err;
 	t->rqc->cur_got = cpu_to_le32(le32_to_cpu(t->rqc->cur_got) + pkt->payload_len);
 	if (pkt->op->flags & IB_F_LAST)
-		t->dev->cnt[SKUA_CNT_RX_WRITE]++;
+		turn_count(t, SKUA_CNT_RX_WRITE);
 	return SKUA_VENDOR_NONE;
 }
 
@@ -350,7 +350,7 @@ static void do_write(struct turn *t, const struct skua_pkt *pkt)
 
 static void duplicate(struct turn *t, const struct skua_pkt *pkt)
 {
-	t->dev->cnt[SKUA_CNT_DUPLICATE_REQUEST]++;
+	turn_count(t, SKUA_CNT_DUPLICATE_REQUEST);
 	if (pkt->op->flags & IB_F_ANSWERED)
 		rres_duplicate(t, pkt);
 	else if (pkt->op->flags & (IB_F_SEND | IB_F_WRITE) && !rqc_is(t, SKUA_RQC_NAK_PENDING))
@@ -360,7 +360,7 @@ static void duplicate(struct turn *t, const struct skua_pkt *pkt)
 /* One NAK for each gap; after an RNR NAK the peer knows already. */
 static void out_of_sequence(struct turn *t)
 {
-	t->dev->cnt[SKUA_CNT_OUT_OF_SEQUENCE]++;
+	turn_count(t, SKUA_CNT_OUT_OF_SEQUENCE);
 	if (rqc_is(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT))
 		return;
 	rqc_set(t, SKUA_RQC_NAK_SENT);
@@ -396,7 +396,7 @@ void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 
 	resp_comm_est(t);
 	if (rqc_is(t, SKUA_RQC_FAILED))
-		t->dev->cnt[SKUA_CNT_RX_BAD_STATE]++;
+		turn_count(t, SKUA_CNT_RX_BAD_STATE);
 	else if (d < 0)
 		duplicate(t, pkt);
 	else if (d > 0)
@@ -429,9 +429,9 @@ static void send_nak(struct turn *t)
 	uint8_t syndrome = (uint8_t)le32_to_cpu(t->rqc->nak);
 
 	rqc_clear(t, SKUA_RQC_NAK_PENDING | SKUA_RQC_ACK_PENDING);
-	t->dev->cnt[SKUA_CNT_TX_NAK]++;
+	turn_count(t, SKUA_CNT_TX_NAK);
 	if ((syndrome & IB_AETH_TYPE_MASK) == IB_AETH_RNR_NAK)
-		t->dev->cnt[SKUA_CNT_TX_RNR]++;
+		turn_count(t, SKUA_CNT_TX_RNR);
 	send_aeth(t, syndrome, le32_to_cpu(t->rqc->nak_psn));
 	if (rqc_is(t, SKUA_RQC_FAILED))
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, le32_to_cpu(t->rqc->fail_event));
@@ -442,7 +442,7 @@ static void send_ack(struct turn *t)
 	uint32_t psn = psn_add(le32_to_cpu(t->rqc->epsn), IB_PSN_MASK);
 
 	rqc_clear(t, SKUA_RQC_ACK_PENDING);
-	t->dev->cnt[SKUA_CNT_TX_ACK]++;
+	turn_count(t, SKUA_CNT_TX_ACK);
 	send_aeth(t, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, psn);
 	t->rqc->ack_psn = cpu_to_le32(psn);
 }

@@ -131,7 +131,8 @@ static enum skua_vendor do_read(struct turn *t, const struct skua_pkt *pkt, stru
 	enum skua_vendor err = read_check(t, pkt, &psns);
 
 	*rr = rr_read(pkt, psns);
-	t->dev->cnt[SKUA_CNT_RX_READ] += !err;
+	if (!err)
+		turn_count(t, SKUA_CNT_RX_READ);
 	return err;
 }
 
@@ -148,7 +149,8 @@ static enum skua_vendor do_atomic(struct turn *t, const struct skua_pkt *pkt, st
 	*rr = rr_make(pkt, a.op, 1);
 	rr->va = cpu_to_le64(old);
 	rr->len = cpu_to_le32(sizeof(old));
-	t->dev->cnt[SKUA_CNT_RX_ATOMIC] += !err;
+	if (!err)
+		turn_count(t, SKUA_CNT_RX_ATOMIC);
 	return err;
 }
 
@@ -157,9 +159,13 @@ static enum skua_vendor do_atomic_write(struct turn *t, const struct skua_pkt *p
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
 	struct where w = where_of(pkt);
+	enum skua_vendor err;
 
 	*rr = rr_make(pkt, SKUA_WQE_ATOMIC_WRITE, 1);
-	return mr_write(t->dev, &who, w.rkey, w.va, pkt->payload, pkt->payload_len);
+	err = mr_write(t->dev, &who, w.rkey, w.va, pkt->payload, pkt->payload_len);
+	if (!err)
+		turn_count(t, SKUA_CNT_RX_ATOMIC_WRITE);
+	return err;
 }
 
 static enum skua_vendor do_flush(struct turn *t, const struct skua_pkt *pkt, struct skua_rr *rr)
@@ -167,14 +173,18 @@ static enum skua_vendor do_flush(struct turn *t, const struct skua_pkt *pkt, str
 	uint32_t word = be32_get(pkt->feth->word);
 	struct mr_who who = who_remote(t, 0);
 	struct where w = where_of(pkt);
+	enum skua_vendor err;
 
 	if (word & SKUA_WQE_FLUSH_GLOBAL)
 		who.access |= SKUA_ACCESS_FLUSH_GLOBAL;
 	if (word & SKUA_WQE_FLUSH_PERSISTENT)
 		who.access |= SKUA_ACCESS_FLUSH_PERSISTENT;
 	*rr = rr_make(pkt, SKUA_WQE_FLUSH, 1);
-	return mr_flush(t->dev, &who, w.rkey, w.va, w.len,
-			u32_get_bits(word, IB_FETH_SELECT_MASK) == SKUA_WQE_FLUSH_MR);
+	err = mr_flush(t->dev, &who, w.rkey, w.va, w.len,
+		       u32_get_bits(word, IB_FETH_SELECT_MASK) == SKUA_WQE_FLUSH_MR);
+	if (!err)
+		turn_count(t, SKUA_CNT_RX_FLUSH);
+	return err;
 }
 
 /* Length and alignment that the operation can have. */
@@ -295,14 +305,14 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	if (!rr_find(t, rrc, pkt, &number) || !same_kind(rr_at(rrc, number), pkt) ||
 	    (pkt->xrceth && !recv_use_srq(t, srqn_of(pkt)))) {
-		t->dev->cnt[SKUA_CNT_RX_MALFORMED]++;
+		turn_count(t, SKUA_CNT_RX_MALFORMED);
 		ctx_put(t->dev, rrc);
 		return;
 	}
 	rr = rr_at(rrc, number);
 	pending = rr_is(rr, SKUA_RR_PENDING);
 	if (rr_op(rr) == SKUA_WQE_READ && !read_again(t, rr, pkt)) {
-		t->dev->cnt[SKUA_CNT_RX_MALFORMED]++;
+		turn_count(t, SKUA_CNT_RX_MALFORMED);
 	} else if (!pending) {
 		rr->op |= cpu_to_le32(SKUA_RR_PENDING | SKUA_RR_DUP);
 		if ((int32_t)(number - le32_to_cpu(t->rqc->rr_head)) < 0)

@@ -71,7 +71,21 @@ static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
 	turn_end(&t);
 }
 
-static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t qpn)
+/* The device has counted it already. */
+static void count_set(struct skua_dev *dev, const struct qp *qp, const struct skua_pkt *pkt,
+		      size_t len)
+{
+	uint32_t set = le32_to_cpu(qp->sqc->counter);
+
+	if (!set)
+		return;
+	set_count(dev, set, SKUA_CNT_RDMA_RX_PKTS, 1);
+	set_count(dev, set, SKUA_CNT_RDMA_RX_BYTES, len);
+	if ((pkt->tclass & IP_ECN_MASK) == IP_ECN_CE)
+		set_count(dev, set, SKUA_CNT_NP_ECN_MARKED, 1);
+}
+
+static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt, size_t len, uint32_t qpn)
 {
 	enum skua_counter drop;
 	struct qp qp;
@@ -81,10 +95,12 @@ static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t q
 		return;
 	}
 	drop = check(dev, &qp, pkt);
-	if (drop != SKUA_CNT_COUNT)
+	if (drop != SKUA_CNT_COUNT) {
 		dev->cnt[drop]++;
-	else
+	} else {
+		count_set(dev, &qp, pkt, len);
 		run(dev, &qp, pkt);
+	}
 	qp_put(dev, &qp);
 }
 
@@ -102,7 +118,7 @@ static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t 
 }
 
 /* A copy for each member of the group. @own: the device sent it itself. */
-static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, bool own)
+static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, size_t len, bool own)
 {
 	uint32_t pos = 0, qpn;
 
@@ -116,7 +132,7 @@ static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, bool
 	}
 	while (dev->state == DEV_OPERATIONAL && port_mcg_next(dev, pkt->dgid, &pos, &qpn)) {
 		if (!own || !own_echo(dev, pkt, qpn))
-			deliver(dev, pkt, qpn);
+			deliver(dev, pkt, len, qpn);
 	}
 }
 
@@ -137,7 +153,7 @@ void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own)
 	if (pkt.opcode == IB_OPCODE_CNP)
 		dev->cnt[SKUA_CNT_RP_CNP_HANDLED]++;
 	else if (ib_gid_is_multicast(pkt.dgid))
-		deliver_group(dev, &pkt, own);
+		deliver_group(dev, &pkt, len, own);
 	else
-		deliver(dev, &pkt, pkt.dqpn);
+		deliver(dev, &pkt, len, pkt.dqpn);
 }

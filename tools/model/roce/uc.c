@@ -23,7 +23,7 @@ static bool in_sequence(struct turn *t, const struct skua_pkt *pkt)
 	uint32_t under_way = le32_to_cpu(t->rqc->cur_op);
 
 	if (d)
-		t->dev->cnt[d > 0 ? SKUA_CNT_OUT_OF_SEQUENCE : SKUA_CNT_DUPLICATE_REQUEST]++;
+		turn_count(t, d > 0 ? SKUA_CNT_OUT_OF_SEQUENCE : SKUA_CNT_DUPLICATE_REQUEST);
 	if (pkt->op->flags & IB_F_FIRST)
 		return true;
 	return !d && under_way && under_way == KIND(pkt->op->flags);
@@ -42,7 +42,7 @@ static bool do_send(struct turn *t, const struct skua_pkt *pkt)
 	err = recv_fetch(t, &l);
 	if (!err && (got + (uint64_t)pkt->payload_len > l->rwqe.len ||
 		     got > 1u << MODEL_LOG_MSG)) {
-		t->dev->cnt[SKUA_CNT_RESP_LOCAL_LEN]++;
+		turn_count(t, SKUA_CNT_RESP_LOCAL_LEN);
 		resp_drop_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN);
 		return false;
 	}
@@ -58,7 +58,7 @@ static bool do_send(struct turn *t, const struct skua_pkt *pkt)
 	}
 	t->rqc->cur_got = cpu_to_le32(got + pkt->payload_len);
 	if (pkt->op->flags & IB_F_LAST)
-		t->dev->cnt[SKUA_CNT_RX_SEND]++;
+		turn_count(t, SKUA_CNT_RX_SEND);
 	return true;
 }
 
@@ -78,7 +78,7 @@ static bool do_write(struct turn *t, const struct skua_pkt *pkt)
 	if (err == SKUA_VENDOR_KEY_DMA)
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
 	else if (err)
-		t->dev->cnt[SKUA_CNT_RESP_REMOTE_ACCESS]++;
+		turn_count(t, SKUA_CNT_RESP_REMOTE_ACCESS);
 	return !err;
 }
 

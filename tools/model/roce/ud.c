@@ -113,7 +113,7 @@ void ud_rx(struct turn *t, const struct skua_pkt *pkt)
 	struct rlist *l;
 
 	if (pkt->payload_len > t->mtu) {
-		t->dev->cnt[SKUA_CNT_RX_MALFORMED]++;
+		turn_count(t, SKUA_CNT_RX_MALFORMED);
 		return;
 	}
 	if (!resp_have_recv(t))
@@ -124,7 +124,7 @@ void ud_rx(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	}
 	if (SKUA_GRH_SIZE + (uint64_t)pkt->payload_len > l->rwqe.len) {
-		t->dev->cnt[SKUA_CNT_RESP_LOCAL_LEN]++;
+		turn_count(t, SKUA_CNT_RESP_LOCAL_LEN);
 		resp_drop_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN);
 		return;
 	}
@@ -133,7 +133,7 @@ void ud_rx(struct turn *t, const struct skua_pkt *pkt)
 		fail(t, SKUA_CQE_LOC_PROT_ERR, err);
 		return;
 	}
-	t->dev->cnt[SKUA_CNT_RX_SEND]++;
+	turn_count(t, SKUA_CNT_RX_SEND);
 	describe(pkt, &cqe);
 	resp_recv_ok(t, pkt, &cqe, SKUA_CQE_RECV, SKUA_GRH_SIZE + pkt->payload_len);
 }
