@@ -71,7 +71,8 @@ struct cmd {
 	X(QUERY_COUNTERS, query_counters)				\
 	X(QUERY_ICM_CACHE, query_icm_cache)				\
 	X(CREATE_COUNTER, create_counter)				\
-	X(DESTROY_COUNTER, destroy_counter)
+	X(DESTROY_COUNTER, destroy_counter)				\
+	X(RESUME_PAGE_FAULT, resume_page_fault)
 
 #define X(name, server) int cmd_##server(struct skua_dev *dev, struct cmd *cmd);
 CMD_SERVERS(X)

@@ -130,7 +130,7 @@ int cmd_modify_device(struct skua_dev *dev, struct cmd *cmd)
 	}
 	if (mask & SKUA_DEV_M_ROCE)
 		dev->roce = le32_to_cpu(in->roce);
-	eq_async_kick(dev);
+	eq_kick(dev);
 	return SKUA_CMD_ST_OK;
 }
 

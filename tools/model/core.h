@@ -57,6 +57,14 @@
 #define MODEL_PKEYS		1	/* the default P_Key, index 0 */
 #define MODEL_SPEED_MBPS	100000
 
+/* The first byte that an access misses; key and address are the region's. */
+struct mr_miss {
+	uint64_t va;
+	uint32_t key;
+	uint32_t len;		/* bytes wanted from there on */
+	bool write;
+};
+
 enum dev_state { DEV_READY, DEV_RING, DEV_OPERATIONAL, DEV_FATAL };
 
 struct icm;		/* icm.c, cache.c */
@@ -109,6 +117,7 @@ struct skua_dev {
 	struct sched *sched;
 	struct timers *timers;
 	struct engine *engine;
+	struct mr_miss miss;	/* with SKUA_VENDOR_MISS */
 	uint8_t *dm;		/* device memory, SKUA_BAR_DM_SIZE bytes; NULL without */
 };
 
@@ -235,7 +244,15 @@ struct mr_who {
 	bool reserved_lkey;	/* SKUA_RESERVED_LKEY allowed */
 	uint32_t access;	/* SKUA_ACCESS_* needed; 0: local read */
 	bool remote;		/* @key is an rkey */
+	bool may_wait;		/* for a page that is missing */
+	uint64_t want;		/* bytes that will be accessed there, if more than now */
 };
+
+/*
+ * Not a failure yet: a page of an on-demand region is missing, dev->miss says which,
+ * and nothing was done. For those that may wait; the others get KEY_FAULT.
+ */
+#define SKUA_VENDOR_MISS	((enum skua_vendor)0x100)
 
 /**
  * mr_check() - may @who access [@va, @va + @len) through @key?
@@ -245,7 +262,10 @@ struct mr_who {
  */
 enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, uint64_t len);
-/* Check and copy. SKUA_VENDOR_NONE or SKUA_VENDOR_KEY_*. */
+/* Likewise, and are the pages there to be read? */
+enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			  uint64_t va, uint64_t len);
+/* Check and copy. SKUA_VENDOR_NONE, SKUA_VENDOR_KEY_*, or SKUA_VENDOR_MISS. */
 enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			 uint64_t va, void *buf, uint32_t len);
 enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
@@ -296,6 +316,9 @@ int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solic
 /* --- eq.c: events; they coalesce in the contexts' pending words when an EQ is full. */
 void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev);
 void srq_event(struct skua_dev *dev, struct skua_srqc *srqc, enum skua_eqe_type type);
+/* A side's fault, which is noted in its context as pending, and that it is settled. */
+void fault_event(struct skua_dev *dev, uint32_t qpn, bool responder);
+void fault_event_forget(struct skua_dev *dev, uint32_t qpn, bool responder);
 void port_event(struct skua_dev *dev);
 /* A command completed with SKUA_CMD_F_EVENT. */
 void cmd_event(struct skua_dev *dev, uint32_t token);
@@ -308,8 +331,8 @@ void qp_event_forget(struct skua_dev *dev, uint32_t qpn);
 void srq_event_forget(struct skua_dev *dev, uint32_t srqn);
 /* From dev_fatal(): the last EQE. */
 void eq_fatal(struct skua_dev *dev, enum skua_fatal why);
-/* MODIFY_DEVICE named another EQ: what waited may go. */
-void eq_async_kick(struct skua_dev *dev);
+/* MODIFY_DEVICE named other EQs: what waited may go. */
+void eq_kick(struct skua_dev *dev);
 
 /* Doorbells (db.c found the page): consumer index @lo, second word @hi. */
 void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);

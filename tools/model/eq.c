@@ -4,9 +4,9 @@
  * the context that caused it, and the object's place in a list of those that
  * wait, which is a link in an array: no event ever needs memory.
  *
- * Completion events wait for the EQ of their CQ, all others for the EQ of
- * asynchronous events, whichever that is when they go, command completions for
- * the command EQ.
+ * Completion events wait for the EQ of their CQ, page faults for the EQ of those,
+ * all others for the EQ of asynchronous events, whichever that is when they go,
+ * command completions for the command EQ.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,10 +18,12 @@
 #define EQS		(1u << MODEL_LOG_EQ)
 #define SLOTS		(1u << SKUA_CMDQ_LOG_SIZE_MAX)
 
-enum wait_kind { WAIT_COMP, WAIT_CQ_ERR, WAIT_QP, WAIT_SRQ, WAIT_KINDS };
+enum wait_kind {
+	WAIT_COMP, WAIT_CQ_ERR, WAIT_QP, WAIT_SRQ, WAIT_FAULT_REQ, WAIT_FAULT_RESP, WAIT_KINDS
+};
 
 static const uint8_t log_size[WAIT_KINDS] = {
-	MODEL_LOG_CQ, MODEL_LOG_CQ, MODEL_LOG_QP, MODEL_LOG_SRQ,
+	MODEL_LOG_CQ, MODEL_LOG_CQ, MODEL_LOG_QP, MODEL_LOG_SRQ, MODEL_LOG_QP, MODEL_LOG_QP,
 };
 
 /* A waiting object is named by kind << 24 | index, plus LINK_FIRST. */
@@ -42,6 +44,7 @@ struct waitlist {
  * @link: of each object, by kind; LINK_NONE where it does not wait
  * @comp: completion events, by EQ
  * @async: CQ errors, QP and SRQ events
+ * @fault: page faults
  * @port: a port event waits
  * @cmd: a command completion of that slot waits, with this token
  * @cmds: how many do
@@ -51,6 +54,7 @@ struct events {
 	struct link *link[WAIT_KINDS];
 	struct waitlist comp[EQS];
 	struct waitlist async;
+	struct waitlist fault;
 	bool port;
 	uint32_t cmd[SLOTS];
 	unsigned int cmds;
@@ -385,11 +389,6 @@ static void async_drain(struct skua_dev *dev)
 		;
 }
 
-void eq_async_kick(struct skua_dev *dev)
-{
-	async_drain(dev);
-}
-
 /* An event was noted in a context's pending word: let it go, or count that it waits. */
 static void async_event(struct skua_dev *dev, enum wait_kind kind, uint32_t index)
 {
@@ -443,11 +442,86 @@ void cq_event_forget(struct skua_dev *dev, uint32_t cqn)
 void qp_event_forget(struct skua_dev *dev, uint32_t qpn)
 {
 	wait_del(dev, &dev->events->async, WAIT_QP, qp_index(qpn));
+	fault_event_forget(dev, qpn, false);
+	fault_event_forget(dev, qpn, true);
 }
 
 void srq_event_forget(struct skua_dev *dev, uint32_t srqn)
 {
 	wait_del(dev, &dev->events->async, WAIT_SRQ, srqn);
+}
+
+/* --- page faults --- */
+
+static int fault_post(struct skua_dev *dev, const struct qp *qp, const struct skua_fault *f)
+{
+	struct skua_eqe eqe = eqe_make(SKUA_EQE_PAGE_FAULT, 0, 0);
+	const struct skua_eqe_fault body = {
+		.qpn = cpu_to_le32(qp->qpn),
+		.key = f->key,
+		.va = f->va,
+		.len = f->len,
+		.token = f->token,
+	};
+
+	memcpy(&eqe, &body, sizeof(body));
+	return eq_post(dev, dev->fault_eqn, &eqe);
+}
+
+/* The side at the list's head; false: it has to wait on. */
+static bool fault_one(struct skua_dev *dev)
+{
+	struct waitlist *list = &dev->events->fault;
+	enum wait_kind kind = link_kind(list->head);
+	uint32_t index = link_index(list->head);
+	struct skua_fault *f;
+	struct qp qp;
+	int err = 0;
+
+	if (qp_get_index(dev, index, &qp))
+		return false;
+	f = kind == WAIT_FAULT_REQ ? &qp.sqc->fault : &qp.rqc->fault;
+	if (le32_to_cpu(f->flags) & SKUA_FAULT_PENDING)
+		err = fault_post(dev, &qp, f);
+	if (!err) {
+		f->flags &= ~cpu_to_le32(SKUA_FAULT_PENDING);
+		qp_dirty(dev, &qp);
+		wait_del(dev, list, kind, index);
+	}
+	qp_put(dev, &qp);
+	return !err;
+}
+
+static void fault_drain(struct skua_dev *dev)
+{
+	while (dev->fault_eqn != SKUA_NO_EQ && dev->events->fault.head && fault_one(dev))
+		;
+}
+
+static enum wait_kind fault_kind(bool responder)
+{
+	return responder ? WAIT_FAULT_RESP : WAIT_FAULT_REQ;
+}
+
+void fault_event(struct skua_dev *dev, uint32_t qpn, bool responder)
+{
+	enum wait_kind kind = fault_kind(responder);
+
+	wait_add(dev, &dev->events->fault, kind, qp_index(qpn));
+	fault_drain(dev);
+	if (waits(dev->events, kind, qp_index(qpn)))
+		dev->cnt[SKUA_CNT_EQ_FULL]++;
+}
+
+void fault_event_forget(struct skua_dev *dev, uint32_t qpn, bool responder)
+{
+	wait_del(dev, &dev->events->fault, fault_kind(responder), qp_index(qpn));
+}
+
+void eq_kick(struct skua_dev *dev)
+{
+	async_drain(dev);
+	fault_drain(dev);
 }
 
 /* The last DMA of a dying device: no waiting, and no matter if it fails. */
@@ -511,6 +585,8 @@ static void drain(struct skua_dev *dev, uint32_t eqn)
 		cmd_drain(dev);
 	if (eqn == dev->async_eqn)
 		async_drain(dev);
+	if (eqn == dev->fault_eqn)
+		fault_drain(dev);
 	comp_drain(dev, eqn);
 }
 

@@ -29,17 +29,33 @@ static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	return base <= num && npages <= num - base;
 }
 
+/* Those of an on-demand region. */
+static bool odp_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
+{
+	uint32_t sub = mpt_log_sub(mpt);
+
+	if (mpt_is(mpt, SKUA_MPT_NULL | SKUA_MPT_DM) || !pages_ok(dev, mpt))
+		return false;
+	if (mpt_mode(mpt) == SKUA_XLAT_DIR)
+		return sub >= MODEL_LOG_PAGE_MIN && sub <= mpt_log_page(mpt);
+	return mpt_mode(mpt) == SKUA_XLAT_MTT && !sub;
+}
+
 /* The fields that say where a region lies. */
 static bool xlat_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
 	uint64_t len = le64_to_cpu(mpt->len);
 	uint64_t base = le64_to_cpu(mpt->xlat.base);
 	uint64_t start = base + le32_to_cpu(mpt->xlat.offset);
+	uint32_t known = SKUA_XLAT_MODE | SKUA_XLAT_LOG_PAGE |
+			 (mpt_is(mpt, SKUA_MPT_ODP) ? SKUA_XLAT_LOG_SUB : 0);
 
-	if (le32_to_cpu(mpt->xlat.mode) & ~(SKUA_XLAT_MODE | SKUA_XLAT_LOG_PAGE))
+	if (le32_to_cpu(mpt->xlat.mode) & ~known)
 		return false;
 	if (mpt_mode(mpt) != SKUA_XLAT_INLINE && !all_zero(mpt->page, sizeof(mpt->page)))
 		return false;
+	if (mpt_is(mpt, SKUA_MPT_ODP))
+		return odp_ok(dev, mpt);
 	if (le32_to_cpu(mpt->flags) & SKUA_MPT_NULL)
 		return all_zero(&mpt->xlat, sizeof(mpt->xlat)) && !mpt->npages;
 	if (le32_to_cpu(mpt->flags) & SKUA_MPT_DM)
@@ -62,7 +78,8 @@ static bool free_mr_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	uint64_t base = le64_to_cpu(mpt->xlat.base);
 	uint32_t npages = le32_to_cpu(mpt->npages);
 
-	return mpt_is(mpt, SKUA_MPT_FAST_REG) && !mpt_is(mpt, SKUA_MPT_NULL | SKUA_MPT_DM) &&
+	return mpt_is(mpt, SKUA_MPT_FAST_REG) &&
+	       !mpt_is(mpt, SKUA_MPT_NULL | SKUA_MPT_DM | SKUA_MPT_ODP) &&
 	       mpt_mode(mpt) == SKUA_XLAT_MTT && base % SKUA_MTT_GROUP == 0 && base <= num &&
 	       npages <= num - base && npages <= MODEL_REG_PAGES;
 }
@@ -91,6 +108,7 @@ bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	flags |= dev_has(dev, SKUA_CAP_FAST_REG) ? SKUA_MPT_FAST_REG : 0;
 	flags |= dev_has(dev, SKUA_CAP_NULL_MR) ? SKUA_MPT_NULL : 0;
 	flags |= dev_has(dev, SKUA_CAP_DM) ? SKUA_MPT_DM : 0;
+	flags |= dev_has(dev, SKUA_CAP_ODP) ? SKUA_MPT_ODP : 0;
 	if (mpt_is(mpt, ~flags) || le32_to_cpu(mpt->access) & ~SKUA_ACCESS_ALL ||
 	    (mpt_state(mpt) != SKUA_MPT_FREE && mpt_state(mpt) != SKUA_MPT_VALID))
 		return false;
@@ -231,6 +249,23 @@ enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32
 	return err;
 }
 
+enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			  uint64_t va, uint64_t len)
+{
+	struct skua_mpt *mpt;
+	enum skua_vendor err;
+
+	if (!len || is_reserved(who, key))
+		return mr_check(dev, who, key, va, len);
+	err = mr_get(dev, who, key, &va, len, &mpt);
+	if (err)
+		return err;
+	if (mpt_is(mpt, SKUA_MPT_ODP))
+		err = odp_probe(dev, who, mpt, va, len);
+	ctx_put(dev, mpt);
+	return err;
+}
+
 /*
  * Bus address of the byte @pos of a region (counted from its first page's start)
  * and how many bytes follow there. False: no such page, or not for this use.
@@ -275,12 +310,15 @@ static bool run_of(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t po
 	return true;
 }
 
-static enum skua_vendor copy(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t va,
-			     uint8_t *buf, uint32_t len, bool write)
+static enum skua_vendor copy(struct skua_dev *dev, const struct mr_who *who,
+			     const struct skua_mpt *mpt, uint64_t va, uint8_t *buf, uint32_t len,
+			     bool write)
 {
 	uint64_t pos = va - le64_to_cpu(mpt->va) + le32_to_cpu(mpt->xlat.offset);
 	uint64_t bus, run;
 
+	if (mpt_is(mpt, SKUA_MPT_ODP))
+		return odp_copy(dev, who, mpt, va, buf, len, write);
 	if (le32_to_cpu(mpt->flags) & SKUA_MPT_NULL) {
 		if (!write)
 			memset(buf, 0, len);
@@ -323,7 +361,7 @@ static enum skua_vendor access(struct skua_dev *dev, const struct mr_who *who, u
 	err = mr_get(dev, who, key, &va, len, &mpt);
 	if (err)
 		return err;
-	err = copy(dev, mpt, va, buf, len, write);
+	err = copy(dev, who, mpt, va, buf, len, write);
 	ctx_put(dev, mpt);
 	return err;
 }
@@ -351,12 +389,17 @@ enum skua_vendor mr_atomic(struct skua_dev *dev, const struct mr_who *who, uint3
 	err = mr_get(dev, who, key, &va, sizeof(val), &mpt);
 	if (err)
 		return err;
-	err = copy(dev, mpt, va, (uint8_t *)&val, sizeof(val), false);
+	if (mpt_is(mpt, SKUA_MPT_ODP)) {
+		err = odp_change(dev, who, mpt, va, change, arg, old);
+		ctx_put(dev, mpt);
+		return err;
+	}
+	err = copy(dev, who, mpt, va, (uint8_t *)&val, sizeof(val), false);
 	if (!err) {
 		*old = le64_to_cpu(val);
 		new = cpu_to_le64(change(*old, arg));
 		if (new != val)
-			err = copy(dev, mpt, va, (uint8_t *)&new, sizeof(new), true);
+			err = copy(dev, who, mpt, va, (uint8_t *)&new, sizeof(new), true);
 	}
 	ctx_put(dev, mpt);
 	return err;
@@ -384,8 +427,10 @@ enum skua_vendor mr_flush(struct skua_dev *dev, const struct mr_who *who, uint32
 	err = mr_get(dev, who, key, &va, len, &mpt);
 	if (err)
 		return err;
-	if (len)
-		err = copy(dev, mpt, va, &byte, sizeof(byte), false);
+	if (len && mpt_is(mpt, SKUA_MPT_ODP))
+		err = odp_flush(dev, mpt, va);
+	else if (len)
+		err = copy(dev, who, mpt, va, &byte, sizeof(byte), false);
 	ctx_put(dev, mpt);
 	return err;
 }

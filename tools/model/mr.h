@@ -35,10 +35,31 @@ static inline uint32_t mpt_log_page(const struct skua_mpt *mpt)
 	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_LOG_PAGE);
 }
 
+/* XLAT_DIR: of the lists' pages. */
+static inline uint32_t mpt_log_sub(const struct skua_mpt *mpt)
+{
+	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_LOG_SUB);
+}
+
 /* May an entry be so, in whatever state it is? */
 bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt);
 
 /* A window lets its region go, if it is bound to one. */
 void mw_unbind(struct skua_dev *dev, struct skua_mpt *mw);
+
+/*
+ * odp.c: what mr.c does with regions of which pages may be missing. The key was
+ * checked. SKUA_VENDOR_MISS or KEY_FAULT: nothing was done.
+ */
+enum skua_vendor odp_copy(struct skua_dev *dev, const struct mr_who *who,
+			  const struct skua_mpt *mpt, uint64_t va, uint8_t *buf, uint32_t len,
+			  bool write);
+enum skua_vendor odp_change(struct skua_dev *dev, const struct mr_who *who,
+			    const struct skua_mpt *mpt, uint64_t va,
+			    uint64_t (*change)(uint64_t val, const void *arg), const void *arg,
+			    uint64_t *old);
+enum skua_vendor odp_probe(struct skua_dev *dev, const struct mr_who *who,
+			   const struct skua_mpt *mpt, uint64_t va, uint64_t len);
+enum skua_vendor odp_flush(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t va);
 
 #endif /* SKUA_MODEL_MR_H */

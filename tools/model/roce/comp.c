@@ -141,6 +141,19 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 	return SKUA_VENDOR_NONE;
 }
 
+/*
+ * Is there no page for the response? It is as good as lost, those behind it with it:
+ * they are asked for again when there is one.
+ */
+static bool no_page(struct turn *t, enum skua_vendor *err)
+{
+	*err = fault_req(t, *err);
+	if (*err != SKUA_VENDOR_MISS)
+		return false;
+	req_go_back(t);
+	return true;
+}
+
 /* The response at una_psn was the last of a request. */
 static void answered(struct turn *t)
 {
@@ -170,6 +183,8 @@ static void take_read(struct turn *t, const struct skua_pkt *pkt, const struct f
 	}
 	err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, off, (void *)(uintptr_t)pkt->payload,
 		       n, true);
+	if (no_page(t, &err))
+		return;
 	if (err) {
 		req_fail(t, f->blocks, SKUA_CQE_LOC_PROT_ERR, err);
 		return;
@@ -206,6 +221,8 @@ static void take_one(struct turn *t, const struct skua_pkt *pkt, const struct fl
 		err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, 0, &orig, sizeof(orig), true);
 		l->valid = false;
 	}
+	if (no_page(t, &err))
+		return;
 	if (err) {
 		req_fail(t, f->blocks, SKUA_CQE_LOC_PROT_ERR, err);
 		return;

@@ -25,6 +25,7 @@ void engine_reset(struct skua_dev *dev)
 		e->read[i].valid = false;
 	}
 	e->incarnations = 0;
+	e->faults = 0;
 }
 
 void engine_exit(struct skua_dev *dev)
@@ -163,6 +164,7 @@ static void stop(struct turn *t)
 				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED);
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING);
 	t->rqc->rr_head = t->rqc->rr_tail;
+	fault_forget_req(t);
 }
 
 void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
@@ -195,8 +197,11 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 		if (from == SKUA_QP_RTS)
 			qp->sqc->valid |= cpu_to_le32(SKUA_SQC_DRAINING);
 		break;
-	case SKUA_QP_SQE:
 	case SKUA_QP_ERR:
+		fault_forget_resp(&t);
+		stop(&t);
+		break;
+	case SKUA_QP_SQE:
 		stop(&t);
 		break;
 	}
@@ -308,6 +313,7 @@ struct mr_who who_local(const struct turn *t, uint32_t access)
 		.qpn = t->qp->qpn,
 		.reserved_lkey = le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_RESERVED_LKEY,
 		.access = access,
+		.may_wait = t->dev->fault_eqn != SKUA_NO_EQ,
 	};
 }
 
@@ -318,6 +324,7 @@ struct mr_who who_remote(const struct turn *t, uint32_t access)
 		.qpn = t->qp->qpn,
 		.access = access,
 		.remote = true,
+		.may_wait = t->dev->fault_eqn != SKUA_NO_EQ,
 	};
 }
 
@@ -333,6 +340,7 @@ enum skua_vendor sge_copy_as(struct turn *t, const struct mr_who *who, const str
 			     uint32_t nsge, struct sge_pos *pos, uint64_t off, void *buf,
 			     uint32_t len, bool write)
 {
+	struct mr_who me = *who;
 	uint8_t *p = buf;
 
 	if (off < pos->base)
@@ -349,8 +357,9 @@ enum skua_vendor sge_copy_as(struct turn *t, const struct mr_who *who, const str
 			continue;
 		}
 		n = s->len - in < len ? s->len - in : len;
-		err = write ? mr_write(t->dev, who, s->lkey, s->addr + in, p, n) :
-			      mr_read(t->dev, who, s->lkey, s->addr + in, p, n);
+		me.want = s->len - in;
+		err = write ? mr_write(t->dev, &me, s->lkey, s->addr + in, p, n) :
+			      mr_read(t->dev, &me, s->lkey, s->addr + in, p, n);
 		if (err)
 			return err;
 		p += n;

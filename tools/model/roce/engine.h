@@ -14,6 +14,7 @@
  *   ud.c        datagrams: sending and receiving
  *   comp.c      completer: responses to completions
  *   flush.c     queues of a QP in error
+ *   fault.c     sides that wait for a page
  *   inflight.c  shared cache of messages under way
  *
  * All state of a QP is in its contexts. PSNs are compared by ib_psn_diff() and
@@ -93,6 +94,7 @@ struct flight {
 /**
  * struct engine - the engine's memory besides the contexts
  * @incarnations: last number given
+ * @faults: page faults, for their tokens
  * @flight: messages under way, direct mapped
  * @recv: receive WQEs under way, by QP index
  * @read: READs whose responses come in, by QP index
@@ -102,6 +104,7 @@ struct flight {
  */
 struct engine {
 	uint32_t incarnations;
+	uint32_t faults;
 	struct flight flight[1 << ENGINE_LOG_FLIGHTS];
 	struct rlist recv[ENGINE_LISTS];
 	struct rlist read[ENGINE_LISTS];
@@ -253,6 +256,8 @@ bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len);
 void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes);
 /* RTR to RTS. */
 void req_start(struct turn *t);
+/* It waited for a page; it goes on. */
+void req_unblock(struct turn *t);
 /* SQE to RTS: go on with what is posted from now on. */
 void req_resume(struct turn *t);
 
@@ -282,6 +287,8 @@ void resp_start(struct turn *t);
 void resp_fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev);
 /* Likewise of a key that the peer named, or of the memory behind it. */
 void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err);
+/* The request of the expected PSN waits for a page: the peer shall come again. */
+void resp_wait_page(struct turn *t);
 /* A packet was executed, which takes up @psns PSNs. */
 void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns);
 void resp_put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome);
@@ -327,8 +334,12 @@ void ud_rx(struct turn *t, const struct skua_pkt *pkt);
 /* A READ, atomic, FLUSH or ATOMIC_WRITE of the expected PSN, or of an earlier one. */
 void rres_request(struct turn *t, const struct skua_pkt *pkt);
 void rres_duplicate(struct turn *t, const struct skua_pkt *pkt);
-/* Send what answers are due; false: the budget ended before them. */
-bool rres_run(struct turn *t);
+/*
+ * Send what answers are due: all are gone, the budget ended before them, or the next
+ * one waits for a page.
+ */
+enum rres { RRES_DONE, RRES_BUDGET, RRES_STALLED };
+enum rres rres_run(struct turn *t);
 
 /* --- recv.c --- */
 /* Is there a receive WQE for the message: yes, not now, or never (SRQ in error)? */
@@ -360,6 +371,25 @@ void comp_timeout(struct turn *t);
 bool flush_run(struct turn *t);
 /* All of the send queue, now. */
 void flush_sq_all(struct turn *t);
+
+/* --- fault.c --- */
+/*
+ * An access of this side failed with SKUA_VENDOR_MISS: it waits, whether for this page
+ * or for another, and MISS is returned; or KEY_FAULT: the page cannot be had. Any
+ * other @err is returned as it is.
+ */
+enum skua_vendor fault_req(struct turn *t, enum skua_vendor err);
+enum skua_vendor fault_resp(struct turn *t, enum skua_vendor err);
+/* Does the side wait? */
+static inline bool fault_waits(const struct skua_fault *f)
+{
+	return le32_to_cpu(f->flags) & SKUA_FAULT_WAITS;
+}
+/* The side ends. */
+void fault_forget_req(struct turn *t);
+void fault_forget_resp(struct turn *t);
+/* Code of the RNR NAK timer to send for the responder's fault. */
+uint8_t fault_rnr_code(struct turn *t);
 
 /* --- inflight.c --- */
 void flight_put(struct engine *e, const struct flight *f);

@@ -82,6 +82,7 @@ static enum skua_cqe_status status_of(enum skua_wqe_op op, enum skua_vendor vend
 	case SKUA_VENDOR_KEY_ACCESS:
 	case SKUA_VENDOR_KEY_BOUNDS:
 	case SKUA_VENDOR_KEY_DMA:
+	case SKUA_VENDOR_KEY_FAULT:
 		return SKUA_CQE_LOC_PROT_ERR;
 	default:
 		return SKUA_CQE_LOC_QP_OP_ERR;
@@ -220,11 +221,19 @@ void req_go_back(struct turn *t)
 	sched_kick(t->dev, t->qp->qpn);
 }
 
+/* While the queue waits for a page there is no hurry. */
 static uint64_t ack_timeout(const struct turn *t)
 {
 	uint32_t code = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
 
-	return code ? t->now + (4096ull << code) : 0;
+	return code && !fault_waits(&t->sqc->fault) ? t->now + (4096ull << code) : 0;
+}
+
+void req_unblock(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+
+	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
 }
 
 void req_progress(struct turn *t)
@@ -525,12 +534,14 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 }
 
 /*
- * The WQE at cur cannot be executed. Earlier ones complete first, as their data
- * may well have arrived: until then the queue stands still and tries again.
+ * The WQE at cur cannot be executed, or not yet, for want of a page. Earlier ones
+ * complete first, as their data may well have arrived: until then the queue stands
+ * still and tries again.
  */
 static enum outcome fail_cur(struct turn *t, const struct wqe *w, enum skua_vendor err)
 {
-	if (t->sqc->ci == t->sqc->cur)
+	err = fault_req(t, err);
+	if (err != SKUA_VENDOR_MISS && t->sqc->ci == t->sqc->cur)
 		req_fail(t, w->blocks, status_of(w->op, err), err);
 	return WAIT;
 }
@@ -607,7 +618,7 @@ static bool may_send(const struct turn *t)
 {
 	const struct skua_sqc *s = t->sqc;
 
-	if (s->cur == s->pi || s->rnr_deadline)
+	if (s->cur == s->pi || s->rnr_deadline || fault_waits(&s->fault))
 		return false;
 	switch (qp_state(t->qp)) {
 	case SKUA_QP_RTS:

@@ -231,6 +231,13 @@ static void not_ready(struct turn *t)
 	want_nak(t, IB_AETH_RNR_NAK | timer, le32_to_cpu(t->rqc->epsn));
 }
 
+void resp_wait_page(struct turn *t)
+{
+	t->dev->cnt[SKUA_CNT_PAGE_FAULT_RNR]++;
+	rqc_set(t, SKUA_RQC_RNR_SENT);
+	want_nak(t, IB_AETH_RNR_NAK | fault_rnr_code(t), le32_to_cpu(t->rqc->epsn));
+}
+
 static bool have_recv(struct turn *t)
 {
 	switch (recv_ready(t)) {
@@ -264,7 +271,11 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 		fail_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN, IB_NAK_INVALID_REQUEST);
 		return;
 	}
-	err = recv_place(t, l, got, pkt->payload, pkt->payload_len);
+	err = fault_resp(t, recv_place(t, l, got, pkt->payload, pkt->payload_len));
+	if (err == SKUA_VENDOR_MISS) {
+		resp_wait_page(t);
+		return;
+	}
 	if (err) {
 		fail_recv(t, SKUA_CQE_LOC_PROT_ERR, err, IB_NAK_REMOTE_OP);
 		return;
@@ -311,6 +322,7 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 	uint64_t va = le64_to_cpu(t->rqc->cur_va);
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 
+	who.want = le32_to_cpu(t->rqc->cur_len) - le32_to_cpu(t->rqc->cur_got);
 	if (pkt->reth)
 		err = mr_check(t->dev, &who, rkey, va, le32_to_cpu(t->rqc->cur_len));
 	if (!err)
@@ -336,7 +348,11 @@ static void do_write(struct turn *t, const struct skua_pkt *pkt)
 	}
 	if (pkt->op->flags & IB_F_RECV && !have_recv(t))
 		return;
-	err = resp_write(t, pkt);
+	err = fault_resp(t, resp_write(t, pkt));
+	if (err == SKUA_VENDOR_MISS) {
+		resp_wait_page(t);
+		return;
+	}
 	if (err) {
 		resp_fail_key(t, le32_to_cpu(t->rqc->epsn), err);
 		return;
@@ -449,8 +465,14 @@ static void send_ack(struct turn *t)
 
 bool resp_run(struct turn *t)
 {
-	if (!rres_run(t))
+	switch (rres_run(t)) {
+	case RRES_BUDGET:
 		return true;
+	case RRES_STALLED:
+		return false;
+	case RRES_DONE:
+		break;
+	}
 	if (rqc_is(t, SKUA_RQC_NAK_PENDING))
 		send_nak(t);
 	else if (rqc_is(t, SKUA_RQC_ACK_PENDING))

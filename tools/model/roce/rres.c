@@ -127,10 +127,17 @@ static enum skua_vendor read_check(struct turn *t, const struct skua_pkt *pkt, u
 
 static enum skua_vendor do_read(struct turn *t, const struct skua_pkt *pkt, struct skua_rr *rr)
 {
+	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
+	uint32_t soon = ENGINE_READ_PSNS * t->mtu;
+	struct where w = where_of(pkt);
 	uint32_t psns;
 	enum skua_vendor err = read_check(t, pkt, &psns);
 
 	*rr = rr_read(pkt, psns);
+	who.want = w.len;
+	/* Better to put the peer off than to stop amid the answer. */
+	if (!err)
+		err = mr_probe(t->dev, &who, w.rkey, w.va, w.len < soon ? w.len : soon);
 	if (!err)
 		turn_count(t, SKUA_CNT_RX_READ);
 	return err;
@@ -230,8 +237,10 @@ void rres_request(struct turn *t, const struct skua_pkt *pkt)
 		resp_fail_at(t, epsn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
 	} else if (fresh < SKUA_RR_PER_QP) {
 		/* Without a place the packet is as good as lost. */
-		err = execute(t, pkt, &rr);
-		if (err) {
+		err = fault_resp(t, execute(t, pkt, &rr));
+		if (err == SKUA_VENDOR_MISS) {
+			resp_wait_page(t);
+		} else if (err) {
 			resp_fail_key(t, epsn, err);
 		} else {
 			rr_add(t, rrc, &rr);
@@ -349,11 +358,14 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 	}
 	if (!err && tx_start(t, &b, op[first][last], psn, false, false)) {
 		resp_put_aeth(t, &b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
-		err = mr_read(t->dev, &who, le32_to_cpu(rr->rkey), le64_to_cpu(rr->va) + sent,
-			      b.payload, n);
+		who.want = left;
+		err = fault_resp(t, mr_read(t->dev, &who, le32_to_cpu(rr->rkey),
+					    le64_to_cpu(rr->va) + sent, b.payload, n));
 		if (!err)
 			tx_finish(t, &b, n);
 	}
+	if (err == SKUA_VENDOR_MISS)
+		return err;
 	if (err) {
 		t->rqc->rr_head = t->rqc->rr_tail;
 		resp_fail_key(t, psn, err);
@@ -388,7 +400,10 @@ static bool rr_sane(const struct skua_rr *rr)
 	       le32_to_cpu(rr->sent) <= le32_to_cpu(rr->len);
 }
 
-/* One packet of the oldest request, if it waits for its answer. False: the QP failed. */
+/*
+ * One packet of the oldest request, if it waits for its answer. False: the QP failed,
+ * or has to wait for a page.
+ */
 static bool answer(struct turn *t, struct skua_rr *rr)
 {
 	if (rr_sane(rr)) {
@@ -404,22 +419,23 @@ static bool answer(struct turn *t, struct skua_rr *rr)
 	return true;
 }
 
-bool rres_run(struct turn *t)
+enum rres rres_run(struct turn *t)
 {
+	enum rres state = RRES_DONE;
 	struct skua_rr *rrc;
-	bool done = true;
 
 	if (!rr_waiting(t))
-		return true;
+		return RRES_DONE;
 	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
 	if (!rrc)
-		return true;
-	while (rr_waiting(t)) {
-		done = t->budget > 0 && !port_tx_busy(t->dev);
-		if (!done || !answer(t, rr_at(rrc, le32_to_cpu(t->rqc->rr_head))))
-			break;
+		return RRES_DONE;
+	while (state == RRES_DONE && rr_waiting(t)) {
+		if (t->budget <= 0 || port_tx_busy(t->dev))
+			state = RRES_BUDGET;
+		else if (!answer(t, rr_at(rrc, le32_to_cpu(t->rqc->rr_head))) && rr_waiting(t))
+			state = RRES_STALLED;
 	}
 	ctx_dirty(t->dev, rrc);
 	ctx_put(t->dev, rrc);
-	return done;
+	return state;
 }

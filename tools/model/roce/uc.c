@@ -48,8 +48,10 @@ static bool do_send(struct turn *t, const struct skua_pkt *pkt)
 	}
 	if (!err) {
 		status = SKUA_CQE_LOC_PROT_ERR;
-		err = recv_place(t, l, got, pkt->payload, pkt->payload_len);
+		err = fault_resp(t, recv_place(t, l, got, pkt->payload, pkt->payload_len));
 	}
+	if (err == SKUA_VENDOR_MISS)
+		return false;
 	/* An error of this side's own: the QP ends. */
 	if (err) {
 		resp_recv_error(t, status, err);
@@ -74,10 +76,10 @@ static bool do_write(struct turn *t, const struct skua_pkt *pkt)
 		return false;
 	if (pkt->op->flags & IB_F_RECV && !resp_have_recv(t))
 		return false;
-	err = resp_write(t, pkt);
+	err = fault_resp(t, resp_write(t, pkt));
 	if (err == SKUA_VENDOR_KEY_DMA)
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
-	else if (err)
+	else if (err && err != SKUA_VENDOR_MISS)
 		turn_count(t, SKUA_CNT_RESP_REMOTE_ACCESS);
 	return !err;
 }

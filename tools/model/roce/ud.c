@@ -104,7 +104,7 @@ static void fail(struct turn *t, enum skua_cqe_status status, enum skua_vendor v
 /*
  * A packet that the path's MTU, the receive queue or its first WQE has no room for
  * is lost, as any datagram may be; the WQE stays for the next, but for an
- * SRQ's, which is reported as too short.
+ * SRQ's, which is reported as too short. One that finds no page is lost too.
  */
 void ud_rx(struct turn *t, const struct skua_pkt *pkt)
 {
@@ -128,7 +128,9 @@ void ud_rx(struct turn *t, const struct skua_pkt *pkt)
 		resp_drop_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN);
 		return;
 	}
-	err = scatter(t, pkt, l);
+	err = fault_resp(t, scatter(t, pkt, l));
+	if (err == SKUA_VENDOR_MISS)
+		return;
 	if (err) {
 		fail(t, SKUA_CQE_LOC_PROT_ERR, err);
 		return;
