@@ -178,10 +178,11 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
  * - A requester (gathering, or placing a response, which is dropped) sends nothing;
  *   its ack timer stands still. It goes on with the oldest PSN that it lacks.
  * - The responder of RC and XRC executes nothing that misses: it answers RNR NAK, with
- *   the QP's MIN_RNR_TIMER or 1.28 ms, whichever is longer, twice as long each time
- *   that the fault is still outstanding. ePSN stays, a receive WQE stays the message's.
+ *   the QP's MIN_RNR_TIMER or 1.28 ms, whichever is longer, which doubles up to 41 ms
+ *   while the fault is outstanding. ePSN stays, a receive WQE stays the message's.
  *   Where a READ response misses (its first pages did not) the responder pauses there.
- * - The responder of UC and UD drops the message, the receive WQE serves the next.
+ * - The responder of UC and UD drops the message. The receive WQE serves the next; one
+ *   of an SRQ that UC has begun is reported, as for any message that UC drops.
  *
  * A QP that leaves for RESET or ERR forgets its faults (for SQE, its requester's).
  * RAW_ETH QPs do not wait, nor does anybody when there is no EQ of faults: there, and

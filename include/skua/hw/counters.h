@@ -93,7 +93,7 @@
 	X(CQ_OVERRUN,		DEV, cq_overrun,	"completion queues overrun")		\
 	X(PAGE_FAULTS,		RDMA, page_faults,	"page faults reported")			\
 	X(PAGE_FAULT_RESUMED,	RDMA, page_faults_resumed, "page faults settled by software")	\
-	X(PAGE_FAULT_ERR,	RDMA, page_faults_failed, "accesses that failed for want of a page") \
+	X(PAGE_FAULT_ERR,	RDMA, page_faults_failed, "accesses failed for want of a page") \
 	X(PAGE_FAULT_RNR,	RDMA, page_faults_rnr,	"RNR NAKs sent for want of a page") \
 	X(TX_FLUSH,		RDMA, tx_flush_reqs,	"FLUSH requests sent")			\
 	X(TX_ATOMIC_WRITE,	RDMA, tx_atomic_write_reqs, "ATOMIC WRITE requests sent")	\
