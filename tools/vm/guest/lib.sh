@@ -340,17 +340,35 @@ ended()
 	wait "$pid"
 }
 
+# stuck SECONDS: what programs wait for that have not ended by then
+stuck()
+{
+	local idle
+
+	exec {idle}<> <(:)
+	read -rt "$1" -u $idle
+	echo "after $1 s:"
+	rdma -dd resource show qp
+	rdma -dd resource show cq
+	rdma statistic show | tr -s ' ' '\n' | paste -d ' ' - - | grep -v ' 0$'
+	cat /sys/kernel/debug/skua/*/eqs
+}
+
 # pair PORT NS1 "SERVER" NS2 "CLIENT" [SECONDS]: both must succeed
 port_in_use=18515
 pair()
 {
-	local port=$1 limit=${6:-120} rc=0 src=0
+	local port=$1 limit=${6:-120} rc=0 src=0 watch
 
 	# shellcheck disable=SC2086
 	serve pair "$2" $3
 	ready pair "$port" || return
+	stuck $((limit - 2)) &
+	watch=$!
 	# shellcheck disable=SC2086
 	timeout "$limit" ip netns exec "$4" $5 || rc=$?
+	kill $watch 2>/dev/null
+	wait $watch 2>/dev/null
 	ended pair 10 || src=$?
 	if [ $rc != 0 ] || [ $src != 0 ]; then
 		echo "client exit $rc, server exit $src; server said:"
