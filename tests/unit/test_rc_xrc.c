@@ -69,6 +69,40 @@ static uint32_t region(struct xrc *x, uint32_t pd)
 	return le32_to_cpu(mpt.key);
 }
 
+/* An on-demand region of the PD that has no page; its key. */
+static uint32_t odp_region(struct xrc *x, uint32_t pd)
+{
+	struct mini *m = &x->rc.s[1].m;
+	struct skua_mpt mpt = {
+		.key = cpu_to_le32(m->next_mpt++ << 8 | 0x44),
+		.flags = cpu_to_le32(SKUA_MPT_VALID | SKUA_MPT_ODP),
+		.access = cpu_to_le32(SKUA_ACCESS_LOCAL_WRITE | SKUA_ACCESS_REMOTE_WRITE),
+		.pd = cpu_to_le32(pd),
+		.va = cpu_to_le64(RC_VA),
+		.len = cpu_to_le64(4096),
+		.xlat.base = cpu_to_le64(m->next_mtt++),
+		.xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
+			     le32_encode_bits(12, SKUA_XLAT_LOG_PAGE),
+		.npages = cpu_to_le32(1),
+	};
+
+	mini_ok(m, SKUA_CMD_CREATE_MPT, &mpt, sizeof(mpt));
+	return le32_to_cpu(mpt.key);
+}
+
+/* Somebody to hear of page faults. */
+static void odp_eq(struct xrc *x, struct mini_eq *eq)
+{
+	struct mini *m = &x->rc.s[1].m;
+	struct skua_cmd_modify_device_in mod = {
+		.mask = cpu_to_le32(SKUA_DEV_M_FAULT_EQ),
+		.fault_eqn = cpu_to_le32(MINI_EQS),
+	};
+
+	assert_int_equal(mini_eq_create(m, eq, MINI_EQS, 6, 0, 0), 0);
+	mini_ok(m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
+}
+
 static struct skua_srqc srqc_in(struct xsrq *s, uint32_t pd, uint32_t xrcd)
 {
 	return (struct skua_srqc){
@@ -407,6 +441,102 @@ static void test_srq_gone(void **state)
 	rc_close(&x.rc);
 }
 
+/* An SRQ of domain @xrcd in place of the one with number @k, a WQE in it. */
+static void replace_srq(struct xrc *x, int k, uint32_t xrcd)
+{
+	struct mini *m = &x->rc.s[1].m;
+	struct skua_srqc in;
+
+	assert_int_equal(mini_index(m, SKUA_CMD_DESTROY_SRQ, x->srq[k].srqn, NULL, 0), 0);
+	x->srq[k].pi = 0;
+	mini_cq_create(m, &x->srq[k].cq, 6);
+	in = srqc_in(&x->srq[k], PD(k), xrcd);
+	mini_ok(m, SKUA_CMD_CREATE_SRQ, &in, sizeof(in));
+	srq_post(x, k, 50000, 10000);
+}
+
+/*
+ * An SRQ goes amid a message, and another one gets its number: that one's WQEs and
+ * CQ have nothing to do with the message.
+ */
+static void test_srq_replaced(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t xrcd;
+		enum skua_qp_state to;	/* RTS: the message goes on */
+	} cases[] = {
+		{ "same domain, message goes on", MINI_XRCD, SKUA_QP_RTS },
+		{ "other domain, message goes on", MINI_XRCD + 1, SKUA_QP_RTS },
+		{ "same domain, QP to ERR", MINI_XRCD, SKUA_QP_ERR },
+		{ "other domain, QP to ERR", MINI_XRCD + 1, SKUA_QP_ERR },
+		{ "same domain, QP to RESET", MINI_XRCD, SKUA_QP_RESET },
+		{ "other domain, QP to RESET", MINI_XRCD + 1, SKUA_QP_RESET },
+	};
+	struct skua_cqe cqe;
+	struct xrc x;
+
+	(void)state;
+	for (size_t i = 0; i < N(cases); i++) {
+		struct rc_side *s = &x.rc.s[1];
+
+		print_message("%s\n", cases[i].name);
+		xrc_open(&x, &plain);
+		srq_post(&x, 0, 0, 10000);
+		inject(&x, IB_OPCODE(XRC, SEND_FIRST), 0, 0, 4096);
+		replace_srq(&x, 0, cases[i].xrcd);
+		if (cases[i].to == SKUA_QP_RTS) {
+			inject(&x, IB_OPCODE(XRC, SEND_LAST), 1, 0, 10);
+			rc_expect_event(&x.rc, 1, SKUA_QP_EV_REQ_ERR);
+			rc_expect_event(&x.rc, 1, SKUA_QP_EV_LAST_WQE);
+			assert_int_equal(rc_state(&x.rc, 1), SKUA_QP_ERR);
+		} else {
+			assert_int_equal(mini_qp_modify(&s->m, &s->qp, cases[i].to, 0, NULL), 0);
+			rc_pump(&x.rc);
+			if (cases[i].to == SKUA_QP_ERR)
+				rc_expect_event(&x.rc, 1, SKUA_QP_EV_LAST_WQE);
+		}
+		rc_expect_no_event(&x.rc, 1);
+		assert_false(mini_cq_next(&s->m, &x.srq[0].cq, &cqe));
+		for (uint32_t k = 0; k < 10000; k++)
+			assert_int_equal(s->buf[50000 + k], 0);
+		rc_close(&x.rc);
+	}
+}
+
+/*
+ * A WQE stays taken while its message waits for a page: nobody may make it that of
+ * another SRQ by naming one.
+ */
+static void test_srq_changes_while_waiting(void **state)
+{
+	uint8_t frame[5000];
+	struct skua_pkt_build b;
+	struct skua_cqe cqe;
+	struct mini_eq eq;
+	struct xrc x;
+
+	(void)state;
+	xrc_open(&x, &(struct rc_opt){ .caps = SKUA_CAP_ODP });
+	odp_eq(&x, &eq);
+	srq_post(&x, 0, 0, 10000);
+	srq_post(&x, 1, 0, 10000);
+	srq_post(&x, 1, 0, 10000);
+	/* A WRITE with immediate data takes the WQE, then misses its page. */
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(rc_build(&x.rc, 0, &b, frame, sizeof(frame),
+					  IB_OPCODE(XRC, WRITE_ONLY_IMM), 0), 0);
+		ib_xrceth_put(b.xrceth, x.srq[k].srqn);
+		ib_reth_put(b.reth, RC_VA, k ? x.srq[1].key : odp_region(&x, PD(0)), 8);
+		rc_inject(&x.rc, 1, &b, 8);
+		rc_pump(&x.rc);
+	}
+	rc_expect_event(&x.rc, 1, SKUA_QP_EV_REQ_ERR);
+	srq_expect(&x, 0, SKUA_CQE_WR_FLUSH_ERR);
+	assert_false(mini_cq_next(&x.rc.s[1].m, &x.srq[1].cq, &cqe));
+	rc_close(&x.rc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +546,8 @@ int main(void)
 		cmocka_unit_test(test_direction),
 		cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_srq_gone),
+		cmocka_unit_test(test_srq_replaced),
+		cmocka_unit_test(test_srq_changes_while_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

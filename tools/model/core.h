@@ -107,6 +107,7 @@ struct skua_dev {
 	uint32_t cmd_eqn, async_eqn, fault_eqn, recovery_eqn;
 
 	uint64_t cnt[SKUA_CNT_COUNT];
+	uint32_t srq_lives;	/* SRQs made so far */
 
 	struct icm *icm;
 	struct cmdq *cmdq;

@@ -150,7 +150,7 @@ int cmd_create_srq(struct skua_dev *dev, struct cmd *cmd)
 				       SKUA_SRQC_LOG_STRIDE) ||
 	    !srqc_ok(dev, in) || le64_to_cpu(in->dbr) % SKUA_DBR_ALIGN ||
 	    le32_to_cpu(in->limit) > srq_wqes(in) ||
-	    in->pi || in->ci || in->head || in->pending ||
+	    in->pi || in->ci || in->head || in->pending || in->life ||
 	    !all_zero(in->reserved, sizeof(in->reserved)))
 		return SKUA_CMD_ST_BAD_PARAM;
 	err = xrc_check(dev, in);
@@ -162,6 +162,7 @@ int cmd_create_srq(struct skua_dev *dev, struct cmd *cmd)
 	*srqc = *in;
 	count_cq(dev, srqc, 1);
 	srqc->flags |= cpu_to_le32(SKUA_SRQC_VALID);
+	srqc->life = cpu_to_le32(++dev->srq_lives);
 	obj_set(dev, SKUA_ICM_SRQC, srqn, true);
 	ctx_put(dev, srqc);
 	return SKUA_CMD_ST_OK;

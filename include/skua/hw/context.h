@@ -321,6 +321,7 @@ _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
  * @ci: state: WQEs taken
  * @head: state: position in the ring of the next WQE
  * @pending: state: events that wait for room in the EQ
+ * @life: state: which of the SRQs that had this number one after the other it is
  * @reserved: zero
  *
  * WQEs form a list: the first is at position 0, each names the position of the next
@@ -349,7 +350,8 @@ struct skua_srqc {
 	__le32 ci;
 	__le32 head;
 	__le32 pending;
-	__le32 reserved[16];
+	__le32 life;
+	__le32 reserved[15];
 };
 
 _Static_assert(sizeof(struct skua_srqc) == SKUA_ICM_SRQC_SIZE, "skua_srqc");
@@ -657,7 +659,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @fail_event: SKUA_RQC_FAILED: enum skua_qp_event of the error, or
  *	SKUA_QP_EV_COUNT for one that a completion reported
  * @cur_srqn: SKUA_RQC_WQE_TAKEN: SRQ of that WQE; XRC: of the message under way
- * @reserved: zero
+ * @cur_srq_life: SKUA_RQC_WQE_TAKEN: its @life: an SRQ may go while a WQE of it is used
  * @fault: page fault of the responder
  * @engine: the responder's own further state
  */
@@ -687,7 +689,7 @@ struct skua_rqc {
 	__le32 nak_psn;
 	__le32 fail_event;
 	__le32 cur_srqn;
-	__le32 reserved;
+	__le32 cur_srq_life;
 	struct skua_fault fault;
 	__le32 engine[22];
 };

@@ -31,6 +31,7 @@ static enum recv take(struct turn *t)
 	if (!srqc)
 		return RECV_DEAD;
 	err = srq_take(t->dev, srqc, &pos);
+	t->rqc->cur_srq_life = srqc->life;
 	ctx_put(t->dev, srqc);
 	if (err)
 		return err == -EAGAIN ? RECV_NONE : RECV_DEAD;
@@ -58,10 +59,25 @@ static uint32_t recv_index(const struct turn *t)
 	return le32_to_cpu(taken(t) ? t->rqc->cur_wqe : t->rqc->ci);
 }
 
+/*
+ * The SRQ of the WQE that was taken; NULL: it is gone. That of an XRC target may go
+ * at any time, and its number may be another one's by now.
+ */
+static struct skua_srqc *taken_from(struct turn *t)
+{
+	struct skua_srqc *srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cur_srqn));
+
+	if (srqc && srqc->life != t->rqc->cur_srq_life) {
+		ctx_put(t->dev, srqc);
+		return NULL;
+	}
+	return srqc;
+}
+
 /* An SRQ's keys are of its own PD. */
 static enum skua_vendor fetch_shared(struct turn *t, struct rlist *l, uint32_t index)
 {
-	struct skua_srqc *srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cur_srqn));
+	struct skua_srqc *srqc = taken_from(t);
 	enum skua_vendor err;
 
 	if (!srqc)
@@ -112,7 +128,7 @@ static uint32_t recv_cqn(struct turn *t)
 
 	if (qp_type(t->qp) != SKUA_QP_XRC_TGT)
 		return le32_to_cpu(t->rqc->cfg.cqn);
-	srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cur_srqn));
+	srqc = taken_from(t);
 	if (!srqc)
 		return UINT32_MAX;
 	cqn = le32_to_cpu(srqc->cqn);
@@ -141,8 +157,17 @@ void recv_give_up(struct turn *t)
 			le32_encode_bits(SKUA_CQE_WR_FLUSH_ERR, SKUA_CQE_STATUS),
 	};
 
+	struct skua_srqc *srqc;
+
 	if (!taken(t))
 		return;
+	srqc = taken_from(t);
+	if (!srqc) {
+		/* There is nobody to tell. */
+		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_WQE_TAKEN);
+		return;
+	}
+	ctx_put(t->dev, srqc);
 	turn_count(t, SKUA_CNT_RESP_CQE_FLUSH);
 	recv_done(t, &cqe, false);
 }
@@ -160,12 +185,25 @@ bool recv_use_srq(struct turn *t, uint32_t srqn)
 	return ok;
 }
 
+/* Is the WQE that was taken one of this SRQ? */
+static bool taken_of(struct turn *t, uint32_t srqn)
+{
+	struct skua_srqc *srqc = srqn == le32_to_cpu(t->rqc->cur_srqn) ? taken_from(t) : NULL;
+
+	if (srqc)
+		ctx_put(t->dev, srqc);
+	return srqc;
+}
+
 bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t srqn = be24_get(pkt->xrceth->srqn);
 
 	/* All packets of a message name the same one. */
 	if (!(pkt->op->flags & IB_F_FIRST) && srqn != le32_to_cpu(t->rqc->cur_srqn))
+		return false;
+	/* So do all tries: the first packet too comes again when it missed a page. */
+	if (taken(t) && !taken_of(t, srqn))
 		return false;
 	if (!recv_use_srq(t, srqn))
 		return false;
