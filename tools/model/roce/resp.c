@@ -46,8 +46,15 @@ static void want_ack(struct turn *t)
 	sched_kick(t->dev, t->qp->qpn);
 }
 
+/* The furthest packet that was dropped since the NAK was due; one before it: none. */
+static __le32 *dropped(struct turn *t)
+{
+	return &t->rqc->engine[0];
+}
+
 static void want_nak(struct turn *t, uint8_t syndrome, uint32_t psn)
 {
+	*dropped(t) = cpu_to_le32(psn_add(psn, IB_PSN_MASK));
 	/* What came before it is acknowledged by it. */
 	rqc_clear(t, SKUA_RQC_ACK_PENDING);
 	rqc_set(t, SKUA_RQC_NAK_PENDING);
@@ -374,19 +381,38 @@ static void duplicate(struct turn *t, const struct skua_pkt *pkt)
 }
 
 /* One NAK for each gap; after an RNR NAK the peer knows already. */
-static void out_of_sequence(struct turn *t)
+static void out_of_sequence(struct turn *t, uint32_t psn)
 {
 	turn_count(t, SKUA_CNT_OUT_OF_SEQUENCE);
-	if (rqc_is(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT))
-		return;
-	rqc_set(t, SKUA_RQC_NAK_SENT);
-	want_nak(t, IB_AETH_NAK | IB_NAK_PSN_SEQUENCE, le32_to_cpu(t->rqc->epsn));
+	if (!rqc_is(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT)) {
+		rqc_set(t, SKUA_RQC_NAK_SENT);
+		want_nak(t, IB_AETH_NAK | IB_NAK_PSN_SEQUENCE, le32_to_cpu(t->rqc->epsn));
+	}
+	if (ib_psn_diff(psn, le32_to_cpu(*dropped(t))) > 0)
+		*dropped(t) = cpu_to_le32(psn);
 }
 
-static void expected(struct turn *t, const struct skua_pkt *pkt)
+/*
+ * What a NAK asked for came before that had left. What the NAK would have acknowledged
+ * is acknowledged in another way; and packets that were dropped behind it are still
+ * missing: without a word the peer would find that out by its timer only.
+ */
+static void renew_nak(struct turn *t)
 {
-	/* What a NAK that has not left yet asked for is here. */
-	rqc_clear(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT | SKUA_RQC_NAK_PENDING);
+	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
+	__le32 furthest = *dropped(t);
+
+	if (ib_psn_diff(le32_to_cpu(furthest), epsn) < 0) {
+		want_ack(t);
+		return;
+	}
+	rqc_set(t, SKUA_RQC_NAK_SENT);
+	want_nak(t, IB_AETH_NAK | IB_NAK_PSN_SEQUENCE, epsn);
+	*dropped(t) = furthest;
+}
+
+static void execute(struct turn *t, const struct skua_pkt *pkt)
+{
 	if (!sequence_ok(t, pkt) || !supported(t, pkt) || !resp_payload_ok(t, pkt) ||
 	    (pkt->xrceth && !recv_xrc_ok(t, pkt)))
 		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
@@ -396,6 +422,16 @@ static void expected(struct turn *t, const struct skua_pkt *pkt)
 		do_write(t, pkt);
 	else
 		rres_request(t, pkt);
+}
+
+static void expected(struct turn *t, const struct skua_pkt *pkt)
+{
+	bool overtaken = rqc_is(t, SKUA_RQC_NAK_PENDING);
+
+	rqc_clear(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT | SKUA_RQC_NAK_PENDING);
+	execute(t, pkt);
+	if (overtaken && !rqc_is(t, SKUA_RQC_NAK_PENDING) && qp_state(t->qp) != SKUA_QP_ERR)
+		renew_nak(t);
 }
 
 void resp_comm_est(struct turn *t)
@@ -416,7 +452,7 @@ void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 	else if (d < 0)
 		duplicate(t, pkt);
 	else if (d > 0)
-		out_of_sequence(t);
+		out_of_sequence(t, pkt->psn);
 	else
 		expected(t, pkt);
 }
