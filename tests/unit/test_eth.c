@@ -431,6 +431,55 @@ static void send_lso(void **state)
 	assert_counts(&r->m, ETH_TX_ERR, 1, send(&e, 5042, SKUA_WQE_F_LSO, 1000 << 16));
 }
 
+/* Segments of a byte each, from every WQE of a ring: others get their turns all the same. */
+static void send_lso_tiny(void **state)
+{
+	static const struct {
+		uint32_t mss, payload, pieces;
+	} cases[] = { { 1, 60000, 0 }, { 8, 65000, 0 }, { 16, 4096 * 16, 4096 }, { 1, 4096, 4096 },
+		      { 1, 4097, 0 }, { 40, 65000, 1625 } };
+	struct rig *r = *state;
+	struct eth_wqe w = {
+		.ctrl.op = le32_encode_bits(SKUA_WQE_ETH, SKUA_WQE_OPCODE),
+		.ctrl.flags = cpu_to_le32(SKUA_WQE_F_LSO),
+		.ctrl.eth = cpu_to_le32(4 << 16),
+	};
+	struct fake_frame *out;
+	struct eth e;
+	size_t len;
+
+	eth_up(&e, r);
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned int n = 0;
+
+		len = datagram(fake_ptr(&r->f, e.tx), false, true, cases[i].payload);
+		assert_counts(&r->m, ETH_TX_ERR, !cases[i].pieces,
+			      send(&e, len, SKUA_WQE_F_LSO, cases[i].mss << 16));
+		for (; (out = fake_tx(&r->f)); n++)
+			free(out);
+		/* The fake wire drops what is more than it holds. */
+		assert_true(n == cases[i].pieces || n == FAKE_FRAMES);
+	}
+	/* A turn ends when its frames are sent, however few WQEs they are of. */
+	len = datagram(fake_ptr(&r->f, e.tx), false, true, 400);
+	sge(&w.sge[0], e.tx, SKUA_RESERVED_LKEY, len);
+	for (unsigned int i = 0; i < 3; i++)
+		mini_post(&r->m, &e.qp, &w, 2);
+	mini_ring(&r->m, &e.qp);
+	assert_counts(&r->m, ETH_TX_PKTS, 0, );
+	for (unsigned int i = 1; i <= 3; i++) {
+		uint64_t before = r->f.dev->cnt[SKUA_CNT_ETH_TX_PKTS];
+		struct qp qp;
+
+		assert_int_equal(qp_get(r->f.dev, e.qp.qpn, &qp), 0);
+		assert_int_equal(eth_sq_run(r->f.dev, &qp, 16), i < 3);
+		qp_put(r->f.dev, &qp);
+		assert_int_equal(r->f.dev->cnt[SKUA_CNT_ETH_TX_PKTS], before + 100);
+	}
+	while ((out = fake_tx(&r->f)))
+		free(out);
+}
+
 /* A WQE that breaks the rules ends the queue; the rest of it is flushed. */
 static void bad_wqe(void **state)
 {
@@ -834,6 +883,7 @@ int main(void)
 		rig_test(send_udp_zero),
 		rig_test(send_vlan),
 		rig_test(send_lso),
+		rig_test(send_lso_tiny),
 		rig_test(bad_wqe),
 		rig_test(malformed_wqes),
 		rig_test(cq_overrun),

@@ -9,6 +9,9 @@
 
 #include "port.h"
 
+/* Pieces of a large segment: a queue that wants more of one WQE keeps all others waiting. */
+#define PIECES_MAX	4096
+
 static void complete(struct skua_dev *dev, struct qp *qp, uint32_t cqn, uint32_t index,
 		     enum skua_cqe_op op, enum skua_cqe_status status, enum skua_vendor vendor)
 {
@@ -109,7 +112,7 @@ static bool send_pieces(struct skua_dev *dev, const struct qp *qp, const uint8_t
 	if (!whole.tcp)
 		return false;
 	hdr = whole.l4 + (((const struct tcp_hdr *)(data + whole.l4))->doff >> 4) * 4u;
-	if (hdr - whole.l3 + mss > dev->port->mtu)
+	if (hdr - whole.l3 + mss > dev->port->mtu || (len - hdr) > (size_t)mss * PIECES_MAX)
 		return false;
 	for (uint32_t off = 0; off < len - hdr; off += mss, nth++) {
 		uint32_t n = mss < len - hdr - off ? mss : len - hdr - off;
@@ -269,14 +272,21 @@ static bool flush(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 
 bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 {
+	const uint64_t *sent = &dev->cnt[SKUA_CNT_ETH_TX_PKTS];
 	struct wqe_win win = { .blocks = 0 };
 
-	for (; qp_state(qp) == SKUA_QP_RTS && qp->sqc->ci != qp->sqc->pi; budget--) {
+	while (qp_state(qp) == SKUA_QP_RTS && qp->sqc->ci != qp->sqc->pi) {
+		uint64_t frames = *sent;
+
 		if (!budget || port_tx_busy(dev))
 			return true;
 		run_wqe(dev, qp, &win);
 		if (dev->state != DEV_OPERATIONAL)
 			return false;
+		/* A WQE costs as much as the frames that it became, and one at least. */
+		frames = *sent - frames;
+		frames = frames ? frames : 1;
+		budget = frames < budget ? budget - (unsigned int)frames : 0;
 	}
 	return qp_state(qp) == SKUA_QP_ERR ? flush(dev, qp, budget) : false;
 }
