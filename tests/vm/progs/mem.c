@@ -55,16 +55,42 @@ static void drain(struct ibv_cq *cq)
 		;
 }
 
-void mem_connect(struct mem *m)
+static struct ibv_qp *make_qp(struct mem_end *e, uint64_t ops)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_RC, .send_cq = e->cq, .recv_cq = e->cq, .pd = e->dev.pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | (ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+		.cap = { .max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 2,
+			 .max_recv_sge = 2, .max_inline_data = 16 },
+		.send_ops_flags = ops,
+	};
+
+	return ibv_create_qp_ex(e->dev.ctx, &attr);
+}
+
+bool mem_qp(struct mem *m, int side, uint64_t ops)
+{
+	struct mem_end *e = &m->end[side];
+	struct ibv_qp *qp = make_qp(e, ops);
+
+	if (!qp)
+		return false;
+	if (ibv_destroy_qp(e->qp))
+		die("destroy_qp: %m");
+	e->qp = qp;
+	e->ops = ops;
+	mem_spoilt(m);
+	return true;
+}
+
+static int try_connect(struct mem *m)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 	struct link_attr l = link_default;
 	struct addr a[2];
-	int i;
+	int i, err = 0;
 
-	if (m->fresh)
-		return;
-	l.access = MEM_ALL;
+	l.access = MEM_ALL | m->flush;
 	for (i = 0; i < 2; i++) {
 		struct mem_end *e = &m->end[i];
 
@@ -73,8 +99,30 @@ void mem_connect(struct mem *m)
 		drain(e->cq);
 		a[i] = qp_addr(&e->dev, e->qp, 0xfffff0 + i);
 	}
-	for (i = 0; i < 2; i++)
-		qp_connect(&m->end[i].dev, m->end[i].qp, a[i].psn, &a[!i], &l);
+	for (i = 0; i < 2 && !err; i++) {
+		struct mem_end *e = &m->end[i];
+
+		err = qp_to_init(e->qp, &l);
+		if (!err)
+			err = qp_to_rtr(&e->dev, e->qp, &a[!i], &l);
+		if (!err)
+			err = qp_to_rts(e->qp, a[i].psn, &l);
+	}
+	return err;
+}
+
+/* What soft-RoCE still had to do may take a QP from RESET to ERR: again. */
+void mem_connect(struct mem *m)
+{
+	int err, tries = m->end[0].is_skua && m->end[1].is_skua ? 1 : 20;
+
+	if (m->fresh)
+		return;
+	while ((err = try_connect(m))) {
+		if (!--tries)
+			die("cannot connect: %s", strerror(err));
+		usleep(10000);
+	}
 	m->fresh = true;
 }
 
@@ -145,12 +193,6 @@ bool write_arrives(struct mem *m, uint8_t *where, uint64_t raddr, uint32_t rkey,
 
 static void end_open(struct mem_end *e, const char *name, int gid)
 {
-	struct ibv_qp_init_attr attr = {
-		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 2,
-			 .max_recv_sge = 2, .max_inline_data = 16 },
-	};
-
 	dev_open(&e->dev, name, gid);
 	if (ibv_query_device_ex(e->dev.ctx, NULL, &e->attr))
 		die("query_device_ex: %m");
@@ -162,8 +204,7 @@ static void end_open(struct mem_end *e, const char *name, int gid)
 	e->cq = ibv_create_cq(e->dev.ctx, 128, NULL, NULL, 0);
 	if (!e->mr || !e->cq)
 		die("region or CQ: %m");
-	attr.send_cq = attr.recv_cq = e->cq;
-	e->qp = ibv_create_qp(e->dev.pd, &attr);
+	e->qp = make_qp(e, 0);
 	if (!e->qp)
 		die("create_qp: %m");
 }
@@ -194,7 +235,7 @@ static void run(struct mem *m, const struct mem_case *c, unsigned int num, unsig
 int main(int argc, char **argv)
 {
 	static const struct mem_case *const sets[] = {
-		mem_cases_region, mem_cases_rereg, mem_cases_key,
+		mem_cases_region, mem_cases_rereg, mem_cases_key, mem_cases_ext,
 	};
 	const char *dev[2] = {}, *only = NULL;
 	int gid[2] = {}, opt, swap = 0;

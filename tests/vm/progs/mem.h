@@ -22,12 +22,14 @@ struct mem_end {
 	bool is_skua;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
+	uint64_t ops;		/* IBV_QP_EX_WITH_*, or 0 */
 	uint8_t *buf;
 	struct ibv_mr *mr;	/* the whole of @buf, MEM_ALL */
 };
 
 struct mem {
 	struct mem_end end[2];
+	unsigned int flush;	/* rights that the QPs have beside MEM_ALL */
 	bool fresh;		/* QPs are connected and unused since the last error */
 };
 
@@ -36,13 +38,16 @@ struct mem_case {
 	bool (*run)(struct mem *m);
 };
 
-extern const struct mem_case mem_cases_region[], mem_cases_rereg[], mem_cases_key[];
+extern const struct mem_case mem_cases_region[], mem_cases_rereg[], mem_cases_key[],
+	mem_cases_ext[];
 
 /* Both always false. */
 bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool skip(const char *why);
 bool expect_err(const char *what, int got, int want);
 
+/* A QP in the place of the old one, with these ibv_wr_*() calls; false: it has none. */
+bool mem_qp(struct mem *m, int side, uint64_t ops);
 /* Connect both QPs anew, after an error. */
 void mem_connect(struct mem *m);
 /* The QPs have seen an error, or may have. */
