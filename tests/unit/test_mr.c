@@ -51,7 +51,8 @@ static void create_checks(void **state)
 		refuse(BAD_PARAM, in.flags = cpu_to_le32(SKUA_MPT_FREE));
 		refuse(BAD_PARAM, in.flags = cpu_to_le32(3));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_MW2 << 4));
-		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_ODP));
+		if (modes[i] != SKUA_XLAT_MTT)
+			refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_ODP));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_DM);
 		       in.xlat.base = cpu_to_le64(SKUA_BAR_DM_SIZE));
 		refuse(BAD_PARAM, in.flags |= cpu_to_le32(SKUA_MPT_FAST_REG));
