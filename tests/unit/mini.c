@@ -450,7 +450,8 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 	rights |= mask & SKUA_QP_M_ACCESS ? SKUA_ATTR_ACCESS : 0;
 	in.attr.retry &= cpu_to_le32(retry);
 	in.attr.rights &= cpu_to_le32(rights);
-	in.attr.state = le32_encode_bits(state, SKUA_ATTR_STATE);
+	in.attr.state = le32_encode_bits(state, SKUA_ATTR_STATE) |
+			cpu_to_le32(mask & SKUA_QP_M_SQD_NOTIFY ? SKUA_ATTR_SQD_NOTIFY : 0);
 	if (!(mask & SKUA_QP_M_AV))
 		memset(&in.attr.av, 0, sizeof(in.attr.av));
 	if (!(mask & SKUA_QP_M_DEST_QPN))
