@@ -119,7 +119,8 @@ void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
 	}
 	if (le32_to_cpu(cqc->uar) != page) {
 		dev->cnt[SKUA_CNT_BAD_DB_UAR]++;
-	} else if (le32_to_cpu(cqc->pi) - lo > 1u << cq_log(cqc)) {
+	} else if (!(le32_to_cpu(cqc->flags) & SKUA_CQC_IGNORE_OVERRUN) &&
+		   le32_to_cpu(cqc->pi) - lo > 1u << cq_log(cqc)) {
 		dev->cnt[SKUA_CNT_BAD_DB_INDEX]++;
 	} else {
 		dev->cnt[SKUA_CNT_CQ_DB]++;
