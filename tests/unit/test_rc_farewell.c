@@ -113,11 +113,31 @@ static void test_unfinished(void **state)
 	rc_close(&rc);
 }
 
+/* What a NAK that waits would have acknowledged is acknowledged. */
+static void test_before_a_nak(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .retry_cnt = 2, .timeout = 8 });
+	rc_recv(&rc, 1, 0, 100);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 100 });
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 100 });
+	arrive(&rc);
+	rc_expect(&rc, 1, true, SKUA_CQE_OK);
+	take_away(&rc, DESTROY);
+	rc_pump_for(&rc, SEC);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	rc_expect(&rc, 0, false, SKUA_CQE_RETRY_EXC_ERR);
+	rc_close(&rc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_ack),
 		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_before_a_nak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

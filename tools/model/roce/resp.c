@@ -522,13 +522,15 @@ bool resp_run(struct turn *t)
  */
 void resp_farewell(struct turn *t)
 {
+	uint32_t last = psn_add(le32_to_cpu(t->rqc->epsn), IB_PSN_MASK);
 	enum skua_qp_state state = qp_state(t->qp);
 
 	if (state != SKUA_QP_RTR && state != SKUA_QP_RTS && state != SKUA_QP_SQD)
 		return;
-	if (rqc_is(t, SKUA_RQC_NAK_PENDING | SKUA_RQC_FAILED) ||
-	    t->rqc->rr_head != t->rqc->rr_tail)
+	if (rqc_is(t, SKUA_RQC_FAILED) || t->rqc->rr_head != t->rqc->rr_tail)
 		return;
-	if (rqc_is(t, SKUA_RQC_ACK_PENDING))
+	/* A NAK that waits is for nobody any more, but what is before it was taken. */
+	if (rqc_is(t, SKUA_RQC_ACK_PENDING) ||
+	    (rqc_is(t, SKUA_RQC_NAK_PENDING) && le32_to_cpu(t->rqc->ack_psn) != last))
 		send_ack(t);
 }
