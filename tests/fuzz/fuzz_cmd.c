@@ -70,12 +70,57 @@ static void start(void)
 	skua_dev_link(f.dev, true);
 	fake_wr32(&f, SKUA_REG_CTRL, SKUA_CTRL_RESET);
 	/* All that is written, so that the fuzzer gets at it. */
-	f.dev->caps |= SKUA_CAP_SRQ | SKUA_CAP_MCAST | SKUA_CAP_UD | SKUA_CAP_UC;
+	f.dev->caps |= SKUA_CAP_SRQ | SKUA_CAP_MCAST | SKUA_CAP_UD | SKUA_CAP_UC |
+		       SKUA_CAP_XRC | SKUA_CAP_ODP | SKUA_CAP_COUNTER_SET | SKUA_CAP_FLOW;
 	mini_up(&m, &f);
 	for (made = 0; made < 2; made++) {
 		mini_cq_create(&m, &cqs[made], 3);
 		mini_qp_create(&m, &qps[made], made ? SKUA_QP_RC : SKUA_QP_RAW_ETH, &cqs[made],
 			       &cqs[made], 2, 2, 1);
+	}
+}
+
+static const enum skua_qp_type types[] = {
+	SKUA_QP_RAW_ETH, SKUA_QP_RC, SKUA_QP_UD, SKUA_QP_UC, SKUA_QP_XRC_TGT, SKUA_QP_XRC_INI,
+	SKUA_QP_RC, SKUA_QP_RAW_ETH,
+};
+
+/* From any state to the one asked for, with what a QP of that type must give. */
+static void good_modify(unsigned int n, const struct mini_qp *qp,
+			struct skua_cmd_modify_qp_in *mod)
+{
+	bool eth = qp->type == SKUA_QP_RAW_ETH, ud = qp->type == SKUA_QP_UD;
+	bool tgt = qp->type == SKUA_QP_XRC_TGT || qp->type == SKUA_QP_RC;
+	bool ini = qp->type == SKUA_QP_XRC_INI || qp->type == SKUA_QP_RC;
+	const uint32_t conn[] = {
+		[SKUA_QP_INIT] = SKUA_QP_M_PKEY | SKUA_QP_M_PORT | SKUA_QP_M_ACCESS,
+		[SKUA_QP_RTR] = SKUA_QP_M_AV | SKUA_QP_M_PATH_MTU | SKUA_QP_M_DEST_QPN |
+				SKUA_QP_M_RQ_PSN |
+				(tgt ? SKUA_QP_M_MAX_DEST_RD_ATOMIC | SKUA_QP_M_MIN_RNR_TIMER : 0),
+		[SKUA_QP_RTS] = SKUA_QP_M_SQ_PSN | (tgt || ini ? SKUA_QP_M_ACK_TIMEOUT : 0) |
+				(ini ? SKUA_QP_M_RETRY_CNT | SKUA_QP_M_RNR_RETRY |
+				       SKUA_QP_M_MAX_RD_ATOMIC : 0),
+		[SKUA_QP_ERR] = 0,
+	};
+	const uint32_t dgram[] = {
+		[SKUA_QP_INIT] = SKUA_QP_M_PKEY | SKUA_QP_M_PORT | SKUA_QP_M_QKEY,
+		[SKUA_QP_RTS] = SKUA_QP_M_SQ_PSN,
+		[SKUA_QP_ERR] = 0,
+	};
+
+	mod->qpn = cpu_to_le32(qp->qpn);
+	mod->cur_state = cpu_to_le32(SKUA_QP_ANY_STATE);
+	mod->attr.state = cpu_to_le32(n % 7);
+	mod->mask = cpu_to_le32(SKUA_QP_M_STATE | (eth ? n == 1 ? SKUA_QP_M_PORT : 0 :
+						   ud ? dgram[n % 7] : conn[n % 7]));
+	if (eth || ud)
+		return;
+	if (n % 7 == SKUA_QP_RTR) {
+		struct skua_qp_attr a = mini_rc_attr(qp->qpn, 0, f.dev->cfg.mac, false, 0, 0, 1);
+
+		mod->attr.av = a.av;
+		mod->attr.dest_qpn = a.dest_qpn;
+		mod->attr.retry = le32_encode_bits(1, SKUA_ATTR_PATH_MTU);
 	}
 }
 
@@ -94,18 +139,36 @@ static void good_input(uint32_t op, unsigned int n, void *in)
 		break;
 	case SKUA_CMD_CREATE_QP:
 		*(struct skua_cmd_create_qp_in *)in =
-			mini_qp_in(&m, &qps[n], n & 1 ? SKUA_QP_RC : SKUA_QP_RAW_ETH, &cqs[old],
-				   &cqs[old], 2, 2, 1);
+			mini_qp_in(&m, &qps[n], types[n], &cqs[old], &cqs[old], 2, 2, 1);
 		if (made < OBJECTS)
 			made += n == made;
 		break;
-	case SKUA_CMD_MODIFY_QP: {
-		struct skua_cmd_modify_qp_in *mod = in;
+	case SKUA_CMD_MODIFY_QP:
+		good_modify(n, &qps[old], in);
+		break;
+	case SKUA_CMD_RESIZE_CQ: {
+		struct skua_cqc *cqc = in;
 
-		mod->qpn = cpu_to_le32(qps[old].qpn);
-		mod->cur_state = cpu_to_le32(SKUA_QP_ANY_STATE);
-		mod->attr.state = cpu_to_le32(n % 7);
-		mod->mask = cpu_to_le32(SKUA_QP_M_STATE | (n == 1 ? SKUA_QP_M_PORT : 0));
+		cqc->cqn = cpu_to_le32(cqs[old].cqn);
+		cqc->flags = le32_encode_bits(n, SKUA_CQC_LOG_SIZE);
+		cqc->ring.base = cpu_to_le64(FAKE_MEM_BASE + (n << 16));
+		break;
+	}
+	case SKUA_CMD_ATTACH_MCG: {
+		struct skua_cmd_mcg_in *mcg = in;
+
+		mcg->index = cpu_to_le32(n);
+		mcg->mcg.gid[0] = 0xff;
+		mcg->mcg.gid[15] = n & 1;
+		mcg->mcg.qpn = cpu_to_le32(qps[old].qpn);
+		break;
+	}
+	case SKUA_CMD_MODIFY_DEVICE: {
+		struct skua_cmd_modify_device_in *mod = in;
+
+		mod->mask = cpu_to_le32(n & 1 ? SKUA_DEV_M_FAULT_EQ : SKUA_DEV_M_ASYNC_EQ);
+		mod->fault_eqn = cpu_to_le32(n & 1 ? n / 2 : 0);
+		mod->async_eqn = cpu_to_le32(n & 1 ? 0 : n / 2);
 		break;
 	}
 	case SKUA_CMD_CREATE_MPT:
@@ -128,6 +191,15 @@ static void good_input(uint32_t op, unsigned int n, void *in)
 				.xlat.mode = cpu_to_le32(n & 1 ? SKUA_XLAT_MTT : 0),
 				.npages = cpu_to_le32(n & 1 ? 8 : 0),
 			};
+		if (n == 5) {
+			struct skua_mpt *odp = in;
+
+			odp->flags = cpu_to_le32(SKUA_MPT_VALID | SKUA_MPT_ODP);
+			odp->xlat.base = cpu_to_le64(8);
+			odp->xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
+					 le32_encode_bits(12, SKUA_XLAT_LOG_PAGE);
+			odp->npages = cpu_to_le32(1);
+		}
 		break;
 	case SKUA_CMD_MAP_ICM: {
 		struct skua_cmd_map_icm_in *map = in;
@@ -159,6 +231,10 @@ static void good_input(uint32_t op, unsigned int n, void *in)
 
 		flow->index = cpu_to_le32(n);
 		flow->flow.dest = cpu_to_le32(qps[0].qpn);
+		flow->flow.flags = cpu_to_le32(n & 4 ? SKUA_FLOW_SNIFFER : 0);
+		flow->flow.counter = cpu_to_le32(n & 2 ? n : 0);
+		if (n & 1)
+			memset(&flow->flow.mask, 0xff, sizeof(flow->flow.mask.dmac));
 		break;
 	}
 	case SKUA_CMD_CREATE_RSS:
@@ -173,6 +249,8 @@ static void good_input(uint32_t op, unsigned int n, void *in)
 		struct skua_srqc *srqc = in;
 
 		srqc->srqn = cpu_to_le32(n);
+		srqc->xrcd = cpu_to_le32(n & 1 ? MINI_XRCD : 0);
+		srqc->cqn = cpu_to_le32(n & 1 ? cqs[old].cqn : 0);
 		srqc->flags = le32_encode_bits(1, SKUA_SRQC_LOG_STRIDE);
 		srqc->ring.base = cpu_to_le64(FAKE_MEM_BASE);
 		srqc->dbr = cpu_to_le64(FAKE_MEM_BASE);
