@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * skua-mem -d DEV -g GID [-D DEV2 -G GID2] [-s] [-c CASE]; TAP. With -s the two
- * ends change places.
+ * skua-mem -d DEV -g GID [-D DEV2 -G GID2] [-s] [-c CASE] [-f DIR]; TAP. With -s the
+ * two ends change places. DIR is on a file system that may be frozen.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -235,7 +235,7 @@ static void run(struct mem *m, const struct mem_case *c, unsigned int num, unsig
 int main(int argc, char **argv)
 {
 	static const struct mem_case *const sets[] = {
-		mem_cases_region, mem_cases_rereg, mem_cases_key, mem_cases_ext,
+		mem_cases_region, mem_cases_rereg, mem_cases_key, mem_cases_ext, mem_cases_odp,
 	};
 	const char *dev[2] = {}, *only = NULL;
 	int gid[2] = {}, opt, swap = 0;
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	const struct mem_case *c;
 	struct mem m = {};
 
-	while ((opt = getopt(argc, argv, "d:g:D:G:sc:")) != -1) {
+	while ((opt = getopt(argc, argv, "d:g:D:G:sc:f:")) != -1) {
 		switch (opt) {
 		case 'd': dev[0] = optarg; break;
 		case 'g': gid[0] = atoi(optarg); break;
@@ -251,7 +251,8 @@ int main(int argc, char **argv)
 		case 'G': gid[1] = atoi(optarg); break;
 		case 's': swap = 1; break;
 		case 'c': only = optarg; break;
-		default: die("usage: skua-mem -d DEV -g GID [-D DEV2 -G GID2] [-s] [-c CASE]");
+		case 'f': m.dir = optarg; break;
+		default: die("usage: skua-mem -d DEV -g GID [-D DEV2 -G GID2] [-s] [-c CASE] [-f DIR]");
 		}
 	}
 	if (!dev[1]) {
@@ -261,6 +262,11 @@ int main(int argc, char **argv)
 	setlinebuf(stdout);
 	for (i = 0; i < 2; i++)
 		end_open(&m.end[i ^ swap], dev[i], gid[i]);
+	for (c = mem_stay; only && c->name; c++)
+		if (!strcmp(only, c->name))
+			run(&m, c, ++num, &failed);
+	if (num)
+		return 1;
 	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		for (c = sets[i]; c->name; c++)
 			if (!only || strstr(c->name, only))

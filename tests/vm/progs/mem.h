@@ -29,6 +29,7 @@ struct mem_end {
 
 struct mem {
 	struct mem_end end[2];
+	const char *dir;	/* in a file system that may be frozen, or NULL */
 	unsigned int flush;	/* rights that the QPs have beside MEM_ALL */
 	bool fresh;		/* QPs are connected and unused since the last error */
 };
@@ -39,7 +40,9 @@ struct mem_case {
 };
 
 extern const struct mem_case mem_cases_region[], mem_cases_rereg[], mem_cases_key[],
-	mem_cases_ext[];
+	mem_cases_ext[], mem_cases_odp[];
+/* Only when they are asked for by name: do not come back. */
+extern const struct mem_case mem_stay[];
 
 /* Both always false. */
 bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
