@@ -209,6 +209,14 @@ static void good_input(uint32_t op, unsigned int n, void *in)
 		map->page[0] = cpu_to_le64(FAKE_MEM_BASE + (n << 16));
 		break;
 	}
+	case SKUA_CMD_RESUME_PAGE_FAULT: {
+		struct skua_cmd_resume_fault_in *resume = in;
+
+		/* Of the QP, if it had a fault. */
+		resume->token = cpu_to_le32(1u << 18 | qps[old].qpn);
+		resume->error = cpu_to_le32(n & 1);
+		break;
+	}
 	case SKUA_CMD_UNMAP_ICM: {
 		struct skua_cmd_unmap_icm_in *unmap = in;
 

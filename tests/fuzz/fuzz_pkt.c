@@ -153,7 +153,10 @@ static void step(struct input *in)
 			       NULL);
 		break;
 	case 5:
-		skua_dev_run(rc.s[0].f.dev);
+		if (act & 0x10)
+			rc_fuzz_odp(0, in);
+		else
+			skua_dev_run(rc.s[0].f.dev);
 		break;
 	default:
 		packet(in);

@@ -146,7 +146,10 @@ static void step(struct input *in)
 			qp->qpn);
 		break;
 	case 9:
-		skua_dev_run(rc.s[i].f.dev);
+		if (act & 0x10)
+			rc_fuzz_odp(i, in);
+		else
+			skua_dev_run(rc.s[i].f.dev);
 		break;
 	case 10:
 		rc_pump(&rc);

@@ -51,10 +51,16 @@ static struct rc rc;
 enum { FUZZ_MW1, FUZZ_MW2, FUZZ_MW2_OTHER, FUZZ_FAST, FUZZ_KEYS };
 #define FUZZ_PAGES	12
 
+/* Pages of an on-demand region, behind the list's one entry of a directory. */
+#define FUZZ_ODP_PAGES	16
+
 static struct {
 	uint32_t key[FUZZ_KEYS];
 	uint32_t mtt;
 	uint64_t list;		/* of pages, for REG_MR */
+	uint32_t odp[2];	/* keys of on-demand regions: by list, by directory */
+	uint32_t odp_mtt;	/* their pages, then the directory */
+	struct mini_eq faults;
 } fuzz[2];
 
 static inline void rc_fuzz_keys(int i)
@@ -85,6 +91,76 @@ static inline void rc_fuzz_keys(int i)
 		page[k] = cpu_to_le64(rc.s[i].bus + k * 3 * 4096);
 }
 
+/* Entries of the MTT, and what the device knows of them. */
+static inline void rc_fuzz_mtt(int i, uint32_t index, uint64_t word, bool sync)
+{
+	struct skua_cmd_sync_mtt_in in = { .index = cpu_to_le64(index), .count = cpu_to_le32(1) };
+	__le64 le = cpu_to_le64(word);
+
+	memcpy(mini_icm(&rc.s[i].m, SKUA_ICM_MTT, index), &le, sizeof(le));
+	if (sync)
+		must(!mini_cmd(&rc.s[i].m, SKUA_CMD_SYNC_MTT, &in, sizeof(in), NULL, 0), "no SYNC");
+}
+
+static inline void rc_fuzz_no_pages(int i)
+{
+	for (unsigned int n = 0; n <= FUZZ_ODP_PAGES; n++)
+		rc_fuzz_mtt(i, fuzz[i].odp_mtt + n, 0, true);
+}
+
+/* The next fault: its token, 0: there is none. */
+static inline uint32_t rc_fuzz_fault(int i)
+{
+	struct skua_eqe_fault f;
+	struct skua_eqe eqe;
+
+	if (!mini_eq_next(&rc.s[i].m, &fuzz[i].faults, &eqe))
+		return 0;
+	mini_eq_db(&rc.s[i].m, &fuzz[i].faults, true);
+	memcpy(&f, &eqe, sizeof(f));
+	must(le32_to_cpu(f.key) == fuzz[i].odp[0] || le32_to_cpu(f.key) == fuzz[i].odp[1],
+	     "fault of another region");
+	must(le64_to_cpu(f.va) - RC_VA < FUZZ_ODP_PAGES * 4096 && le32_to_cpu(f.len) &&
+	     le64_to_cpu(f.va) - RC_VA + le32_to_cpu(f.len) <= FUZZ_ODP_PAGES * 4096,
+	     "fault outside of the region");
+	return le32_get_bits(f.token, SKUA_EQE_FAULT_TOKEN);
+}
+
+/* Software and pages: they come, go, are nonsense; faults are settled, or others. */
+static inline void rc_fuzz_odp(int i, struct input *in)
+{
+	struct skua_cmd_resume_fault_in resume = { 0 };
+	uint8_t pick = (uint8_t)take(in, 1);
+	uint32_t n = pick >> 3 & 15;
+
+	switch (pick & 7) {
+	case 0:
+	case 1:
+		rc_fuzz_mtt(i, fuzz[i].odp_mtt + n, (rc.s[i].bus + n * 4096) | SKUA_MTT_PRESENT |
+			    (pick & 0x80 ? 0 : SKUA_MTT_WRITE), false);
+		return;
+	case 2:
+		rc_fuzz_mtt(i, fuzz[i].odp_mtt + n, 0, true);
+		return;
+	case 3:
+		rc_fuzz_mtt(i, fuzz[i].odp_mtt + FUZZ_ODP_PAGES, pick & 0x80 ? 0 :
+			    (uint64_t)fuzz[i].odp_mtt << 12 | SKUA_MTT_PRESENT, pick & 0x80);
+		return;
+	case 4:
+		rc_fuzz_mtt(i, fuzz[i].odp_mtt + pick / 8 % (FUZZ_ODP_PAGES + 1), take(in, 8),
+			    take(in, 1) & 1);
+		return;
+	case 5:
+		for (n = 0; n < FUZZ_ODP_PAGES; n++)
+			rc_fuzz_mtt(i, fuzz[i].odp_mtt + n, (rc.s[i].bus + n * 4096) |
+				    SKUA_MTT_PRESENT | SKUA_MTT_WRITE, false);
+		break;
+	}
+	resume.token = cpu_to_le32(pick == 0xff ? (uint32_t)take(in, 4) : rc_fuzz_fault(i));
+	resume.error = cpu_to_le32(pick & 0x40 ? 1 : 0);
+	mini_cmd(&rc.s[i].m, SKUA_CMD_RESUME_PAGE_FAULT, &resume, sizeof(resume), NULL, 0);
+}
+
 /* Nothing but a reset of the queue pair is left of the input before. */
 static inline void rc_fuzz_reset(int i)
 {
@@ -106,10 +182,46 @@ static inline void rc_fuzz_reset(int i)
 			must(le32_to_cpu(cqe.qpn) == s->qp.qpn, "completion of another QP");
 	}
 	rc_fuzz_keys(i);
+	rc_fuzz_no_pages(i);
+	while (rc_fuzz_fault(i))
+		;
 	for (unsigned int k = 0; k < MINI_EQS; k++) {
 		while (mini_eq_next(&s->m, &s->m.eq[k], &eqe))
 			;
 		mini_eq_db(&s->m, &s->m.eq[k], false);
+	}
+}
+
+/* On-demand regions, and an EQ of faults that is soon full. */
+static inline void rc_fuzz_open_odp(int i)
+{
+	struct mini *m = &rc.s[i].m;
+	struct skua_cmd_modify_device_in mod = {
+		.mask = cpu_to_le32(SKUA_DEV_M_FAULT_EQ),
+		.fault_eqn = cpu_to_le32(MINI_EQS),
+	};
+	struct skua_mpt mpt = {
+		.flags = cpu_to_le32(SKUA_MPT_VALID | SKUA_MPT_ODP),
+		.access = cpu_to_le32(SKUA_ACCESS_ALL & ~SKUA_ACCESS_ZERO_BASED),
+		.pd = cpu_to_le32(MINI_PD),
+		.va = cpu_to_le64(RC_VA),
+		.len = cpu_to_le64(FUZZ_ODP_PAGES * 4096),
+	};
+
+	fuzz[i].odp_mtt = (m->next_mtt + SKUA_MTT_GROUP - 1) & ~(SKUA_MTT_GROUP - 1);
+	m->next_mtt = fuzz[i].odp_mtt + FUZZ_ODP_PAGES + SKUA_MTT_GROUP;
+	must(!mini_eq_create(m, &fuzz[i].faults, MINI_EQS, 0, 0, 0), "no EQ of faults");
+	mini_ok(m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
+	for (unsigned int dir = 0; dir < 2; dir++) {
+		fuzz[i].odp[dir] = m->next_mpt++ << 8 | 0x0d;
+		mpt.key = cpu_to_le32(fuzz[i].odp[dir]);
+		mpt.npages = cpu_to_le32(dir ? 1 : FUZZ_ODP_PAGES);
+		mpt.xlat.base = cpu_to_le64(fuzz[i].odp_mtt + (dir ? FUZZ_ODP_PAGES : 0));
+		mpt.xlat.mode = le32_encode_bits(dir ? SKUA_XLAT_DIR : SKUA_XLAT_MTT,
+						 SKUA_XLAT_MODE) |
+				le32_encode_bits(dir ? 16 : 12, SKUA_XLAT_LOG_PAGE) |
+				le32_encode_bits(dir ? 12 : 0, SKUA_XLAT_LOG_SUB);
+		mini_ok(m, SKUA_CMD_CREATE_MPT, &mpt, sizeof(mpt));
 	}
 }
 
@@ -125,6 +237,7 @@ static inline void rc_fuzz_open(void)
 		fuzz[i].mtt = m->next_mtt;
 		m->next_mtt += 2 * SKUA_MTT_GROUP;
 		fuzz[i].list = fake_alloc(&rc.s[i].f, FUZZ_PAGES * 8, 64);
+		rc_fuzz_open_odp(i);
 	}
 }
 
@@ -134,8 +247,10 @@ static inline uint32_t rc_fuzz_key(int i, struct input *in)
 	static const uint32_t other[] = { 0, SKUA_RESERVED_LKEY, 0x100, 0xffffffff };
 	uint8_t pick = (uint8_t)take(in, 1);
 
-	if (pick < 140)
+	if (pick < 100)
 		return rc.s[i].key;
+	if (pick < 140)
+		return fuzz[i].odp[pick & 1];
 	if (pick < 240)
 		return fuzz[i].key[pick % FUZZ_KEYS] + (pick >> 2) % 4;
 	return other[pick % 4];
