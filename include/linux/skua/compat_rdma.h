@@ -163,4 +163,23 @@ static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, 
 static struct ib_mr *skua_ib_reg_user_mr_dmabuf_dmah(args)
 #endif
 
+/* The port was the counter's alone to know. */
+#ifdef SKUA_COMPAT_COUNTER
+#define skua_ib_counter_bind(args...)						\
+skua_ib_counter_bind_port(args);						\
+static int skua_ib_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp)	\
+{										\
+	return skua_ib_counter_bind_port(counter, ibqp, counter->port);		\
+}										\
+static int skua_ib_counter_bind_port(args)
+
+#define skua_ib_counter_unbind(args...)						\
+skua_ib_counter_unbind_port(args);						\
+static int skua_ib_counter_unbind(struct ib_qp *ibqp)				\
+{										\
+	return skua_ib_counter_unbind_port(ibqp, ibqp->port);			\
+}										\
+static int skua_ib_counter_unbind_port(args)
+#endif
+
 #endif /* LINUX_SKUA_COMPAT_RDMA_H */

@@ -47,6 +47,7 @@ struct skua_dev;
  * @max_flows: steering rules
  * @max_rss: RSS contexts
  * @max_mcg: multicast members
+ * @max_sets: counter sets
  * @max_sq_blocks: blocks of a send ring
  * @max_rq_wqes: receive WQEs of a ring
  * @max_rq_sge: scatter elements of a receive WQE
@@ -78,6 +79,7 @@ struct skua_limits {
 	u32 max_flows;
 	u32 max_rss;
 	u32 max_mcg;
+	u32 max_sets;
 	u32 max_sq_blocks;
 	u32 max_rq_wqes;
 	u32 max_rq_sge;
@@ -407,6 +409,8 @@ int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp);
 /* @in->qpn is filled in by the core. */
 int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_modify_qp_in *in);
+/* Count the QP in a counter set, or in none (SKUA_NO_SET). */
+int skua_qp_count(struct skua_dev *dev, struct skua_qp *qp, u32 set);
 int skua_qp_query(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_query_qp_out *out);
 
 /* --- MR (mr.c) --- */
@@ -458,8 +462,19 @@ int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *f
 void skua_flow_destroy(struct skua_dev *dev, u32 index);
 int skua_mcg_attach(struct skua_dev *dev, u32 *index, const struct skua_mcg *mcg);
 void skua_mcg_detach(struct skua_dev *dev, u32 index);
-/* @value has room for SKUA_CNT_COUNT; counters the device lacks are zero. */
-int skua_query_counters(struct skua_dev *dev, u64 *value);
+/*
+ * @value has room for SKUA_CNT_COUNT; counters the device lacks are zero. Sets are
+ * numbered from 1; none is the device's own counters.
+ */
+#define SKUA_NO_SET	0
+int skua_query_set(struct skua_dev *dev, u32 set, u64 *value);
+static inline int skua_query_counters(struct skua_dev *dev, u64 *value)
+{
+	return skua_query_set(dev, SKUA_NO_SET, value);
+}
+
+int skua_set_create(struct skua_dev *dev, u32 *set);
+void skua_set_destroy(struct skua_dev *dev, u32 set);
 /* RoCE traffic claimed by the device (devlink enable_roce)? */
 bool skua_roce_enabled(const struct skua_dev *dev);
 

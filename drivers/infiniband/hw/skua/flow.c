@@ -106,6 +106,12 @@ static int skua_ib_flow_spec(struct skua_flow *flow, const union ib_flow_spec *s
 	case IB_FLOW_SPEC_ACTION_TAG:
 		flow->tag = cpu_to_le32(spec->flow_tag.tag_id);
 		return 0;
+	case IB_FLOW_SPEC_ACTION_COUNT:
+		/* One set counts a rule. */
+		if (flow->counter)
+			return -EINVAL;
+		flow->counter = cpu_to_le32(skua_ib_flow_set(spec->flow_count.counters));
+		return 0;
 	case IB_FLOW_SPEC_ACTION_DROP:
 		flow->flags |= cpu_to_le32(SKUA_FLOW_DROP);
 		return 0;

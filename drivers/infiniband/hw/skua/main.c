@@ -240,6 +240,10 @@ static void skua_ib_set_ops(struct skua_ib_dev *dev)
 	ib_set_device_ops(ibdev, &skua_ib_wq_ops);
 	ib_set_device_ops(ibdev, &skua_ib_flow_ops);
 	ib_set_device_ops(ibdev, &skua_ib_counter_ops);
+	if (dev->lim->caps & SKUA_CAP_COUNTER_SET) {
+		ib_set_device_ops(ibdev, &skua_ib_qp_counter_ops);
+		ib_set_device_ops(ibdev, &skua_ib_flow_count_ops);
+	}
 	ib_set_device_ops(ibdev, &skua_ib_pma_ops);
 	ib_set_device_ops(ibdev, &skua_ib_restrack_ops);
 	ibdev->driver_def = skua_ib_defs;
@@ -255,6 +259,8 @@ static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
 	INIT_LIST_HEAD(&dev->cqs);
 	mutex_init(&dev->uc_lock);
 	INIT_LIST_HEAD(&dev->ucontexts);
+	mutex_init(&dev->cnt_lock);
+	xa_init(&dev->sets);
 	dev->core_nb.notifier_call = skua_ib_core_event;
 	dev->netdev_nb.notifier_call = skua_ib_netdev_event;
 

@@ -46,6 +46,10 @@
  * @cqs: all CQs, to wake their owners when the function dies
  * @uc_lock: protects @ucontexts
  * @ucontexts: all user contexts, to clear their status pages
+ * @cnt_lock: protects @sets, @retired and @optional_base
+ * @sets: counter sets that QPs are bound to, by number
+ * @retired: what such sets had counted when they ended
+ * @optional_base: what optional counters had counted when they were turned on
  * @odps: on-demand regions by index of their key, for who pages in
  * @odp_wq: pages in, and tidies up
  * @odp_pool: struct skua_ib_fault: a fault, so that none needs memory to get memory
@@ -66,6 +70,10 @@ struct skua_ib_dev {
 	struct list_head cqs;
 	struct mutex uc_lock; /* see above */
 	struct list_head ucontexts;
+	struct mutex cnt_lock; /* see above */
+	struct xarray sets;
+	u64 retired[SKUA_CNT_COUNT];
+	u64 optional_base[SKUA_CNT_COUNT];
 	struct xarray odps;
 	struct workqueue_struct *odp_wq;
 	mempool_t *odp_pool;
@@ -642,8 +650,11 @@ void skua_ib_rss_destroy(struct skua_ib_qp *qp);
 int skua_ib_rss_hash(u64 fields, u32 *flags);
 int skua_ib_flow_build(const struct ib_flow_attr *attr, struct skua_flow *flow);
 
-/* --- counters.c, pma.c, restrack.c --- */
+/* --- counters.c, flow_count.c, pma.c, restrack.c --- */
 extern const struct ib_device_ops skua_ib_counter_ops;
+extern const struct ib_device_ops skua_ib_qp_counter_ops;
+extern const struct ib_device_ops skua_ib_flow_count_ops;
+u32 skua_ib_flow_set(struct ib_counters *counters);
 extern const struct ib_device_ops skua_ib_pma_ops;
 extern const struct ib_device_ops skua_ib_restrack_ops;
 

@@ -104,6 +104,8 @@ static void skua_profile_objects(struct skua_dev *dev,
 	lim->max_flows = skua_table_num(dev, SKUA_ICM_FLOW);
 	lim->max_rss = skua_table_num(dev, SKUA_ICM_RSS);
 	lim->max_mcg = skua_table_num(dev, SKUA_ICM_MCG);
+	/* The first is the device's. */
+	lim->max_sets = skua_table_num(dev, SKUA_ICM_CNT) - 1;
 	dev->max_vectors = min3((u32)le16_to_cpu(out->msix_vectors),
 				(u32)SKUA_MSIX_VECTORS_MAX,
 				skua_table_num(dev, SKUA_ICM_EQC) - SKUA_EQN_COMP);
@@ -163,6 +165,7 @@ static void skua_objects_init(struct skua_dev *dev)
 	ida_init(&dev->rsss);
 	ida_init(&dev->flows);
 	ida_init(&dev->mcgs);
+	ida_init(&dev->sets);
 	mt_init_flags(&dev->mtt, MT_FLAGS_ALLOC_RANGE);
 }
 
@@ -170,6 +173,8 @@ static void skua_objects_exit(struct skua_dev *dev)
 {
 	WARN_ON_ONCE(!mtree_empty(&dev->mtt));
 	mtree_destroy(&dev->mtt);
+	WARN_ON_ONCE(!ida_is_empty(&dev->sets));
+	ida_destroy(&dev->sets);
 	WARN_ON_ONCE(!ida_is_empty(&dev->mcgs));
 	ida_destroy(&dev->mcgs);
 	WARN_ON_ONCE(!ida_is_empty(&dev->flows));

@@ -100,6 +100,26 @@ int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_mod
 EXPORT_SYMBOL_NS_GPL(skua_qp_modify, "SKUA");
 
 /**
+ * skua_qp_count() - bind to a counter set
+ * @dev: the function
+ * @qp: the QP
+ * @set: the set, or SKUA_NO_SET
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_qp_count(struct skua_dev *dev, struct skua_qp *qp, u32 set)
+{
+	struct skua_cmd_modify_qp_in in = {
+		.mask = cpu_to_le32(SKUA_QP_M_COUNTER),
+		.cur_state = cpu_to_le32(SKUA_QP_ANY_STATE),
+		.counter = cpu_to_le32(set),
+	};
+
+	return skua_qp_modify(dev, qp, &in);
+}
+EXPORT_SYMBOL_NS_GPL(skua_qp_count, "SKUA");
+
+/**
  * skua_qp_query() - read both contexts
  * @dev: the function
  * @qp: the QP

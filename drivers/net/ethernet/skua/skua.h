@@ -87,6 +87,7 @@ enum {
  * @rsss: RSS contexts in use
  * @flows: steering rules in use
  * @mcgs: multicast memberships in use
+ * @sets: counter sets in use
  * @mtt: MTT entries in use: ranges. Its own lock protects it.
  * @notifier: clients' notifier chain
  * @port_work: tells it of a port event
@@ -150,6 +151,7 @@ struct skua_dev {
 	struct ida rsss;
 	struct ida flows;
 	struct ida mcgs;
+	struct ida sets;
 	struct maple_tree mtt;
 
 	struct blocking_notifier_head notifier;

@@ -545,6 +545,13 @@ struct ibv_rwq_ind_table *skua_create_rwq_ind_table(struct ibv_context *ctx,
 int skua_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 struct ibv_qp *skua_create_rss_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 int skua_destroy_rss_qp(struct skua_qp *qp);
+struct ibv_counters *skua_create_counters(struct ibv_context *ibctx,
+					  struct ibv_counters_init_attr *attr);
+int skua_destroy_counters(struct ibv_counters *counters);
+int skua_attach_counters_point_flow(struct ibv_counters *counters,
+				    struct ibv_counter_attach_attr *attr, struct ibv_flow *flow);
+int skua_read_counters(struct ibv_counters *counters, uint64_t *value, uint32_t num,
+		       uint32_t flags);
 struct ibv_flow *skua_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int skua_destroy_flow(struct ibv_flow *flow);
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
+/*
+ * Skua provider: counters of steering rules. The kernel tells all that a set has;
+ * where each value goes in what the program reads is known here alone.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skua.h"
+
+/* What the kernel returns, by enum ibv_counter_description. */
+#define SKUA_FLOW_VALUES	(IBV_COUNTER_BYTES + 1)
+/* Places in a reader's array, as many as anybody can want of two values. */
+#define SKUA_COUNTERS_MAX	64
+
+struct skua_counters {
+	struct verbs_counters vcounters;
+	pthread_mutex_t lock;	/* protects what follows */
+	uint32_t num;
+	struct {
+		uint32_t index;
+		uint32_t what;
+	} at[SKUA_COUNTERS_MAX];
+};
+
+static struct skua_counters *to_scounters(struct ibv_counters *counters)
+{
+	return container_of(counters, struct skua_counters, vcounters.counters);
+}
+
+struct ibv_counters *skua_create_counters(struct ibv_context *ibctx,
+					  struct ibv_counters_init_attr *attr)
+{
+	struct skua_counters *c;
+	int ret;
+
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	ret = ibv_cmd_create_counters(ibctx, attr, &c->vcounters, NULL);
+	if (ret) {
+		free(c);
+		errno = ret;
+		return NULL;
+	}
+	pthread_mutex_init(&c->lock, NULL);
+	return &c->vcounters.counters;
+}
+
+int skua_destroy_counters(struct ibv_counters *counters)
+{
+	struct skua_counters *c = to_scounters(counters);
+	int ret;
+
+	ret = ibv_cmd_destroy_counters(&c->vcounters);
+	if (ret)
+		return ret;
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+	return 0;
+}
+
+/*
+ * Which value at which place, before a rule that names the counters is made. The
+ * point of a rule itself (a flow given here) is not there to be attached to.
+ */
+int skua_attach_counters_point_flow(struct ibv_counters *counters,
+				    struct ibv_counter_attach_attr *attr, struct ibv_flow *flow)
+{
+	struct skua_counters *c = to_scounters(counters);
+	uint32_t i;
+	int ret = 0;
+
+	if (flow || attr->comp_mask)
+		return EOPNOTSUPP;
+	if (attr->counter_desc >= SKUA_FLOW_VALUES || attr->index >= SKUA_COUNTERS_MAX)
+		return EINVAL;
+	pthread_mutex_lock(&c->lock);
+	for (i = 0; i < c->num; i++)
+		if (c->at[i].index == attr->index)
+			ret = EINVAL;
+	if (!ret) {
+		c->at[c->num].index = attr->index;
+		c->at[c->num].what = attr->counter_desc;
+		c->num++;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return ret;
+}
+
+int skua_read_counters(struct ibv_counters *counters, uint64_t *value, uint32_t num,
+		       uint32_t flags)
+{
+	struct skua_counters *c = to_scounters(counters);
+	uint64_t raw[SKUA_FLOW_VALUES] = {};
+	uint32_t i;
+	int ret;
+
+	ret = ibv_cmd_read_counters(&c->vcounters, raw, SKUA_FLOW_VALUES, flags, NULL);
+	if (ret)
+		return ret;
+	memset(value, 0, num * sizeof(*value));
+	pthread_mutex_lock(&c->lock);
+	for (i = 0; i < c->num; i++)
+		if (c->at[i].index < num)
+			value[c->at[i].index] = raw[c->at[i].what];
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
