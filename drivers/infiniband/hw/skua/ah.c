@@ -5,6 +5,7 @@
  * it resolves the next hop's MAC address and keeps the GID entry from going.
  */
 #include "skua_ib.h"
+#include "trace.h"
 
 static int skua_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 			     struct ib_udata *udata)
@@ -19,8 +20,11 @@ static int skua_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	if (err)
 		return err;
 	err = skua_ib_av_build(dev->lim, init->ah_attr, 0, 0, &ah->av);
-	if (err || !udata)
+	if (err)
 		return err;
+	trace_skua_ib_create_ah(ibah->device, &ah->av);
+	if (!udata)
+		return 0;
 	memcpy(resp.dmac, ah->av.dmac, sizeof(resp.dmac));
 	resp.udp_sport = le16_to_cpu(ah->av.udp_sport);
 	resp.hop_limit = ah->av.hop_limit;
@@ -37,6 +41,7 @@ static int skua_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 /* Posted requests have copies: there is nothing to wait for. */
 static int skua_ib_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
+	trace_skua_ib_destroy_ah(ibah->device, &to_skua_ah(ibah)->av);
 	return 0;
 }
 

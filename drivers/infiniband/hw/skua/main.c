@@ -8,6 +8,9 @@
 
 #include "skua_ib.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 #define SKUA_IB_MAX_PD		BIT(16)
 
 /*

@@ -5,6 +5,7 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "skua_ib.h"
+#include "trace.h"
 
 #define UVERBS_MODULE_NAME skua_ib
 #include <rdma/uverbs_named_ioctl.h>
@@ -33,10 +34,13 @@ static int skua_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	if (udata) {
 		resp.pdn = pd->pdn;
 		err = ib_respond_udata(udata, resp);
-		if (err)
+		if (err) {
 			skua_pd_free(dev->core, pd->pdn);
+			return err;
+		}
 	}
-	return err;
+	trace_skua_ib_alloc_pd(ibpd->device, pd->pdn);
+	return 0;
 }
 
 static int skua_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
@@ -52,6 +56,7 @@ static int skua_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 		if (err)
 			return err;
 	}
+	trace_skua_ib_dealloc_pd(ibpd->device, pd->pdn);
 	skua_pd_free(core, pd->pdn);
 	return 0;
 }

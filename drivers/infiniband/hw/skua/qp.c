@@ -9,6 +9,7 @@
 #include <rdma/ib_umem.h>
 
 #include "skua_ib.h"
+#include "trace.h"
 
 /* QP types of verbs that the device has, and the capability each needs. */
 static const struct {
@@ -621,6 +622,7 @@ static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int ma
 	if (!ib_modify_qp_is_ok(cur, new, ibqp->qp_type, mask))
 		return -EINVAL;
 	err = skua_ib_dead(dev) ? -EIO : skua_ib_modify_hw(qp, attr, mask, cur, new);
+	trace_skua_ib_modify_qp(ibqp->device, ibqp->qp_num, cur, new, mask, err);
 	if (err)
 		return skua_ib_dead(dev) ? skua_ib_modify_dead(qp, new) : err;
 

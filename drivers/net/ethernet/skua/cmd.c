@@ -288,12 +288,21 @@ static void skua_cmd_post(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
 	dev->hw->cmd_db(dev, ctx->token);
 }
 
-static void skua_cmd_account(struct skua_dev *dev, enum skua_cmd_op op, int err, u32 status,
-			     u64 ns)
+static void skua_cmd_account(struct skua_dev *dev, enum skua_cmd_op op, u32 token, int err,
+			     u32 status, u64 ns)
 {
 	struct skua_cmd_stat *stat = &dev->cmdq.stat[op];
+	struct skua_cmdq *q = &dev->cmdq;
 
-	guard(spinlock_irqsave)(&dev->cmdq.lock);
+	guard(spinlock_irqsave)(&q->lock);
+	q->trace[q->traced++ % SKUA_CMD_TRACE] = (struct skua_cmd_trace) {
+		.end = ktime_get_boottime_ns(),
+		.ns = ns,
+		.op = op,
+		.token = token,
+		.status = status,
+		.err = err,
+	};
 	stat->count++;
 	if (err)
 		stat->lost++;
@@ -355,6 +364,7 @@ int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, siz
 	start = ktime_get_ns();
 	timeout = skua_cmd_timeout(dev, info);
 	event = READ_ONCE(dev->cmdq.events) && info->class != SKUA_CMD_SAFE;
+	trace_skua_cmd_issue(dev, op, ctx->token, in_len, out_len);
 	skua_cmd_post(dev, ctx, op, event, in, in_len, out_len);
 	err = event ? skua_cmd_wait_event(dev, ctx, info, timeout) :
 		      skua_cmd_wait_poll(dev, ctx, timeout);
@@ -367,7 +377,7 @@ int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, siz
 	}
 	start = ktime_get_ns() - start;
 	trace_skua_cmd(dev, op, ctx->token, err, status, start);
-	skua_cmd_account(dev, op, err, status, start);
+	skua_cmd_account(dev, op, ctx->token, err, status, start);
 	skua_cmd_slot_put(dev, ctx);
 	if (err)
 		return err;

@@ -70,12 +70,33 @@ struct skua_cmd_stat {
 	u64 max_ns;
 };
 
+/* Commands that debugfs remembers. */
+#define SKUA_CMD_TRACE		64
+
+/**
+ * struct skua_cmd_trace - a command that was
+ * @end: when it ended, since boot
+ * @ns: how long it took
+ * @op: enum skua_cmd_op
+ * @token: its token
+ * @status: what the device said
+ * @err: it has no end: negative errno
+ */
+struct skua_cmd_trace {
+	u64 end;
+	u64 ns;
+	u32 op;
+	u32 token;
+	u32 status;
+	int err;
+};
+
 /**
  * struct skua_cmdq - the command ring
  * @ring: slots, shared with the device
  * @ctx: software's side of them
- * @lock: protects @ctx[].state, @ctx[].token, @open, @users, @stat and @stale;
- *	taken in hard interrupt context
+ * @lock: protects @ctx[].state, @ctx[].token, @open, @users, @stat, @stale and
+ *	@trace; taken in hard interrupt context
  * @wait: for a free slot, and for @users to reach zero
  * @open: commands are taken
  * @users: threads inside skua_cmd_exec()
@@ -83,6 +104,8 @@ struct skua_cmd_stat {
  * @late: completions seen in the slot without an event
  * @stale: events that belong to no command under way
  * @stat: by opcode
+ * @trace: the last commands, a ring
+ * @traced: how many there were
  */
 struct skua_cmdq {
 	struct skua_buf ring;
@@ -95,6 +118,8 @@ struct skua_cmdq {
 	u64 late;
 	u64 stale;
 	struct skua_cmd_stat stat[SKUA_CMD_OPS];
+	struct skua_cmd_trace trace[SKUA_CMD_TRACE];
+	unsigned int traced;
 };
 
 int skua_cmdq_init(struct skua_dev *dev);

@@ -5,6 +5,7 @@
 #include <linux/interrupt.h>
 
 #include "skua.h"
+#include "trace.h"
 
 /* Let events find the CQ: completions in its EQ, errors in the device's table. */
 static int skua_cq_publish(struct skua_dev *dev, struct skua_cq *cq)
@@ -49,6 +50,7 @@ int skua_cq_create(struct skua_dev *dev, struct skua_cq *cq, struct skua_cqc *cq
 	err = skua_cmd_in(dev, SKUA_CMD_CREATE_CQ, &in);
 	if (err)
 		goto err_retire;
+	trace_skua_create(dev, "CQ", cq->obj.num);
 	return 0;
 
 err_retire:
@@ -71,6 +73,7 @@ EXPORT_SYMBOL_NS_GPL(skua_cq_create, "SKUA");
  */
 void skua_cq_destroy(struct skua_dev *dev, struct skua_cq *cq)
 {
+	trace_skua_destroy(dev, "CQ", cq->obj.num);
 	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_CQ, cq->obj.num);
 	skua_cq_retire(dev, cq);
 	skua_eq_flush_async(dev);

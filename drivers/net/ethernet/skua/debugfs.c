@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs: skua/<PCI address>/{commands,counters,eqs,icm,cmd_timeout_ms}
+ * debugfs: skua/<PCI address>/{commands,command_trace,counters,eqs,icm,cmd_timeout_ms},
+ * and those of contexts.c
  *
- * The first four are there while the device is up: removing one waits for its
+ * All but the last are there while the device is up: removing one waits for its
  * readers. The last is a setting, which outlives resets.
  */
 #include <linux/debugfs.h>
@@ -40,6 +41,32 @@ static int commands_show(struct seq_file *s, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(commands);
+
+/* The last commands, oldest first. */
+static int command_trace_show(struct seq_file *s, void *unused)
+{
+	struct skua_dev *dev = s->private;
+	struct skua_cmdq *q = &dev->cmdq;
+	unsigned int i, n;
+
+	struct skua_cmd_trace *trace __free(kfree) = kcalloc(SKUA_CMD_TRACE, sizeof(*trace),
+							     GFP_KERNEL);
+
+	if (!trace)
+		return -ENOMEM;
+	scoped_guard(spinlock_irqsave, &q->lock) {
+		n = min(q->traced, SKUA_CMD_TRACE);
+		for (i = 0; i < n; i++)
+			trace[i] = q->trace[(q->traced - n + i) % SKUA_CMD_TRACE];
+	}
+	seq_puts(s, "end_ns command token status err ns\n");
+	for (i = 0; i < n; i++)
+		seq_printf(s, "%llu %s %#x %#x %d %llu\n", trace[i].end,
+			   skua_cmd_name(trace[i].op), trace[i].token, trace[i].status,
+			   trace[i].err, trace[i].ns);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(command_trace);
 
 static int counters_show(struct seq_file *s, void *unused)
 {
@@ -135,6 +162,7 @@ void skua_debugfs_up(struct skua_dev *dev)
 		const struct file_operations *fops;
 	} files[] = {
 		{ "commands", &commands_fops },
+		{ "command_trace", &command_trace_fops },
 		{ "counters", &counters_fops },
 		{ "eqs", &eqs_fops },
 		{ "icm", &icm_fops },
@@ -145,6 +173,7 @@ void skua_debugfs_up(struct skua_dev *dev)
 	for (i = 0; i < ARRAY_SIZE(files); i++)
 		dev->debugfs_file[i] = debugfs_create_file(files[i].name, 0400, dev->debugfs, dev,
 							   files[i].fops);
+	skua_contexts_up(dev, dev->debugfs_file + SKUA_DEBUGFS_FILES);
 }
 
 /**
@@ -155,7 +184,7 @@ void skua_debugfs_down(struct skua_dev *dev)
 {
 	unsigned int i;
 
-	for (i = 0; i < SKUA_DEBUGFS_FILES; i++)
+	for (i = 0; i < ARRAY_SIZE(dev->debugfs_file); i++)
 		debugfs_remove(dev->debugfs_file[i]);
 }
 

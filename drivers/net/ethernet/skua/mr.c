@@ -5,10 +5,7 @@
 #include <linux/random.h>
 
 #include "skua.h"
-
-/* A key is index and variant. */
-#define SKUA_KEY_INDEX		GENMASK(31, 8)
-#define SKUA_KEY_VARIANT	GENMASK(7, 0)
+#include "trace.h"
 
 int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt)
 {
@@ -20,7 +17,7 @@ int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mp
 	 * Indices go round from a random start and the variant is random, so
 	 * that a key is hard to guess and the one just freed is not reused soon.
 	 */
-	err = xa_alloc_cyclic(&dev->keys, &index, NULL, XA_LIMIT(1, dev->limits.max_mr),
+	err = xa_alloc_cyclic(&dev->keys, &index, xa_mk_value(0), XA_LIMIT(1, dev->limits.max_mr),
 			      &dev->next_key, GFP_KERNEL);
 	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
@@ -34,6 +31,7 @@ int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mp
 	err = skua_cmd_in(dev, SKUA_CMD_CREATE_MPT, &in);
 	if (err)
 		goto err_icm;
+	trace_skua_create(dev, "MR", mr->key);
 	return 0;
 
 err_icm:
@@ -67,6 +65,7 @@ int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr)
 		dev_err(dev->dev, "DESTROY_MPT %#x failed: %pe\n", mr->key, ERR_PTR(err));
 		skua_declare_dead(dev, "region could not be destroyed");
 	}
+	trace_skua_destroy(dev, "MR", mr->key);
 	skua_icm_put(dev, SKUA_ICM_MPT, index);
 	xa_erase(&dev->keys, index);
 	return 0;

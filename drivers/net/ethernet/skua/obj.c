@@ -160,6 +160,26 @@ struct skua_obj *skua_obj_get(struct skua_obj_table *t, u32 num)
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_get);
 
 /**
+ * skua_obj_next() - find the next object and keep it from going
+ * @t: the table
+ * @index: where to begin; where it was found
+ *
+ * Return: the object, to be dropped with skua_obj_put(), or NULL at the end.
+ */
+struct skua_obj *skua_obj_next(struct skua_obj_table *t, unsigned long *index)
+{
+	struct skua_obj *obj;
+
+	xa_lock(&t->xa);
+	obj = xa_find(&t->xa, index, ULONG_MAX, XA_PRESENT);
+	while (obj && !refcount_inc_not_zero(&obj->ref))
+		obj = xa_find_after(&t->xa, index, ULONG_MAX, XA_PRESENT);
+	xa_unlock(&t->xa);
+	return obj;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_obj_next);
+
+/**
  * skua_obj_put() - drop a reference
  * @obj: the object
  */

@@ -34,6 +34,7 @@ void skua_obj_release(struct skua_obj_table *t, struct skua_obj *obj);
 void skua_obj_publish(struct skua_obj_table *t, struct skua_obj *obj);
 void skua_obj_retire(struct skua_obj_table *t, struct skua_obj *obj);
 struct skua_obj *skua_obj_get(struct skua_obj_table *t, u32 num);
+struct skua_obj *skua_obj_next(struct skua_obj_table *t, unsigned long *index);
 void skua_obj_put(struct skua_obj *obj);
 
 static inline u32 skua_obj_index(const struct skua_obj_table *t, u32 num)

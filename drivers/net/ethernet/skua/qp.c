@@ -3,6 +3,7 @@
  * Queue pairs.
  */
 #include "skua.h"
+#include "trace.h"
 
 /* The IBTA's number of the general services QP. */
 #define SKUA_QPN_GSI		1
@@ -55,6 +56,7 @@ int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 	err = skua_cmd_in(dev, SKUA_CMD_CREATE_QP, in);
 	if (err)
 		goto err_retire;
+	trace_skua_create(dev, "QP", qp->obj.num);
 	return 0;
 
 err_retire:
@@ -76,6 +78,7 @@ EXPORT_SYMBOL_NS_GPL(skua_qp_create, "SKUA");
  */
 void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp)
 {
+	trace_skua_destroy(dev, "QP", qp->obj.num);
 	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_QP, qp->obj.num);
 	skua_obj_retire(&dev->qps, &qp->obj);
 	skua_eq_flush_async(dev);

@@ -37,7 +37,12 @@ struct skua_hw_ops {
 	void (*quiesce)(struct skua_dev *dev);
 };
 
-#define SKUA_DEBUGFS_FILES	4
+/* A key is index and variant. */
+#define SKUA_KEY_INDEX		GENMASK(31, 8)
+#define SKUA_KEY_VARIANT	GENMASK(7, 0)
+
+#define SKUA_DEBUGFS_FILES	5
+#define SKUA_DEBUGFS_CONTEXTS	4
 
 /* Bits of skua_dev.state. */
 enum {
@@ -171,7 +176,7 @@ struct skua_dev {
 	struct net_device *netdev;
 	bool roce;
 	struct dentry *debugfs;
-	struct dentry *debugfs_file[SKUA_DEBUGFS_FILES];
+	struct dentry *debugfs_file[SKUA_DEBUGFS_FILES + SKUA_DEBUGFS_CONTEXTS];
 };
 
 static inline u32 skua_read32(const struct skua_dev *dev, unsigned int reg)
@@ -240,6 +245,7 @@ void skua_devlink_report(struct skua_dev *dev);
 void skua_debugfs_init(struct skua_dev *dev);
 void skua_debugfs_exit(struct skua_dev *dev);
 void skua_debugfs_up(struct skua_dev *dev);
+void skua_contexts_up(struct skua_dev *dev, struct dentry **file);
 void skua_debugfs_down(struct skua_dev *dev);
 void skua_debugfs_root_init(void);
 void skua_debugfs_root_exit(void);

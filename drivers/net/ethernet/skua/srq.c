@@ -3,6 +3,7 @@
  * Shared receive queues.
  */
 #include "skua.h"
+#include "trace.h"
 
 /**
  * skua_srq_create() - create a shared receive queue
@@ -29,6 +30,7 @@ int skua_srq_create(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc
 	err = skua_cmd_in(dev, SKUA_CMD_CREATE_SRQ, &in);
 	if (err)
 		goto err_retire;
+	trace_skua_create(dev, "SRQ", srq->obj.num);
 	return 0;
 
 err_retire:
@@ -50,6 +52,7 @@ EXPORT_SYMBOL_NS_GPL(skua_srq_create, "SKUA");
  */
 void skua_srq_destroy(struct skua_dev *dev, struct skua_srq *srq)
 {
+	trace_skua_destroy(dev, "SRQ", srq->obj.num);
 	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_SRQ, srq->obj.num);
 	skua_obj_retire(&dev->srqs, &srq->obj);
 	skua_eq_flush_async(dev);

@@ -9,6 +9,27 @@
 
 #include "skua.h"
 
+TRACE_EVENT(skua_cmd_issue,
+	TP_PROTO(const struct skua_dev *dev, u32 op, u32 token, size_t in_len, size_t out_len),
+	TP_ARGS(dev, op, token, in_len, out_len),
+	TP_STRUCT__entry(
+		__string(dev, dev_name(dev->dev))
+		__string(op, skua_cmd_name(op))
+		__field(u32, token)
+		__field(u32, in_len)
+		__field(u32, out_len)
+	),
+	TP_fast_assign(
+		__assign_str(dev);
+		__assign_str(op);
+		__entry->token = token;
+		__entry->in_len = in_len;
+		__entry->out_len = out_len;
+	),
+	TP_printk("%s: %s token %#x in %u out %u", __get_str(dev), __get_str(op),
+		  __entry->token, __entry->in_len, __entry->out_len)
+);
+
 TRACE_EVENT(skua_cmd,
 	TP_PROTO(const struct skua_dev *dev, u32 op, u32 token, int err, u32 status, u64 ns),
 	TP_ARGS(dev, op, token, err, status, ns),
@@ -53,6 +74,32 @@ TRACE_EVENT(skua_eqe,
 	),
 	TP_printk("%s: EQ %u [%u] type %#x.%u num %#x", __get_str(dev), __entry->eqn,
 		  __entry->ci, __entry->type, __entry->subtype, __entry->num)
+);
+
+DECLARE_EVENT_CLASS(skua_object,
+	TP_PROTO(const struct skua_dev *dev, const char *kind, u32 num),
+	TP_ARGS(dev, kind, num),
+	TP_STRUCT__entry(
+		__string(dev, dev_name(dev->dev))
+		__string(kind, kind)
+		__field(u32, num)
+	),
+	TP_fast_assign(
+		__assign_str(dev);
+		__assign_str(kind);
+		__entry->num = num;
+	),
+	TP_printk("%s: %s %#x", __get_str(dev), __get_str(kind), __entry->num)
+);
+
+DEFINE_EVENT(skua_object, skua_create,
+	TP_PROTO(const struct skua_dev *dev, const char *kind, u32 num),
+	TP_ARGS(dev, kind, num)
+);
+
+DEFINE_EVENT(skua_object, skua_destroy,
+	TP_PROTO(const struct skua_dev *dev, const char *kind, u32 num),
+	TP_ARGS(dev, kind, num)
 );
 
 #endif /* SKUA_CORE_TRACE_H */
