@@ -23,6 +23,7 @@ lacks SKUA_COMPAT_PORT_STATE rdma/ib_verbs.h 'ib_get_curr_port_state\('
 lacks SKUA_COMPAT_CREATE_USER_CQ rdma/ib_verbs.h '\(\*create_user_cq\)'
 lacks SKUA_COMPAT_ODP rdma/ib_umem_odp.h 'struct hmm_dma_map'
 lacks SKUA_COMPAT_ODP_CAPS rdma/ib_verbs.h 'IB_ODP_SUPPORT_FLUSH'
+lacks SKUA_COMPAT_PORT_SPEED rdma/ib_verbs.h '\(\*query_port_speed\)'
 lacks SKUA_COMPAT_COUNTER rdma/ib_verbs.h '\(\*counter_init\)'
 lacks SKUA_COMPAT_DMAH rdma/ib_verbs.h '^struct ib_dmah'
 echo

@@ -69,6 +69,22 @@ static int skua_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_
 	return 0;
 }
 
+#ifndef SKUA_COMPAT_PORT_SPEED
+/* In units of 100 Mb/s, where IB_SPEED_* have no name for it too. */
+static int skua_ib_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	struct skua_cmd_query_port_out out = {};
+	int err;
+
+	err = skua_query_port(to_skua_dev(ibdev)->core, &out);
+	if (err)
+		return err;
+	*speed = out.state & cpu_to_le32(SKUA_PORT_LINK_UP) ?
+		 le32_to_cpu(out.speed_mbps) / 100 : 0;
+	return 0;
+}
+#endif
+
 static int skua_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
 				      struct ib_port_immutable *immutable)
 {
@@ -188,6 +204,9 @@ int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *p
 
 const struct ib_device_ops skua_ib_port_ops = {
 	.query_port = skua_ib_query_port,
+#ifndef SKUA_COMPAT_PORT_SPEED
+	.query_port_speed = skua_ib_query_port_speed,
+#endif
 	.get_port_immutable = skua_ib_get_port_immutable,
 	.get_link_layer = skua_ib_get_link_layer,
 	.query_pkey = skua_ib_query_pkey,
