@@ -245,11 +245,7 @@ static int skua_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
 	struct skua_ib_cq *cq = to_skua_cq(ibcq);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 	skua_ib_cq_withdraw(dev, cq);
 	if (udata) {
 		skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc),

@@ -385,9 +385,6 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct skua_ib_mr *mr = to_skua_mr(ibmr);
 	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 	err = skua_mr_destroy(dev->core, &mr->core);
 	if (err)
 		return err;

@@ -47,10 +47,8 @@ static int skua_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct skua_dev *core = to_skua_dev(ibpd->device)->core;
 	struct skua_ib_pd *pd = to_skua_pd(ibpd);
-	int err = ib_no_udata_io(udata);
+	int err;
 
-	if (err)
-		return err;
 	if (pd->has_null) {
 		err = skua_mr_destroy(core, &pd->null);
 		if (err)

@@ -501,11 +501,7 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibqp->device);
 	struct skua_ib_qp *qp = to_skua_qp(ibqp);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 	if (qp->is_rss) {
 		skua_ib_rss_destroy(qp);
 		return 0;

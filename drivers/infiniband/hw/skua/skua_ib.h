@@ -91,6 +91,12 @@ static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
 	return READ_ONCE(dev->dead) || skua_dead(dev->core);
 }
 
+/*
+ * How objects end: the core ends one also when what user space was to be told of its
+ * making could not be written there, and then with the driver data of the making. So
+ * destroy callbacks do not look at driver data: to refuse would leave the object behind.
+ */
+
 /* --- main.c, port.c --- */
 extern const struct ib_device_ops skua_ib_dev_ops;
 extern const struct ib_device_ops skua_ib_port_ops;

@@ -334,11 +334,7 @@ static int skua_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibsrq->device);
 	struct skua_ib_srq *srq = to_skua_srq(ibsrq);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 	skua_srq_destroy(dev->core, &srq->core);
 	skua_ib_srq_free(dev, srq, udata);
 	return 0;
@@ -441,10 +437,6 @@ static int skua_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 
 static int skua_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
-	int err = ib_no_udata_io(udata);
-
-	if (err)
-		return err;
 	skua_xrcd_free(to_skua_dev(ibxrcd->device)->core, to_skua_xrcd(ibxrcd)->num);
 	return 0;
 }

@@ -175,11 +175,7 @@ static int skua_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibwq->device);
 	struct skua_ib_wq *wq = to_skua_wq(ibwq);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 	skua_qp_destroy(dev->core, &wq->core);
 	skua_ib_wq_unpin(dev, rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), wq);
 	kfree(wq);
