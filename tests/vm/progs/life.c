@@ -26,6 +26,8 @@ struct life {
 	uint8_t *buf;
 	struct ibv_mr *mr;	/* one page */
 	struct ibv_mr *big;	/* many, scattered */
+	uint8_t *absent;	/* BUF bytes, none of which has a page yet */
+	struct ibv_mr *odp;	/* of that, on demand */
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
@@ -86,6 +88,22 @@ static bool make_memory(struct life *l)
 		return false;
 	l->big = ibv_reg_mr(l->dev.pd, l->buf, BUF, IBV_ACCESS_LOCAL_WRITE);
 	return step_ptr(l, "reg_mr of many pages", l->big);
+}
+
+static bool make_on_demand(struct life *l)
+{
+	struct ibv_device_attr_ex attr;
+
+	if (!step(l, "query_device_ex", ibv_query_device_ex(l->dev.ctx, NULL, &attr)))
+		return false;
+	if (!(attr.odp_caps.general_caps & IBV_ODP_SUPPORT))
+		return true;
+	l->absent = mmap(NULL, BUF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (l->absent == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	l->odp = ibv_reg_mr(l->dev.pd, l->absent, BUF,
+			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	return step_ptr(l, "reg_mr on demand", l->odp);
 }
 
 static bool make_cq(struct life *l)
@@ -164,9 +182,9 @@ static bool make_qps(struct life *l)
 }
 
 /* A message from the one QP to the other, out of many pages. */
-static bool talk(struct life *l)
+static bool talk(struct life *l, uint8_t *buf, struct ibv_mr *mr)
 {
-	struct ibv_sge from = { (uintptr_t)l->buf + 4096, 8 * 4096, l->big->lkey };
+	struct ibv_sge from = { (uintptr_t)buf + 4096, 8 * 4096, mr->lkey };
 	struct ibv_sge to = { (uintptr_t)l->buf + 32 * 4096, 8 * 4096, l->big->lkey };
 	struct ibv_recv_wr rwr = { .sg_list = &to, .num_sge = 1 }, *rbad;
 	struct ibv_send_wr swr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND,
@@ -227,6 +245,8 @@ static void end(struct life *l)
 		step(l, "destroy_comp_channel", ibv_destroy_comp_channel(l->ch));
 	if (l->big)
 		step(l, "dereg_mr of many pages", ibv_dereg_mr(l->big));
+	if (l->odp)
+		step(l, "dereg_mr on demand", ibv_dereg_mr(l->odp));
 	if (l->mr)
 		step(l, "dereg_mr", ibv_dereg_mr(l->mr));
 	if (l->dev.pd)
@@ -257,8 +277,9 @@ int main(int argc, char **argv)
 			die("usage: -d DEVICE [-g GID_INDEX] [-w: wait for the input's end]");
 		}
 	}
-	if (open_device(&l, name) && make_memory(&l) && make_cq(&l) && make_srq(&l) &&
-	    make_qps(&l) && talk(&l) && join_group(&l) && hold)
+	if (open_device(&l, name) && make_memory(&l) && make_on_demand(&l) && make_cq(&l) &&
+	    make_srq(&l) && make_qps(&l) && talk(&l, l.buf, l.big) &&
+	    (!l.odp || talk(&l, l.absent, l.odp)) && join_group(&l) && hold)
 		wait_end(&l);
 	end(&l);
 	return l.failed ? 1 : 0;

@@ -54,9 +54,16 @@ void skua_fault_resume(struct skua_dev *dev, u32 token, bool error)
 		.token = cpu_to_le32(token),
 		.error = cpu_to_le32(error),
 	};
+	int err;
 
-	/* It is no error if the device knows the token no more: the QP is gone. */
-	if (!skua_dead(dev))
-		skua_cmd_in(dev, SKUA_CMD_RESUME_PAGE_FAULT, &in);
+	if (skua_dead(dev))
+		return;
+	err = skua_cmd_in(dev, SKUA_CMD_RESUME_PAGE_FAULT, &in);
+	/*
+	 * -EINVAL is no error: the device knows the token no more, for the QP is
+	 * gone. After any other a queue would wait for ever.
+	 */
+	if (err && err != -EINVAL)
+		skua_declare_dead(dev, "page fault could not be settled");
 }
 EXPORT_SYMBOL_NS_GPL(skua_fault_resume, "SKUA");
