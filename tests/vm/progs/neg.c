@@ -177,7 +177,7 @@ static void neg_close(struct neg *n)
 int main(int argc, char **argv)
 {
 	static const struct neg_case *const sets[] = {
-		cases_wr, cases_size, cases_raw, cases_ring,
+		cases_wr, cases_size, cases_raw, cases_ring, cases_busy,
 	};
 	const struct neg_case *c;
 	const char *dev = NULL, *only = NULL;

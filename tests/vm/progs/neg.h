@@ -34,7 +34,8 @@ struct neg_case {
 	bool skua_only;
 };
 
-extern const struct neg_case cases_wr[], cases_size[], cases_raw[], cases_ring[];
+extern const struct neg_case cases_wr[], cases_size[], cases_raw[], cases_ring[],
+			     cases_busy[];
 
 /* Tell what went wrong; always false. */
 bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -101,20 +101,6 @@ static void cq_grow(struct skua_cq *cq)
 	free(old);
 }
 
-/* Enter a QP that has one or both of its queues here. */
-void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
-{
-	cq_grow(cq);
-	skua_lock(&cq->lock);
-	cq_hash(cq, cq->bucket, cq->mask, qp);
-	cq->nqps++;
-	if (qp->vqp.qp.send_cq == &cq->vcq.cq)
-		list_add_tail(&cq->sides[SKUA_SEND], &qp->side[SKUA_SEND]);
-	if (qp->vqp.qp.recv_cq == &cq->vcq.cq)
-		list_add_tail(&cq->sides[SKUA_RECV], &qp->side[SKUA_RECV]);
-	skua_unlock(&cq->lock);
-}
-
 static struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
 {
 	return &cq->ring[index & ((1U << cq->log_size) - 1)];
@@ -185,17 +171,17 @@ void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp)
 	skua_unlock(&cq->lock);
 }
 
-/* After the QP was reset, before its number is free: forget it and its CQEs. */
-void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
+/* Forget a QP and its CQEs. */
+static void cq_forget(struct skua_cq *cq, struct skua_qp *qp)
 {
 	struct skua_qp **p;
 
-	skua_lock(&cq->lock);
 	cq_clean_locked(cq, qp, NULL);
 	p = &cq->bucket[qp->vqp.qp.qp_num & cq->mask];
 	while (*p != qp)
 		p = &(*p)->next[cq_link(cq, *p)];
 	*p = qp->next[cq_link(cq, qp)];
+	qp->known[cq_link(cq, qp)] = false;
 	cq->nqps--;
 	if (qp->vqp.qp.send_cq == &cq->vcq.cq)
 		list_del(&qp->side[SKUA_SEND]);
@@ -203,6 +189,37 @@ void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 		list_del(&qp->side[SKUA_RECV]);
 	if (cq->last == qp)
 		cq->last = NULL;
+}
+
+/*
+ * Enter a QP that has one or both of its queues here. If its number is that of one
+ * which the kernel has destroyed, and which is about to be detached, that is done now.
+ */
+void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
+{
+	struct skua_qp *old;
+
+	cq_grow(cq);
+	skua_lock(&cq->lock);
+	old = cq_find(cq, qp->vqp.qp.qp_num);
+	if (old)
+		cq_forget(cq, old);
+	cq_hash(cq, cq->bucket, cq->mask, qp);
+	qp->known[cq_link(cq, qp)] = true;
+	cq->nqps++;
+	if (qp->vqp.qp.send_cq == &cq->vcq.cq)
+		list_add_tail(&cq->sides[SKUA_SEND], &qp->side[SKUA_SEND]);
+	if (qp->vqp.qp.recv_cq == &cq->vcq.cq)
+		list_add_tail(&cq->sides[SKUA_RECV], &qp->side[SKUA_RECV]);
+	skua_unlock(&cq->lock);
+}
+
+/* After the QP was destroyed: its completions concern nobody. */
+void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
+{
+	skua_lock(&cq->lock);
+	if (qp->known[cq_link(cq, qp)])
+		cq_forget(cq, qp);
 	skua_unlock(&cq->lock);
 }
 

@@ -552,35 +552,22 @@ int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 }
 
 /*
- * The number is another QP's as soon as the kernel has destroyed this one. So
- * the QP is reset first, and its completions go while the number still is ours.
+ * The kernel goes first: it may refuse, and then the QP works on. From then on the
+ * number may be another QP's: see skua_cq_attach().
  */
 int skua_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct skua_context *ctx = to_sctx(ibqp->context);
-	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 	struct skua_qp *qp = to_sqp(ibqp);
-	struct ibv_modify_qp cmd = {};
 	int ret;
 
 	if (qp->is_rss)
 		return skua_destroy_rss_qp(qp);
-	if (qp_is_bare(qp)) {
-		ret = ibv_cmd_destroy_qp(ibqp);
-		if (!ret)
-			skua_qp_free(ctx, qp);
-		return ret;
-	}
-	/* Only a lost device refuses, and that one completes nothing more. */
-	ibv_cmd_modify_qp(ibqp, &reset, IBV_QP_STATE, &cmd, sizeof(cmd));
-	ibqp->state = IBV_QPS_RESET;
-	qp_detach(qp);
 	ret = ibv_cmd_destroy_qp(ibqp);
-	if (ret) {
-		qp_reset(qp);
-		qp_attach(qp);
+	if (ret)
 		return ret;
-	}
+	if (!qp_is_bare(qp))
+		qp_detach(qp);
 	skua_qp_free(ctx, qp);
 	return 0;
 }

@@ -337,6 +337,7 @@ struct skua_batch {
  * @uar: UAR page
  * @next: in its bucket of the CQ of each side; that CQ's lock
  * @side: in the list of each side's CQ; that CQ's lock
+ * @known: is in the table of the CQ, by the side of @next; that CQ's lock
  * @pd: parent domain that it was made with, or NULL
  * @buf: both rings' memory
  * @is_rss: has no queues: spreads frames over work queues
@@ -350,6 +351,7 @@ struct skua_qp {
 	void *uar;
 	struct skua_qp *next[SKUA_SIDES];
 	struct list_node side[SKUA_SIDES];
+	bool known[SKUA_SIDES];
 	struct skua_pd *pd;
 	struct skua_buf buf;
 	bool is_rss;

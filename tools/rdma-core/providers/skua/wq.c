@@ -148,25 +148,16 @@ int skua_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	return 0;
 }
 
-/* As with QPs: its completions go while the number still is ours. */
 int skua_destroy_wq(struct ibv_wq *ibwq)
 {
-	struct ibv_wq_attr reset = {
-		.attr_mask = IBV_WQ_ATTR_STATE,
-		.wq_state = IBV_WQS_RESET,
-	};
 	struct skua_context *ctx = to_sctx(ibwq->context);
 	struct skua_wq *wq = to_swq(ibwq);
-	struct ibv_modify_wq cmd = {};
 	int ret;
 
-	ibv_cmd_modify_wq(ibwq, &reset, &cmd, sizeof(cmd));
-	skua_cq_detach(to_scq(ibwq->cq), &wq->qp);
 	ret = ibv_cmd_destroy_wq(ibwq);
-	if (ret) {
-		skua_cq_attach(to_scq(ibwq->cq), &wq->qp);
+	if (ret)
 		return ret;
-	}
+	skua_cq_detach(to_scq(ibwq->cq), &wq->qp);
 	wq_free(ctx, wq);
 	return 0;
 }
