@@ -76,13 +76,13 @@ EXPORT_SYMBOL_NS_GPL(skua_limits, "SKUA");
  */
 u64 skua_clock(const struct skua_dev *dev)
 {
-	u32 low, high = skua_read32(dev, SKUA_REG_CLOCK + 4), before;
+	u32 before = skua_read32(dev, SKUA_REG_CLOCK + 4);
+	u32 low = skua_read32(dev, SKUA_REG_CLOCK);
+	u32 high = skua_read32(dev, SKUA_REG_CLOCK + 4);
 
-	do {
-		before = high;
+	/* The low half began anew in between: once in many looks, and never twice. */
+	if (high != before)
 		low = skua_read32(dev, SKUA_REG_CLOCK);
-		high = skua_read32(dev, SKUA_REG_CLOCK + 4);
-	} while (high != before);
 	return (u64)high << 32 | low;
 }
 EXPORT_SYMBOL_NS_GPL(skua_clock, "SKUA");
@@ -331,7 +331,7 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	skua_reset_init(dev);
 	pci_set_drvdata(pdev, dev);
 
-	dev->wq = alloc_workqueue("skua-%s", WQ_UNBOUND, 0, pci_name(pdev));
+	dev->wq = skua_alloc_wq(pci_name(pdev));
 	if (!dev->wq) {
 		err = -ENOMEM;
 		goto err_free;
@@ -366,6 +366,7 @@ err_aux:
 err_wq:
 	/* Runs what is queued. */
 	destroy_workqueue(dev->wq);
+	cancel_work_sync(&dev->report_work);
 err_free:
 	devlink_free(devlink);
 	return dev_err_probe(&pdev->dev, err, "probe failed\n");
@@ -393,6 +394,8 @@ static void skua_remove(struct pci_dev *pdev)
 	skua_pci_disable(dev);
 	skua_aux_exit(dev);
 	destroy_workqueue(dev->wq);
+	/* A late death may have queued it again. */
+	cancel_work_sync(&dev->report_work);
 	devlink_free(devlink);
 }
 

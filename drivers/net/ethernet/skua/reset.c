@@ -82,10 +82,13 @@ static void skua_dead_work(struct work_struct *work)
 
 	blocking_notifier_call_chain(&dev->notifier, SKUA_EVENT_DEAD, dev);
 	if (!test_bit(SKUA_DEV_RESETTING, &dev->state))
-		queue_work(dev->wq, &dev->report_work);
+		queue_work(system_long_wq, &dev->report_work);
 }
 
-/* A work of its own: recovery flushes the one above. */
+/*
+ * A work of its own: recovery flushes the one above. And in another queue: it waits
+ * for whatever the clients wait for, memory included.
+ */
 static void skua_report_work(struct work_struct *work)
 {
 	struct skua_dev *dev = container_of(work, struct skua_dev, report_work);
@@ -158,6 +161,21 @@ void skua_health_stop(struct skua_dev *dev)
 {
 	cancel_delayed_work_sync(&dev->health_work);
 }
+
+/**
+ * skua_alloc_wq() - make a function's workqueue
+ * @name: of the function
+ *
+ * Destroying a queue waits for works of its, and storage drivers destroy queues in
+ * workers that others wait for to get memory.
+ *
+ * Return: the workqueue or NULL.
+ */
+struct workqueue_struct *skua_alloc_wq(const char *name)
+{
+	return alloc_workqueue("skua-%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_alloc_wq);
 
 /**
  * skua_reset_init() - set up what is needed to die
@@ -287,12 +305,17 @@ static pci_ers_result_t skua_error_detected(struct pci_dev *pdev, pci_channel_st
 
 static pci_ers_result_t skua_slot_reset(struct pci_dev *pdev)
 {
+	struct skua_dev *dev = pci_get_drvdata(pdev);
+
 	/* As it was saved by probe: memory on, bus mastering off. */
 	pci_restore_state(pdev);
 	/* What is restored was good for once on older kernels. */
 	pci_save_state(pdev);
-	return skua_gone(pci_get_drvdata(pdev)) ? PCI_ERS_RESULT_DISCONNECT :
-						  PCI_ERS_RESULT_RECOVERED;
+	if (!skua_gone(dev))
+		return PCI_ERS_RESULT_RECOVERED;
+	/* As above. */
+	clear_bit(SKUA_DEV_RESETTING, &dev->state);
+	return PCI_ERS_RESULT_DISCONNECT;
 }
 
 /*

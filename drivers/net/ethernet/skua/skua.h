@@ -64,7 +64,7 @@ enum {
  * @num_uars: UAR pages
  * @qpn_bits: width of a QPN's index
  * @state: SKUA_DEV_*
- * @wq: works below; not ordered, so that a slow client delays no event
+ * @wq: works below but @report_work; not ordered, so that a slow client delays no event
  * @cmd_timeout_ms: how long a command may take; 0: what its class says
  * @cmdq: command ring
  * @icm: ICM tables
@@ -202,6 +202,7 @@ void skua_down(struct skua_dev *dev);
 /* reset.c */
 int skua_hw_reset(struct skua_dev *dev);
 void skua_reset_init(struct skua_dev *dev);
+struct workqueue_struct *skua_alloc_wq(const char *name);
 void skua_health_start(struct skua_dev *dev);
 void skua_health_stop(struct skua_dev *dev);
 void skua_declare_dead(struct skua_dev *dev, const char *why);

@@ -116,7 +116,7 @@ struct fake *fake_create(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, dma_set_mask_and_coherent(dev->dev, DMA_BIT_MASK(64)), 0);
 	dev->hw = &fake_hw_ops;
 	skua_reset_init(dev);
-	dev->wq = alloc_workqueue("skua_fake", WQ_UNBOUND, 0);
+	dev->wq = skua_alloc_wq("fake");
 	KUNIT_ASSERT_NOT_NULL(test, dev->wq);
 	KUNIT_ASSERT_EQ(test, skua_cmdq_init(dev), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fake_destroy, fake), 0);
