@@ -4,11 +4,18 @@
  */
 #include "skua.h"
 
+/* How often a GID is to be cleared before the device is given up. */
+#define SKUA_GID_TRIES	3
+
 /**
  * skua_set_gid() - set or clear a GID table entry
  * @dev: the function
  * @index: entry
  * @gid: the entry; without SKUA_GID_VALID it is cleared
+ *
+ * A device that does not clear an entry would go on taking packets to an address that
+ * is somebody else's by now, and sending in its name: it is declared dead, and has no
+ * GIDs when it is brought back.
  *
  * Return: 0 or a negative errno.
  */
@@ -19,9 +26,20 @@ int skua_set_gid(struct skua_dev *dev, u32 index, const struct skua_gid *gid)
 		.gid = *gid,
 	};
 
+	unsigned int tries = gid->flags & cpu_to_le32(SKUA_GID_VALID) ? 1 : SKUA_GID_TRIES;
+	bool clear = tries > 1;
+	int err;
+
 	if (index >= dev->limits.max_gids)
 		return -EINVAL;
-	return skua_cmd_in(dev, SKUA_CMD_SET_GID, &in);
+	do {
+		err = skua_cmd_in(dev, SKUA_CMD_SET_GID, &in);
+	} while (err && --tries && !skua_dead(dev));
+	if (err && clear && !skua_dead(dev)) {
+		dev_err(dev->dev, "GID %u stays: %pe\n", index, ERR_PTR(err));
+		skua_declare_dead(dev, "GID could not be cleared");
+	}
+	return err;
 }
 EXPORT_SYMBOL_NS_GPL(skua_set_gid, "SKUA");
 
