@@ -47,6 +47,8 @@ int skua_dm_alloc(struct skua_dev *dev, struct skua_dm *dm, u64 size, u32 log_al
 	dm->pfn = PHYS_PFN(base) + first;
 	/* Nobody shall read what its last owner left. */
 	memset_io(dev->dm_map + dm->offset, 0, dm->size);
+	/* Zeros that are still being combined must not overtake what the owner writes. */
+	wmb();
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(skua_dm_alloc, "SKUA");

@@ -218,7 +218,7 @@ struct skua_en_rx_mode {
  * @filter_mac: their addresses
  * @rx_mode: carries the address lists to the device, where the stack does not
  * @reset: restarts the queues after a transmit timeout
- * @mod_usec: interrupt moderation of the CQs
+ * @mod_usec: interrupt moderation of the receive CQs
  * @mod_count: likewise, in frames
  * @dead: the device is lost: nothing is sent to it any more
  */

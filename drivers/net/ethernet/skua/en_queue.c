@@ -96,7 +96,7 @@ static void skua_en_rx_comp(struct skua_cq *cq)
 }
 
 static int skua_en_cq_create(struct skua_en_channel *ch, struct skua_en_cq *cq,
-			     void (*comp)(struct skua_cq *cq), u32 entries)
+			     void (*comp)(struct skua_cq *cq), u32 entries, u32 moderation)
 {
 	struct skua_en *en = ch->en;
 	struct skua_cqc cqc = {};
@@ -114,8 +114,7 @@ static int skua_en_cq_create(struct skua_en_channel *ch, struct skua_en_cq *cq,
 	cq->cq.vector = ch->index % skua_num_comp_vectors(en->dev);
 	cqc.flags = le32_encode_bits(cq->log_size, SKUA_CQC_LOG_SIZE);
 	cqc.uar = cpu_to_le32(skua_kernel_uar(en->dev)->index);
-	cqc.moderation = le32_encode_bits(en->mod_usec, SKUA_MOD_USEC) |
-			 le32_encode_bits(en->mod_count, SKUA_MOD_COUNT);
+	cqc.moderation = cpu_to_le32(moderation);
 	cqc.ring = skua_buf_xlat(&cq->buf);
 	cqc.dbr = cpu_to_le64(cq->buf.dma + ring);
 	err = skua_cq_create(en->dev, &cq->cq, &cqc);
@@ -294,10 +293,12 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 	err = skua_en_pool_create(ch);
 	if (err)
 		goto err_rings;
-	err = skua_en_cq_create(ch, &ch->txcq, skua_en_tx_comp, BIT(ch->log_sq));
+	err = skua_en_cq_create(ch, &ch->txcq, skua_en_tx_comp, BIT(ch->log_sq), 0);
 	if (err)
 		goto err_pool;
-	err = skua_en_cq_create(ch, &ch->rxcq, skua_en_rx_comp, BIT(ch->log_rq));
+	err = skua_en_cq_create(ch, &ch->rxcq, skua_en_rx_comp, BIT(ch->log_rq),
+				u32_encode_bits(en->mod_usec, SKUA_MOD_USEC) |
+				u32_encode_bits(en->mod_count, SKUA_MOD_COUNT));
 	if (err)
 		goto err_txcq;
 	err = skua_en_qp_create(ch);

@@ -213,11 +213,14 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 	skua_wqe_ctrl_set(ctrl, SKUA_WQE_ETH, nseg, index, flags);
 	skua_wqe_eth_set(ctrl, tci, mss);
 
-	/* Pairs with the acquire in skua_en_tx_poll(): @info is there. */
-	smp_store_release(&ch->tx_pi, index + blocks);
 	skb_tx_timestamp(skb);
 	if (__netdev_tx_sent_queue(txq, skb->len, more))
 		more = false;
+	/*
+	 * Pairs with the acquire in skua_en_tx_poll(): @info is there. From now on the
+	 * packet may be gone: a device may complete what it was not told of yet.
+	 */
+	smp_store_release(&ch->tx_pi, index + blocks);
 	if (netif_txq_maybe_stop(txq, skua_en_tx_free(ch), SKUA_EN_TX_MAX_BLOCKS,
 				 2 * SKUA_EN_TX_MAX_BLOCKS) <= 0) {
 		skua_en_tx_count_stop(ch);
