@@ -445,9 +445,13 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	INIT_LIST_HEAD(&qp->mcasts);
 	if (init->rwq_ind_tbl)
 		return skua_ib_rss_create(qp, init, udata);
-	/* The kernel has its netdev for that; user space has no business with MADs. */
-	if ((init->qp_type == IB_QPT_RAW_PACKET && !udata) ||
-	    (init->qp_type == IB_QPT_GSI && udata))
+	/*
+	 * The kernel has its netdev for frames, and no use for XRC; user space has no
+	 * business with MADs.
+	 */
+	if (udata ? init->qp_type == IB_QPT_GSI :
+		    init->qp_type != IB_QPT_GSI && init->qp_type != IB_QPT_RC &&
+		    init->qp_type != IB_QPT_UC && init->qp_type != IB_QPT_UD)
 		return -EOPNOTSUPP;
 	type = skua_ib_qp_type(dev->lim, init->qp_type);
 	if (type < 0)

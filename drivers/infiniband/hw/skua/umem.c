@@ -45,7 +45,12 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 	struct ib_block_iter biter;
 	size_t i = 0;
 
-	dma_addr_t *pages __free(kvfree) = kvmalloc_array(m->npages, sizeof(*pages), GFP_KERNEL);
+	/* More than fit will not be translated; and a user's size is no cause for a warning. */
+	if (m->npages > dev->lim->max_mtt)
+		return -ENOSPC;
+
+	dma_addr_t *pages __free(kvfree) = kvmalloc_array(m->npages, sizeof(*pages),
+							  GFP_KERNEL | __GFP_NOWARN);
 
 	if (!pages)
 		return -ENOMEM;
