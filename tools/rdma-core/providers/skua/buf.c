@@ -41,8 +41,8 @@ int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len)
 	if (buf->addr == MAP_FAILED)
 		return errno;
 	/* The pages are pinned: a fork must not make the parent copy them. */
-	ret = ibv_dontfork_range(buf->addr, len);
-	if (ret) {
+	if (ibv_dontfork_range(buf->addr, len)) {
+		ret = errno;
 		munmap(buf->addr, len);
 		errno = ret;
 		return ret;
@@ -73,7 +73,9 @@ int skua_buf_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_
 	}
 
 	/* What is not aligned would share its pages with something else. */
-	ret = (uintptr_t)addr & (ctx->page_size - 1) ? EINVAL : ibv_dontfork_range(addr, len);
+	ret = (uintptr_t)addr & (ctx->page_size - 1) ? EINVAL : 0;
+	if (!ret && ibv_dontfork_range(addr, len))
+		ret = errno;
 	if (ret) {
 		pd->free(&pd->ibv_pd, pd->pd_context, addr, type);
 		errno = ret;
