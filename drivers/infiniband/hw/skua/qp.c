@@ -433,6 +433,25 @@ static void skua_ib_qp_names(struct ib_qp *ibqp, const struct ib_qp_init_attr *i
 	}
 }
 
+/*
+ * The kernel has its netdev for frames, and sends no XRC; its XRC targets are those
+ * that the core makes for processes. User space has no business with MADs.
+ */
+static bool skua_ib_qp_allowed(enum ib_qp_type type, const struct ib_udata *udata)
+{
+	switch (type) {
+	case IB_QPT_GSI:
+		return !udata;
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+	case IB_QPT_XRC_TGT:
+		return true;
+	default:
+		return udata;
+	}
+}
+
 static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			     struct ib_udata *udata)
 {
@@ -445,13 +464,7 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	INIT_LIST_HEAD(&qp->mcasts);
 	if (init->rwq_ind_tbl)
 		return skua_ib_rss_create(qp, init, udata);
-	/*
-	 * The kernel has its netdev for frames, and no use for XRC; user space has no
-	 * business with MADs.
-	 */
-	if (udata ? init->qp_type == IB_QPT_GSI :
-		    init->qp_type != IB_QPT_GSI && init->qp_type != IB_QPT_RC &&
-		    init->qp_type != IB_QPT_UC && init->qp_type != IB_QPT_UD)
+	if (!skua_ib_qp_allowed(init->qp_type, udata))
 		return -EOPNOTSUPP;
 	type = skua_ib_qp_type(dev->lim, init->qp_type);
 	if (type < 0)
