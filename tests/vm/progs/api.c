@@ -5,7 +5,6 @@
  * domains, flags that nobody knows.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,24 +19,8 @@
 #define OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE)
 
 static struct dev dev;
-static char why[300];
 static uint8_t buf[2][SIZE] __attribute__((aligned(SIZE)));
 static struct ibv_mr *mr[2];
-
-static bool fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	return false;
-}
-
-static bool is_err(const char *what, int got, int want)
-{
-	return got == want || fail("%s: %s, not %s", what, strerror(got), strerror(want));
-}
 
 /* Two QPs on one CQ, connected. */
 struct pair {
@@ -101,7 +84,7 @@ static bool recv_post(struct pair *p)
 	struct ibv_sge sg = { (uintptr_t)buf[1], SIZE, mr[1]->lkey };
 	struct ibv_recv_wr wr = { .wr_id = 7, .sg_list = &sg, .num_sge = 1 }, *bad;
 
-	return is_err("post_recv", ibv_post_recv(p->qp[1], &wr, &bad), 0);
+	return expect_err("post_recv", ibv_post_recv(p->qp[1], &wr, &bad), 0);
 }
 
 /* Send with immediate data, and leave at the receive; the CQ is being polled then. */
@@ -118,7 +101,7 @@ static bool sent_polled(struct pair *p)
 	p->x->wr_flags = 0;
 	ibv_wr_send_imm(p->x, htobe32(0x1234));
 	ibv_wr_set_inline_data(p->x, "skua", 4);
-	if (!is_err("wr_complete", ibv_wr_complete(p->x), 0))
+	if (!expect_err("wr_complete", ibv_wr_complete(p->x), 0))
 		return false;
 	/* Two completions, in any order. */
 	for (i = 0; i < 2; i++) {
@@ -143,21 +126,21 @@ static bool wr_errors(struct pair *p)
 	ibv_wr_start(p->x);
 	ibv_wr_rdma_read(p->x, mr[1]->rkey, (uintptr_t)buf[1]);
 	ibv_wr_set_sge(p->x, mr[0]->lkey, (uintptr_t)buf[0], 8);
-	if (!is_err("an opcode that was not asked for", ibv_wr_complete(p->x), EINVAL))
+	if (!expect_err("an opcode that was not asked for", ibv_wr_complete(p->x), EINVAL))
 		return false;
 	ibv_wr_start(p->x);
 	ibv_wr_send(p->x);
 	ibv_wr_set_inline_data(p->x, much, sizeof(much));
-	if (!is_err("too much inline", ibv_wr_complete(p->x), EINVAL))
+	if (!expect_err("too much inline", ibv_wr_complete(p->x), EINVAL))
 		return false;
 	ibv_wr_start(p->x);
 	ibv_wr_set_sge(p->x, mr[0]->lkey, (uintptr_t)buf[0], 8);
-	if (!is_err("a setter alone", ibv_wr_complete(p->x), EINVAL))
+	if (!expect_err("a setter alone", ibv_wr_complete(p->x), EINVAL))
 		return false;
 	ibv_wr_start(p->x);
 	for (i = 0; i < 1000; i++)
 		ibv_wr_rdma_write(p->x, mr[1]->rkey, (uintptr_t)buf[1]);
-	if (!is_err("more than the ring holds", ibv_wr_complete(p->x), ENOMEM))
+	if (!expect_err("more than the ring holds", ibv_wr_complete(p->x), ENOMEM))
 		return false;
 	ibv_wr_start(p->x);
 	ibv_wr_send(p->x);
@@ -182,7 +165,7 @@ static bool wr_state(struct pair *p)
 	ibv_wr_send(x);
 	err = ibv_wr_complete(x);
 	ibv_destroy_qp(qp);
-	return is_err("a QP in RESET", err, EINVAL);
+	return expect_err("a QP in RESET", err, EINVAL);
 }
 
 static bool unknown_flags(struct pair *p)
@@ -194,23 +177,23 @@ static bool unknown_flags(struct pair *p)
 	errno = 0;
 	if (qp_make(dev.pd, p->cq, IBV_QP_EX_WITH_TSO))
 		return fail("an RC QP with segmentation");
-	if (!is_err("TSO", errno, EOPNOTSUPP))
+	if (!expect_err("TSO", errno, EOPNOTSUPP))
 		return false;
 	cq.flags = 1U << 31;
-	if (ibv_create_cq_ex(dev.ctx, &cq) || !is_err("CQ flags", errno, EOPNOTSUPP))
+	if (ibv_create_cq_ex(dev.ctx, &cq) || !expect_err("CQ flags", errno, EOPNOTSUPP))
 		return false;
 	cq.flags = 0;
 	cq.wc_flags = IBV_WC_EX_WITH_TM_INFO;
-	if (ibv_create_cq_ex(dev.ctx, &cq) || !is_err("tag matching", errno, EOPNOTSUPP))
+	if (ibv_create_cq_ex(dev.ctx, &cq) || !expect_err("tag matching", errno, EOPNOTSUPP))
 		return false;
 	cq.wc_flags = 0;
 	cq.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
 	cq.parent_domain = dev.pd;
-	if (ibv_create_cq_ex(dev.ctx, &cq) || !is_err("a PD as parent", errno, EINVAL))
+	if (ibv_create_cq_ex(dev.ctx, &cq) || !expect_err("a PD as parent", errno, EINVAL))
 		return false;
-	if (ibv_alloc_parent_domain(dev.ctx, &pd) || !is_err("domain's mask", errno, EOPNOTSUPP))
+	if (ibv_alloc_parent_domain(dev.ctx, &pd) || !expect_err("domain's mask", errno, EOPNOTSUPP))
 		return false;
-	return !ibv_alloc_td(dev.ctx, &td) && is_err("thread domain's mask", errno, EOPNOTSUPP);
+	return !ibv_alloc_td(dev.ctx, &td) && expect_err("thread domain's mask", errno, EOPNOTSUPP);
 }
 
 static bool fields(struct pair *p)
@@ -253,13 +236,13 @@ static bool clocks(struct pair *unused)
 	if (!pair_make(&p, dev.pd, &cq))
 		return false;
 	from = wall();
-	if (!is_err("rt values", ibv_query_rt_values_ex(dev.ctx, &before), 0) || !sent_polled(&p))
+	if (!expect_err("rt values", ibv_query_rt_values_ex(dev.ctx, &before), 0) || !sent_polled(&p))
 		return false;
 	ts = ibv_wc_read_completion_ts(p.cq);
 	ns = ibv_wc_read_completion_wallclock_ns(p.cq);
 	ibv_end_poll(p.cq);
 	to = wall();
-	if (!is_err("rt values", ibv_query_rt_values_ex(dev.ctx, &after), 0))
+	if (!expect_err("rt values", ibv_query_rt_values_ex(dev.ctx, &after), 0))
 		return false;
 	ok = before.comp_mask == IBV_VALUES_MASK_RAW_CLOCK &&
 	     ts > (uint64_t)before.raw_clock.tv_nsec && ts < (uint64_t)after.raw_clock.tv_nsec;
@@ -329,15 +312,15 @@ static bool domains(struct pair *unused)
 	if (!sent_polled(&p))
 		return false;
 	ibv_end_poll(p.cq);
-	if (!is_err("a thread domain in use", ibv_dealloc_td(attr.td), EBUSY) ||
-	    !is_err("a PD in use", ibv_dealloc_pd(dev.pd), EBUSY) ||
-	    !is_err("a parent domain in use", ibv_dealloc_pd(cq.parent_domain), EBUSY) ||
+	if (!expect_err("a thread domain in use", ibv_dealloc_td(attr.td), EBUSY) ||
+	    !expect_err("a PD in use", ibv_dealloc_pd(dev.pd), EBUSY) ||
+	    !expect_err("a parent domain in use", ibv_dealloc_pd(cq.parent_domain), EBUSY) ||
 	    !pair_drop(&p))
 		return false;
 	if (allocated)
 		return fail("%d rings were not given back", allocated);
-	return is_err("dealloc parent domain", ibv_dealloc_pd(cq.parent_domain), 0) &&
-	       is_err("dealloc thread domain", ibv_dealloc_td(attr.td), 0);
+	return expect_err("dealloc parent domain", ibv_dealloc_pd(cq.parent_domain), 0) &&
+	       expect_err("dealloc thread domain", ibv_dealloc_td(attr.td), 0);
 }
 
 /* A context, a domain and a region by their handles: the key serves the same bytes. */
@@ -374,7 +357,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	int c, i, n = sizeof(cases) / sizeof(cases[0]), bad = 0, gid = 0;
+	int c, i, n = sizeof(cases) / sizeof(cases[0]), gid = 0, ret;
 	const char *name = NULL;
 	struct pair p;
 
@@ -395,19 +378,13 @@ int main(int argc, char **argv)
 	}
 	if (!pair_make(&p, dev.pd, NULL))
 		die("%s", why);
-	for (i = 0; i < n; i++) {
-		if (cases[i].run(&p)) {
-			printf("ok %d - %s\n", i + 1, cases[i].name);
-			continue;
-		}
-		printf("not ok %d - %s\n# %s\n", i + 1, cases[i].name, why);
-		bad++;
-	}
-	printf("1..%d\n", n);
+	for (i = 0; i < n; i++)
+		tap_case(cases[i].name, cases[i].run(&p));
+	ret = tap_end();
 	if (!pair_drop(&p))
 		die("%s", why);
 	for (i = 0; i < 2; i++)
 		ibv_dereg_mr(mr[i]);
 	dev_close(&dev);
-	return !!bad;
+	return ret;
 }

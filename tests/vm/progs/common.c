@@ -26,6 +26,68 @@ void die(const char *fmt, ...)
 	exit(1);
 }
 
+/* --- cases ---------------------------------------------------------------- */
+
+char why[512];
+
+static bool skipped;
+static unsigned int num_cases, num_failed;
+
+bool fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+bool skip(const char *text)
+{
+	skipped = true;
+	return fail("%s", text);
+}
+
+static const char *err_name(int err)
+{
+	return err ? strerrorname_np(err) : "success";
+}
+
+bool expect_err(const char *what, int got, int want)
+{
+	if (got == want)
+		return true;
+	return fail("%s: %s (%d), should be %s", what, err_name(got), got, err_name(want));
+}
+
+void tap_case(const char *name, bool ok)
+{
+	num_cases++;
+	if (ok) {
+		printf("ok %u - %s\n", num_cases, name);
+	} else if (skipped) {
+		printf("ok %u - %s # SKIP %s\n", num_cases, name, why);
+	} else {
+		num_failed++;
+		printf("not ok %u - %s\n# %s\n", num_cases, name, why);
+	}
+	fflush(stdout);
+	why[0] = 0;
+	skipped = false;
+}
+
+unsigned int tap_cases(void)
+{
+	return num_cases;
+}
+
+int tap_end(void)
+{
+	printf("1..%u\n", num_cases);
+	return num_failed > 0;
+}
+
 double now(void)
 {
 	struct timespec ts;

@@ -15,6 +15,22 @@
 /* Print a message with the program's name and exit with 1. */
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
+/* --- cases, told as TAP ----------------------------------------------------- */
+
+/* Why the case that runs fails, as fail() has it. */
+extern char why[512];
+
+/* All of them false; the last one if the errno is another than it should be. */
+bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool skip(const char *text);
+bool expect_err(const char *what, int got, int want);
+
+/* A case has ended. */
+void tap_case(const char *name, bool ok);
+unsigned int tap_cases(void);
+/* After the last one: what the program ends with. */
+int tap_end(void);
+
 /* --- time ----------------------------------------------------------------- */
 
 double now(void);

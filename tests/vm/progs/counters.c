@@ -5,7 +5,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,27 +16,11 @@
 #define TYPE	0x88b5	/* for experiments, by the IEEE */
 
 static struct dev dev;
-static char why[300];
 static uint8_t buf[2][4096] __attribute__((aligned(4096)));
 static struct ibv_mr *mr[2];
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *qp;
 static uint8_t mac[6];
-
-static bool fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	return false;
-}
-
-static bool is_err(const char *what, int got, int want)
-{
-	return got == want || fail("%s: %s, not %s", what, strerror(got), strerror(want));
-}
 
 static struct ibv_flow *rule(struct ibv_counters *counters, bool drop)
 {
@@ -82,7 +65,7 @@ static bool recv_post(int n)
 	struct ibv_recv_wr wr = { .sg_list = &sg, .num_sge = 1 }, *bad;
 
 	while (n--)
-		if (!is_err("post_recv", ibv_post_recv(qp, &wr, &bad), 0))
+		if (!expect_err("post_recv", ibv_post_recv(qp, &wr, &bad), 0))
 			return false;
 	return true;
 }
@@ -99,7 +82,7 @@ static bool frames(int n)
 	for (i = 0; i < 2 * n; i++) {
 		buf[0][12] = TYPE >> 8;
 		buf[0][13] = (TYPE + i % 2) & 0xff;
-		if (!is_err("post_send", ibv_post_send(qp, &wr, &bad), 0) || !complete(send_cq, 1))
+		if (!expect_err("post_send", ibv_post_send(qp, &wr, &bad), 0) || !complete(send_cq, 1))
 			return false;
 	}
 	return true;
@@ -112,7 +95,7 @@ static bool reads(struct ibv_counters *c, uint64_t packets, uint64_t bytes)
 
 	/* Frames turn round in the device a little later. */
 	do {
-		if (!is_err("read_counters", ibv_read_counters(c, v, 3, 0), 0))
+		if (!expect_err("read_counters", ibv_read_counters(c, v, 3, 0), 0))
 			return false;
 	} while ((v[2] != packets || v[0] != bytes) && now() < end);
 	return (v[0] == bytes && v[1] == 0 && v[2] == packets) ||
@@ -133,8 +116,8 @@ static struct ibv_counters *counters(void)
 		fail("create_counters: %m");
 		return NULL;
 	}
-	if (!is_err("attach", ibv_attach_counters_point_flow(c, &at[0], NULL), 0) ||
-	    !is_err("attach", ibv_attach_counters_point_flow(c, &at[1], NULL), 0))
+	if (!expect_err("attach", ibv_attach_counters_point_flow(c, &at[0], NULL), 0) ||
+	    !expect_err("attach", ibv_attach_counters_point_flow(c, &at[1], NULL), 0))
 		return NULL;
 	return c;
 }
@@ -153,9 +136,9 @@ static bool a_rule_counts(void)
 		return fail("create_flow: %m");
 	return reads(c, 0, 0) && recv_post(FRAMES) && frames(FRAMES) && complete(recv_cq, FRAMES) &&
 	       reads(c, FRAMES, FRAMES * LEN) &&
-	       is_err("destroy counters in use", ibv_destroy_counters(c), EBUSY) &&
-	       is_err("destroy flow", ibv_destroy_flow(f), 0) &&
-	       is_err("destroy counters", ibv_destroy_counters(c), 0);
+	       expect_err("destroy counters in use", ibv_destroy_counters(c), EBUSY) &&
+	       expect_err("destroy flow", ibv_destroy_flow(f), 0) &&
+	       expect_err("destroy counters", ibv_destroy_counters(c), 0);
 }
 
 static bool a_rule_that_drops_counts(void)
@@ -169,8 +152,8 @@ static bool a_rule_that_drops_counts(void)
 	if (!f)
 		return fail("create_flow: %m");
 	return frames(FRAMES) && reads(c, FRAMES, FRAMES * LEN) &&
-	       is_err("destroy flow", ibv_destroy_flow(f), 0) &&
-	       is_err("destroy counters", ibv_destroy_counters(c), 0);
+	       expect_err("destroy flow", ibv_destroy_flow(f), 0) &&
+	       expect_err("destroy counters", ibv_destroy_counters(c), 0);
 }
 
 static bool two_rules_share(void)
@@ -187,11 +170,11 @@ static bool two_rules_share(void)
 	/* The first takes all. */
 	if (!recv_post(2 * FRAMES) || !frames(FRAMES) || !complete(recv_cq, FRAMES) ||
 	    !reads(c, FRAMES, FRAMES * LEN) ||
-	    !is_err("destroy flow", ibv_destroy_flow(f[0]), 0))
+	    !expect_err("destroy flow", ibv_destroy_flow(f[0]), 0))
 		return false;
 	return frames(FRAMES) && reads(c, 2 * FRAMES, 2 * FRAMES * LEN) &&
-	       is_err("destroy flow", ibv_destroy_flow(f[1]), 0) &&
-	       is_err("destroy counters", ibv_destroy_counters(c), 0);
+	       expect_err("destroy flow", ibv_destroy_flow(f[1]), 0) &&
+	       expect_err("destroy counters", ibv_destroy_counters(c), 0);
 }
 
 static bool errors(void)
@@ -203,20 +186,20 @@ static bool errors(void)
 
 	if (!c)
 		return false;
-	if (!is_err("read without a rule", ibv_read_counters(c, v, 3, 0), EINVAL) ||
-	    !is_err("attach what is none", ibv_attach_counters_point_flow(c, &at, NULL), EINVAL))
+	if (!expect_err("read without a rule", ibv_read_counters(c, v, 3, 0), EINVAL) ||
+	    !expect_err("attach what is none", ibv_attach_counters_point_flow(c, &at, NULL), EINVAL))
 		return false;
 	at.counter_desc = IBV_COUNTER_PACKETS;
 	at.index = 2;
-	if (!is_err("a place twice", ibv_attach_counters_point_flow(c, &at, NULL), EINVAL))
+	if (!expect_err("a place twice", ibv_attach_counters_point_flow(c, &at, NULL), EINVAL))
 		return false;
 	at.index = 1;
 	at.comp_mask = 1;
-	if (!is_err("unknown bits", ibv_attach_counters_point_flow(c, &at, NULL), EOPNOTSUPP))
+	if (!expect_err("unknown bits", ibv_attach_counters_point_flow(c, &at, NULL), EOPNOTSUPP))
 		return false;
 	if (ibv_create_counters(dev.ctx, &strange) || errno != EOPNOTSUPP)
 		return fail("create_counters with unknown bits: %m");
-	return is_err("destroy counters", ibv_destroy_counters(c), 0);
+	return expect_err("destroy counters", ibv_destroy_counters(c), 0);
 }
 
 static const struct {
@@ -258,7 +241,7 @@ static void setup(void)
 int main(int argc, char **argv)
 {
 	const char *name = NULL;
-	unsigned int i, bad = 0;
+	unsigned int i;
 	int opt, gid = -1;
 
 	while ((opt = getopt(argc, argv, "d:g:m:")) != -1) {
@@ -272,14 +255,7 @@ int main(int argc, char **argv)
 	}
 	dev_open(&dev, name, gid);
 	setup();
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool ok = cases[i].fn();
-
-		bad += !ok;
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		if (!ok)
-			printf("# %s\n", why);
-	}
-	printf("1..%u\n", i);
-	return !!bad;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		tap_case(cases[i].name, cases[i].fn());
+	return tap_end();
 }

@@ -3,38 +3,11 @@
  * skua-mem -d DEV -g GID [-D DEV2 -G GID2] [-s] [-c CASE] [-f DIR]; TAP. With -s the
  * two ends change places. DIR is on a file system that may be frozen.
  */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "mem.h"
-
-static char why[400];
-static bool skipped;
-
-bool fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	return false;
-}
-
-bool skip(const char *text)
-{
-	skipped = true;
-	return fail("%s", text);
-}
-
-bool expect_err(const char *what, int got, int want)
-{
-	if (got == want)
-		return true;
-	return fail("%s: %s, not %s", what, strerror(got), strerror(want));
-}
 
 void fill(void *buf, size_t len, unsigned int seed)
 {
@@ -216,20 +189,15 @@ static void end_close(struct mem_end *e)
 	dev_close(&e->dev);
 }
 
-static void run(struct mem *m, const struct mem_case *c, unsigned int num, unsigned int *failed)
+static void run(struct mem *m, const struct mem_case *c)
 {
-	why[0] = 0;
-	skipped = false;
+	bool ok;
+
 	mem_connect(m);
-	if (c->run(m)) {
-		printf("ok %u - %s\n", num, c->name);
-	} else if (skipped) {
-		printf("ok %u - %s # SKIP %s\n", num, c->name, why);
-	} else {
-		++*failed;
-		printf("not ok %u - %s\n# %s\n", num, c->name, why);
+	ok = c->run(m);
+	if (!ok)
 		mem_spoilt(m);
-	}
+	tap_case(c->name, ok);
 }
 
 int main(int argc, char **argv)
@@ -238,8 +206,8 @@ int main(int argc, char **argv)
 		mem_cases_region, mem_cases_rereg, mem_cases_key, mem_cases_ext, mem_cases_odp,
 	};
 	const char *dev[2] = {}, *only = NULL;
-	int gid[2] = {}, opt, swap = 0;
-	unsigned int i, num = 0, failed = 0;
+	int gid[2] = {}, opt, swap = 0, ret;
+	unsigned int i;
 	const struct mem_case *c;
 	struct mem m = {};
 
@@ -264,15 +232,15 @@ int main(int argc, char **argv)
 		end_open(&m.end[i ^ swap], dev[i], gid[i]);
 	for (c = mem_stay; only && c->name; c++)
 		if (!strcmp(only, c->name))
-			run(&m, c, ++num, &failed);
-	if (num)
+			run(&m, c);
+	if (tap_cases())
 		return 1;
 	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		for (c = sets[i]; c->name; c++)
 			if (!only || strstr(c->name, only))
-				run(&m, c, ++num, &failed);
-	printf("1..%u\n", num);
+				run(&m, c);
+	ret = tap_end();
 	for (i = 0; i < 2; i++)
 		end_close(&m.end[i]);
-	return failed > 0;
+	return ret;
 }

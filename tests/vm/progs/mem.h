@@ -44,11 +44,6 @@ extern const struct mem_case mem_cases_region[], mem_cases_rereg[], mem_cases_ke
 /* Only when they are asked for by name: do not come back. */
 extern const struct mem_case mem_stay[];
 
-/* Both always false. */
-bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-bool skip(const char *why);
-bool expect_err(const char *what, int got, int want);
-
 /* A QP in the place of the old one, with these ibv_wr_*() calls; false: it has none. */
 bool mem_qp(struct mem *m, int side, uint64_t ops);
 /* Connect both QPs anew, after an error. */

@@ -477,6 +477,8 @@ static bool not_offered(struct mem *m)
 struct frozen {
 	uint8_t *p;
 	int fd;
+	bool thawed;
+	struct ibv_mr *mr;	/* of all of it, or NULL */
 };
 
 static bool freeze(struct mem *m, struct frozen *f)
@@ -492,6 +494,7 @@ static bool freeze(struct mem *m, struct frozen *f)
 	f->p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
 	if (f->p == MAP_FAILED || ioctl(f->fd, FIFREEZE, 0))
 		die("freeze: %m");
+	f->thawed = false;
 	return true;
 }
 
@@ -499,12 +502,7 @@ static void thaw(struct frozen *f)
 {
 	if (ioctl(f->fd, FITHAW, 0))
 		die("thaw: %m");
-}
-
-static void freeze_end(struct frozen *f)
-{
-	munmap(f->p, LEN);
-	close(f->fd);
+	f->thawed = true;
 }
 
 /* Have end 0 WRITE there, and wait in vain. */
@@ -527,54 +525,66 @@ static bool write_hangs(struct mem *m, uint8_t *p, struct ibv_mr *mr)
 	       fail("did not wait: %s", ibv_wc_status_str(wc.status));
 }
 
-/* The page comes late: nothing is lost. */
-static bool page_held(struct mem *m)
+/* End 0 wants a page of a region that is frozen. */
+static bool wanted_in_vain(struct mem *m, struct frozen *f)
+{
+	f->mr = reg(m, f->p, LEN);
+	return f->mr && write_hangs(m, f->p, f->mr);
+}
+
+static bool with_frozen(struct mem *m, bool (*then)(struct mem *m, struct frozen *f))
 {
 	struct frozen f;
-	struct ibv_mr *mr;
-	struct ibv_wc wc;
 	bool ok;
 
 	if (!has_odp(m))
 		return skip("no on-demand paging");
 	if (!freeze(m, &f))
 		return false;
-	mr = reg(m, f.p, LEN);
-	ok = mr && write_hangs(m, f.p, mr);
-	thaw(&f);
-	ok = ok && completes(m, 0, &wc, IBV_WC_SUCCESS) &&
-	     (!memcmp(f.p, m->end[0].buf, 100) || fail("other bytes"));
-	if (mr && ibv_dereg_mr(mr))
+	ok = wanted_in_vain(m, &f) && then(m, &f);
+	if (!f.thawed)
+		thaw(&f);
+	if (f.mr && ibv_dereg_mr(f.mr))
 		ok = fail("dereg_mr: %m");
-	freeze_end(&f);
+	munmap(f.p, LEN);
+	close(f.fd);
 	return ok;
 }
 
-/* A region goes meanwhile: nobody waits for the page. */
+/* The page comes late: nothing is lost. */
+static bool comes_late(struct mem *m, struct frozen *f)
+{
+	struct ibv_wc wc;
+
+	thaw(f);
+	return completes(m, 0, &wc, IBV_WC_SUCCESS) &&
+	       (!memcmp(f->p, m->end[0].buf, 100) || fail("other bytes"));
+}
+
+static bool page_held(struct mem *m)
+{
+	return with_frozen(m, comes_late);
+}
+
+/* The region goes meanwhile: nobody waits for the page. */
+static bool region_goes(struct mem *m, struct frozen *f)
+{
+	double start = now();
+	struct ibv_wc wc;
+
+	mem_spoilt(m);
+	if (ibv_dereg_mr(f->mr))
+		return fail("dereg_mr: %m");
+	f->mr = NULL;
+	if (now() - start > 5)
+		return fail("dereg_mr waits for the page");
+	thaw(f);
+	return completes(m, 0, &wc, IBV_WC_REM_ACCESS_ERR);
+}
+
 static bool dereg_meanwhile(struct mem *m)
 {
-	struct ibv_mr *mr;
-	struct frozen f;
-	struct ibv_wc wc;
-	double start;
-	bool ok;
-
-	if (!has_odp(m))
-		return skip("no on-demand paging");
-	if (!freeze(m, &f))
-		return false;
-	mr = reg(m, f.p, LEN);
-	ok = mr && write_hangs(m, f.p, mr);
-	start = now();
-	if (mr && ibv_dereg_mr(mr))
-		ok = fail("dereg_mr: %m");
-	if (now() - start > 5)
-		ok = fail("dereg_mr waits for the page");
-	thaw(&f);
-	ok = ok && completes(m, 0, &wc, IBV_WC_REM_ACCESS_ERR);
-	mem_spoilt(m);
-	freeze_end(&f);
-	return ok;
+	return with_frozen(m, region_goes);
 }
 
 /* --- all at once -------------------------------------------------------------------- */
@@ -719,12 +729,8 @@ static bool stay(void)
 static bool stay_pending(struct mem *m)
 {
 	struct frozen f;
-	struct ibv_mr *mr;
 
-	if (!freeze(m, &f))
-		return false;
-	mr = reg(m, f.p, LEN);
-	return mr && write_hangs(m, f.p, mr) && stay();
+	return freeze(m, &f) && wanted_in_vain(m, &f) && stay();
 }
 
 static bool stay_used(struct mem *m)

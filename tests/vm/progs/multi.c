@@ -33,13 +33,6 @@ struct end {
 static struct end ends[2];
 static size_t buf_len;
 static unsigned int nqps = 512;
-static char why[256];
-
-static bool fail(const char *what)
-{
-	snprintf(why, sizeof(why), "%s", what);
-	return false;
-}
 
 static void end_open(struct end *e, const char *name, int gid)
 {
@@ -112,13 +105,10 @@ static bool reap(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	if (!poll_one(cq, wc, 60))
 		return fail("no completion");
-	if (wc->status != IBV_WC_SUCCESS) {
-		snprintf(why, sizeof(why), "completion of %llu on QP %06x: %s (vendor 0x%x)",
-			 (unsigned long long)wc->wr_id, wc->qp_num,
-			 ibv_wc_status_str(wc->status), wc->vendor_err);
-		return false;
-	}
-	return true;
+	return wc->status == IBV_WC_SUCCESS ||
+	       fail("completion of %llu on QP %06x: %s (vendor 0x%x)",
+		    (unsigned long long)wc->wr_id, wc->qp_num, ibv_wc_status_str(wc->status),
+		    wc->vendor_err);
 }
 
 /* --- many QPs ---------------------------------------------------------------- */
@@ -237,8 +227,7 @@ static void *poller(void *arg)
 
 		for (i = 0; i < n; i++) {
 			if (wc[i].status != IBV_WC_SUCCESS || wc[i].wr_id >> 24 >= THREADS) {
-				snprintf(why, sizeof(why), "send completion: %s",
-					 ibv_wc_status_str(wc[i].status));
+				fail("send completion: %s", ibv_wc_status_str(wc[i].status));
 				atomic_store(&th.bad, true);
 				return NULL;
 			}
@@ -422,8 +411,8 @@ int main(int argc, char **argv)
 		{ "overflow", case_overflow },
 	};
 	const char *dev = NULL, *dev2 = NULL, *only = NULL;
-	unsigned int i, num = 0, failed = 0;
-	int gid = 0, gid2 = 0, opt;
+	unsigned int i;
+	int gid = 0, gid2 = 0, opt, ret;
 
 	while ((opt = getopt(argc, argv, "d:g:D:G:n:c:")) != -1) {
 		switch (opt) {
@@ -443,18 +432,12 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (only && strcmp(only, cases[i].name))
 			continue;
-		num++;
-		if (cases[i].run()) {
-			printf("ok %u - %s\n", num, cases[i].name);
-		} else {
-			failed++;
-			printf("not ok %u - %s\n# %s\n", num, cases[i].name, why);
-		}
+		tap_case(cases[i].name, cases[i].run());
 	}
-	printf("1..%u\n", num);
+	ret = tap_end();
 	for (i = 0; i < 2; i++) {
 		ibv_dereg_mr(ends[i].mr);
 		dev_close(&ends[i].dev);
 	}
-	return failed > 0;
+	return ret;
 }

@@ -4,32 +4,11 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "neg.h"
-
-static char why[512];
-
-bool fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	return false;
-}
-
-bool expect_err(const char *what, int got, int want)
-{
-	if (got == want)
-		return true;
-	return fail("%s: %s, should be %s", what, got ? strerrorname_np(got) : "success",
-		    want ? strerrorname_np(want) : "success");
-}
 
 /* --- pairs ----------------------------------------------------------------- */
 
@@ -181,9 +160,9 @@ int main(int argc, char **argv)
 	};
 	const struct neg_case *c;
 	const char *dev = NULL, *only = NULL;
-	unsigned int i, num = 0, failed = 0;
+	unsigned int i;
 	struct neg n = {};
-	int gid = 0, opt;
+	int gid = 0, opt, ret;
 
 	while ((opt = getopt(argc, argv, "d:g:c:")) != -1) {
 		switch (opt) {
@@ -199,21 +178,11 @@ int main(int argc, char **argv)
 		for (c = sets[i]; c->name; c++) {
 			if (only && !strstr(c->name, only))
 				continue;
-			num++;
-			if (c->skua_only && !n.is_skua) {
-				printf("ok %u - %s # SKIP not a Skua\n", num, c->name);
-				continue;
-			}
-			why[0] = 0;
-			if (c->run(&n)) {
-				printf("ok %u - %s\n", num, c->name);
-			} else {
-				failed++;
-				printf("not ok %u - %s\n# %s\n", num, c->name, why);
-			}
+			tap_case(c->name, c->skua_only && !n.is_skua ? skip("not a Skua") :
+						  c->run(&n));
 		}
 	}
-	printf("1..%u\n", num);
+	ret = tap_end();
 	neg_close(&n);
-	return failed > 0;
+	return ret;
 }

@@ -37,11 +37,6 @@ struct neg_case {
 extern const struct neg_case cases_wr[], cases_size[], cases_raw[], cases_ring[],
 			     cases_busy[];
 
-/* Tell what went wrong; always false. */
-bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same for an errno that should be another. */
-bool expect_err(const char *what, int got, int want);
-
 /* access: rights of both QPs; connected to RTS unless @connect is false. */
 void pair_make(struct pair *p, struct neg *n, unsigned int access, bool connect);
 void pair_connect(struct pair *p, unsigned int access, enum ibv_mtu mtu0, enum ibv_mtu mtu1);

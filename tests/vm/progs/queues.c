@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +15,6 @@
 struct dev dev;
 struct ibv_mr *mr;
 uint8_t buf[LEN];
-
-static char why[256];
-
-bool fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	return false;
-}
 
 struct ibv_cq *make_cq(int n)
 {
@@ -399,9 +386,9 @@ int main(int argc, char **argv)
 		{ "communication established", case_comm_est },
 		{ "what is not offered", case_not_offered },
 	};
-	unsigned int i, num = 0, failed = 0;
+	unsigned int i;
 	const char *name = NULL;
-	int gid = 0, opt;
+	int gid = 0, opt, ret;
 
 	while ((opt = getopt(argc, argv, "d:g:")) != -1) {
 		switch (opt) {
@@ -415,17 +402,10 @@ int main(int argc, char **argv)
 	mr = ibv_reg_mr(dev.pd, buf, LEN, ALL_RIGHTS);
 	if (!mr)
 		die("reg_mr: %m");
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		num++;
-		if (cases[i].run()) {
-			printf("ok %u - %s\n", num, cases[i].name);
-		} else {
-			failed++;
-			printf("not ok %u - %s\n# %s\n", num, cases[i].name, why);
-		}
-	}
-	printf("1..%u\n", num);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		tap_case(cases[i].name, cases[i].run());
+	ret = tap_end();
 	ibv_dereg_mr(mr);
 	dev_close(&dev);
-	return failed > 0;
+	return ret;
 }

@@ -16,9 +16,6 @@ extern struct dev dev;
 extern struct ibv_mr *mr;
 extern uint8_t buf[LEN];
 
-/* Keep why a case fails; false. */
-bool fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
 #define must(cond)	do { if (!(cond))						\
 	return fail("line %d: %s (errno %d)", __LINE__, #cond, errno); } while (0)
 
