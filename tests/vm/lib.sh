@@ -58,6 +58,42 @@ icm_in_use()
 	done
 }
 
+# remember: what is in use now is what objects_returned and icm_returned look for
+remember()
+{
+	objects_then=$(objects)
+	icm_then=$(icm_in_use)
+}
+
+objects_returned()
+{
+	as_then "$objects_then" "$(objects)"
+}
+
+icm_returned()
+{
+	as_then "$icm_then" "$(icm_in_use)"
+}
+
+as_then()
+{
+	[ "$1" = "$2" ] || { echo "before: $1"; echo "now: $2"; return 1; }
+}
+
+# ---- traffic that goes on -------------------------------------------------------
+
+# sent_more IBDEV MESSAGES THAN: so many more than THAT
+sent_more()
+{
+	[ "$(rdma_counter "$1" tx_send_msgs)" -gt $(($2 + $3)) ]
+}
+
+# sends IBDEV MESSAGES: the device goes on for so many
+sends()
+{
+	until_true 30 sent_more "$1" "$2" "$(rdma_counter "$1" tx_send_msgs)"
+}
+
 # ---- RDMA programs on the pair ---------------------------------------------------
 
 # on_pair PROGRAM [ARG]...: the server in $NS1, its client in $NS2, each told its device
