@@ -34,7 +34,7 @@ wanted()
 # t NAME CMD...: one test case; its output is shown if it fails
 t()
 {
-	local name=$1 log=$TMP/t.$BASHPID rc=0
+	local name=$1 log=$TMP/t.$BASHPID rc=0 t_began=$SECONDS
 	shift
 
 	wanted "$name" || return 0
@@ -46,6 +46,8 @@ t()
 		echo "not ok $name (exit $rc)"
 		sed 's/^/# /' "$log"
 	fi
+	# Where the time goes
+	[ $((SECONDS - t_began)) -lt 5 ] || echo "# $((SECONDS - t_began)) s"
 	return 0
 }
 
