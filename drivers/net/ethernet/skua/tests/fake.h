@@ -63,8 +63,11 @@ void fake_finish_all(struct fake *fake);
 u32 fake_serve_icm(struct fake *fake, struct skua_cmd_slot *slot, const void *in, void *out);
 
 extern struct kunit_suite skua_cmd_suite;
+extern struct kunit_suite skua_counter_suite;
 extern struct kunit_suite skua_eq_suite;
+extern struct kunit_suite skua_fault_suite;
 extern struct kunit_suite skua_icm_suite;
+extern struct kunit_suite skua_mtt_suite;
 extern struct kunit_suite skua_obj_suite;
 
 #endif /* SKUA_TESTS_FAKE_H */
