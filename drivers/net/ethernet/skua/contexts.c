@@ -106,7 +106,7 @@ static int cqs_show(struct seq_file *s, void *v)
 	int err;
 
 	if (v == SEQ_START_TOKEN) {
-		seq_puts(s, "cqn flags eqn uar pi ci pending\n");
+		seq_puts(s, "cqn flags eqn uar pi ci pending moderation\n");
 		return 0;
 	}
 	err = skua_cmd_query(s->private, SKUA_CMD_QUERY_CQ, obj->num, &out, sizeof(out));
@@ -114,9 +114,10 @@ static int cqs_show(struct seq_file *s, void *v)
 		seq_printf(s, "%#x %pe\n", obj->num, ERR_PTR(err));
 		return 0;
 	}
-	seq_printf(s, "%#x %#x %u %u %u %u %#x\n", obj->num, le32_to_cpu(out.cqc.flags),
+	seq_printf(s, "%#x %#x %u %u %u %u %#x %#x\n", obj->num, le32_to_cpu(out.cqc.flags),
 		   le32_to_cpu(out.cqc.eqn), le32_to_cpu(out.cqc.uar), le32_to_cpu(out.cqc.pi),
-		   le32_to_cpu(out.cqc.ci), le32_to_cpu(out.cqc.pending));
+		   le32_to_cpu(out.cqc.ci), le32_to_cpu(out.cqc.pending),
+		   le32_to_cpu(out.cqc.moderation));
 	skua_ctx_dump(s, &out, sizeof(out));
 	return 0;
 }

@@ -109,12 +109,32 @@ static int skua_en_get_coalesce(struct net_device *ndev, struct ethtool_coalesce
 	return 0;
 }
 
+/* All channels or none. */
+static int skua_en_moderate(struct skua_en *en, u32 count, u32 usec)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < en->conf.channels && en->channel[i]; i++) {
+		err = skua_cq_modify(en->dev, &en->channel[i]->rxcq.cq, count, usec);
+		if (err)
+			goto err_restore;
+	}
+	return 0;
+
+err_restore:
+	while (i--)
+		if (skua_cq_modify(en->dev, &en->channel[i]->rxcq.cq, en->mod_count,
+				   en->mod_usec))
+			netdev_err(en->ndev, "channel %u keeps a moderation that failed\n", i);
+	return err;
+}
+
 static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *coal,
 				struct kernel_ethtool_coalesce *kcoal,
 				struct netlink_ext_ack *extack)
 {
 	struct skua_en *en = netdev_priv(ndev);
-	unsigned int i;
 	int err;
 
 	if (!(skua_limits(en->dev)->caps & SKUA_CAP_MODERATION))
@@ -122,12 +142,9 @@ static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce
 	if (coal->rx_coalesce_usecs > FIELD_MAX(SKUA_MOD_USEC) ||
 	    coal->rx_max_coalesced_frames > FIELD_MAX(SKUA_MOD_COUNT))
 		return -EINVAL;
-	for (i = 0; i < en->conf.channels && en->channel[i]; i++) {
-		err = skua_cq_modify(en->dev, &en->channel[i]->rxcq.cq,
-				     coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs);
-		if (err)
-			return err;
-	}
+	err = skua_en_moderate(en, coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs);
+	if (err)
+		return err;
 	en->mod_usec = coal->rx_coalesce_usecs;
 	en->mod_count = coal->rx_max_coalesced_frames;
 	return 0;
