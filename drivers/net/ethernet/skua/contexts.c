@@ -218,11 +218,12 @@ DEFINE_SEQ_ATTRIBUTE(srqs);
 static void *mrs_find(struct skua_dev *dev, loff_t *pos)
 {
 	unsigned long index = *pos ? *pos - 1 : 0;
-	void *entry = xa_find(&dev->keys, &index, ULONG_MAX, XA_PRESENT);
 
-	if (entry)
-		*pos = index + 1;
-	return entry;
+	if (!xa_find(&dev->keys, &index, ULONG_MAX, XA_PRESENT))
+		return NULL;
+	*pos = index + 1;
+	/* The position says it all. What the array holds looks like SEQ_START_TOKEN. */
+	return dev;
 }
 
 static void *mrs_start(struct seq_file *s, loff_t *pos)

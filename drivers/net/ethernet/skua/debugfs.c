@@ -116,6 +116,8 @@ static int eqs_show(struct seq_file *s, void *unused)
 	seq_puts(s, "eqn vector irq size ci events bad dev_pi dev_ci dev_pending\n");
 	eqs_show_one(s, dev, &dev->cmd_eq);
 	eqs_show_one(s, dev, &dev->async_eq);
+	if (dev->fault_eq.created)
+		eqs_show_one(s, dev, &dev->fault_eq);
 	for (i = 0; i < dev->num_comp; i++)
 		eqs_show_one(s, dev, &dev->comp_eq[i]);
 	return 0;
