@@ -802,6 +802,33 @@ static void test_irqs(void **state)
 		close(efd[i]);
 }
 
+/*
+ * The counter is full and the client has made it one that blocks, by the description
+ * that it shares with us: nobody waits for it to be read.
+ */
+static void test_irqs_blocking(void **state)
+{
+	const uint64_t full = UINT64_MAX - 1;
+	int efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(set_irqs(EVENTFD_TRIGGER, 0, 1, NULL, 0, &efd, 1), 0);
+	assert_int_equal(fcntl(efd, F_SETFL, 0), 0);
+	assert_int_equal(write(efd, &full, sizeof(full)), sizeof(full));
+	alarm(10);
+	post_write(SKUA_BAR_DM, FAKE_MSIX, 0);
+	run();
+	assert_int_equal(set_irqs(NONE_TRIGGER, 0, 1, NULL, 0, NULL, 0), 0);
+	alarm(0);
+	assert_true(fired(efd) == full);
+	/* As soon as there is room it is told again. */
+	post_write(SKUA_BAR_DM, FAKE_MSIX, 0);
+	run();
+	assert_int_equal(fcntl(efd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(fired(efd), 1);
+	close(efd);
+}
+
 static void test_irqs_bad(void **state)
 {
 	struct vfio_irq_set set = { .argsz = sizeof(set), .flags = NONE_TRIGGER };
@@ -1163,7 +1190,7 @@ int main(void)
 		T_RAW(test_version_bad), T(test_info), T(test_region_info), T(test_region_rw),
 		T(test_posted), T(test_write_multi), T(test_dma), T(test_fd_attribution),
 		T(test_fragments), T(test_fragment_and_next), T(test_viommu),
-		T(test_refuse_private_ram), T(test_irqs),
+		T(test_refuse_private_ram), T(test_irqs), T(test_irqs_blocking),
 		T(test_irqs_bad), T(test_reset), T(test_timer), T(test_reconnect),
 		T(test_malformed), T(test_refused), T(test_backpressure), T(test_fair),
 		cmocka_unit_test(test_socket), cmocka_unit_test(test_stale_socket),

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,13 +34,20 @@ static int is_eventfd(int fd)
 	return n == sizeof(want) - 1 && !memcmp(link, want, n);
 }
 
-/* A full counter (EAGAIN) is an interrupt already under way. */
+/*
+ * A full counter is an interrupt already under way. The client shares the open file
+ * and may have it block by now, whatever was set when it came: look first.
+ */
 static void notify(int fd)
 {
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
 	uint64_t one = 1;
 
-	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	while (poll(&room, 1, 0) < 0 && errno == EINTR)
 		;
+	if (room.revents & POLLOUT)
+		while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
 }
 
 int irq_assign(struct irqs *irqs, unsigned int vector, int fd)
