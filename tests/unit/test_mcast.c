@@ -412,6 +412,150 @@ static void test_many_groups(void **state)
 	rc_close(&r.rc);
 }
 
+/* --- large groups --- */
+
+#define CROWD	200u
+#define OWN	30u
+
+/* So many QPs of side 1 in group 1, none of which has a receive: each counts what it hears. */
+static void crowd_open(struct room *r)
+{
+	uint8_t gid[16];
+
+	room_open(r, false, 0);
+	group_gid(gid, false, 1);
+	for (unsigned int k = 0; k < CROWD; k++) {
+		struct mini_qp qp;
+
+		rc_qp(&r->rc, 1, &qp, &(struct rc_opt){ .type = SKUA_QP_UD, .log_sq = 1,
+							.log_rq = 1 });
+		mini_rc_to_rts(&r->rc.s[1].m, &qp, &r->rc.s[1].attr);
+		assert_status(attach_gid(&r->rc.s[1].m, k, gid, qp.qpn), OK);
+	}
+}
+
+static uint64_t crowd_heard(struct room *r)
+{
+	return rc_cnt(&r->rc, 1, SKUA_CNT_OUT_OF_BUFFER);
+}
+
+/* A packet to the group comes from the wire; nothing else is done. */
+static void crowd_rx(struct room *r)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 64];
+	struct skua_pkt_addr a = rc_addr(&r->rc, 0);
+	struct skua_pkt_bth bth = {
+		.opcode = IB_OPCODE(UD, SEND_ONLY), .pkey = IB_PKEY_DEFAULT,
+		.dqpn = SKUA_QPN_MULTICAST,
+	};
+	struct skua_pkt_build b;
+
+	group_gid(a.dgid, false, 1);
+	ib_gid_multicast_mac(a.dgid, a.dmac);
+	assert_int_equal(skua_pkt_build_start(&b, frame, sizeof(frame), &a, &bth), 0);
+	ib_deth_put(b.deth, RC_QKEY, r->qp[0][0].qpn);
+	rc_inject(&r->rc, 1, &b, 8);
+}
+
+/* However many the members, a turn is short, and none is left out or hears it twice. */
+static void test_crowd(void **state)
+{
+	unsigned int turns = 1;
+	uint64_t before;
+	struct room r;
+
+	(void)state;
+	crowd_open(&r);
+	crowd_rx(&r);
+	assert_in_range(crowd_heard(&r), 1, CROWD / 2);
+	do {
+		before = crowd_heard(&r);
+		turns++;
+		if (!skua_dev_run(r.rc.s[1].f.dev))
+			break;
+		assert_in_range(crowd_heard(&r) - before, 0, CROWD / 2);
+	} while (turns < 100);
+	assert_int_equal(crowd_heard(&r), CROWD);
+	assert_in_range(turns, 3, 99);
+	/* Several at once keep their order, and are all heard. */
+	for (unsigned int i = 0; i < 5; i++)
+		crowd_rx(&r);
+	fake_run(&r.rc.s[1].f);
+	assert_int_equal(crowd_heard(&r), 6 * CROWD);
+	assert_int_equal(rc_cnt(&r.rc, 1, SKUA_CNT_RDMA_RX_PKTS), 6);
+	rc_close(&r.rc);
+}
+
+/* Between two turns members leave, the one that was last among them, and others come. */
+static void test_crowd_changes(void **state)
+{
+	struct room r;
+	uint64_t had;
+
+	(void)state;
+	for (unsigned int gone = 0; gone < CROWD; gone += 7) {
+		crowd_open(&r);
+		crowd_rx(&r);
+		had = crowd_heard(&r);
+		detach(&r, 1, gone);
+		/* Its entry is another group's now. */
+		attach(&r, 1, gone, 2, 0);
+		fake_run(&r.rc.s[1].f);
+		assert_int_equal(crowd_heard(&r), gone < had ? CROWD : CROWD - 1);
+		rc_close(&r.rc);
+	}
+}
+
+/* More than it can keep are lost, as datagrams may be; a reset forgets those it keeps. */
+static void test_crowd_flood(void **state)
+{
+	const unsigned int num = 1000;
+	uint64_t had, lost;
+	struct room r;
+
+	(void)state;
+	crowd_open(&r);
+	for (unsigned int i = 0; i < num; i++)
+		crowd_rx(&r);
+	/* What is lost is counted, too, once each. */
+	assert_in_range(crowd_heard(&r), num / 2, num + CROWD / 2);
+	fake_run(&r.rc.s[1].f);
+	lost = num - (crowd_heard(&r) - num) / (CROWD - 1);
+	assert_in_range(lost, num / 2, num - 1);
+	assert_int_equal(crowd_heard(&r), lost + (num - lost) * CROWD);
+	crowd_rx(&r);
+	fake_run(&r.rc.s[1].f);
+	crowd_rx(&r);
+	had = crowd_heard(&r);
+	skua_dev_reset(r.rc.s[1].f.dev, SKUA_RESET_FLR);
+	fake_run(&r.rc.s[1].f);
+	assert_in_range(crowd_heard(&r), 0, had);
+	rc_close(&r.rc);
+}
+
+/* Of the device's own, none is lost: those behind it wait. */
+static void test_crowd_own(void **state)
+{
+	struct skua_wqe_av av;
+	struct room r;
+
+	(void)state;
+	crowd_open(&r);
+	/* Side 1 sends to its own crowd, as many as its ring holds. */
+	av = rc_av(&r.rc, 1);
+	group_gid(av.av.dgid, false, 1);
+	ib_gid_multicast_mac(av.av.dgid, av.av.dmac);
+	av.dest_qpn = cpu_to_le32(SKUA_QPN_MULTICAST);
+	for (unsigned int i = 0; i < OWN; i++)
+		rc_post(&r.rc, 1, &(struct rc_wr){ .op = SKUA_WQE_SEND, .off = 8192, .len = 16,
+						   .av = &av });
+	rc_pump(&r.rc);
+	for (unsigned int i = 0; i < OWN; i++)
+		rc_expect(&r.rc, 1, false, SKUA_CQE_OK);
+	assert_int_equal(crowd_heard(&r), OWN * CROWD);
+	rc_close(&r.rc);
+}
+
 /* A GID of our own is no group. */
 static void test_gid_no_group(void **state)
 {
@@ -439,6 +583,10 @@ int main(void)
 		cmocka_unit_test(test_shared_mac),
 		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_many_groups),
+		cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_crowd_changes),
+		cmocka_unit_test(test_crowd_flood),
+		cmocka_unit_test(test_crowd_own),
 		rig_test(test_gid_no_group),
 	};
 

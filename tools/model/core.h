@@ -543,7 +543,10 @@ void port_rx(struct skua_dev *dev, const void *frame, size_t len);
 void port_link(struct skua_dev *dev, bool up);
 /* Ethernet payload limit in force. */
 uint32_t port_mtu(const struct skua_dev *dev);
-/* Members of a multicast group, by index: call with *pos = 0 first; false: no more. */
+/*
+ * Members of a multicast group, by index: call with *pos = 0 first; false: no more.
+ * Between calls members may come and go, the last one too.
+ */
 bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, uint32_t *qpn);
 /* GID table: entry by index (NULL: none or cleared), index by address and VLAN (-1). */
 const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index);
@@ -557,6 +560,10 @@ bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget);
  * with members here. @own: the device sent it itself.
  */
 void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own);
+/* Go on with datagrams to large groups; true while there are more. */
+bool roce_run(struct skua_dev *dev);
+/* No more of them can be kept: one that comes now is lost. */
+bool roce_groups_full(const struct skua_dev *dev);
 /* From sched_run(): one turn of this QP. True: put it at the end of the queue again. */
 bool engine_run(struct skua_dev *dev, struct qp *qp);
 /* The QP's deadline passed. */

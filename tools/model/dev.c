@@ -185,6 +185,8 @@ bool skua_dev_run(struct skua_dev *dev)
 		more |= port_run(dev);
 	if (dev->state == DEV_OPERATIONAL)
 		more |= sched_run(dev) || port_pending(dev);
+	if (dev->state == DEV_OPERATIONAL)
+		more |= roce_run(dev);
 	timer_sync(dev);
 	return more && running(dev);
 }

@@ -276,6 +276,9 @@ bool port_run(struct skua_dev *dev)
 			p->loop_head += LOOP_SIZE - p->loop_head % LOOP_SIZE;
 			continue;
 		}
+		/* Of its own the device loses none: it may wait. */
+		if (roce_groups_full(dev))
+			break;
 		dev->cnt[SKUA_CNT_LOOPBACK_PKTS]++;
 		deliver(dev, p->loop + p->loop_head % LOOP_SIZE + sizeof(len), len, true);
 		p->loop_head += (sizeof(len) + len + 7) & ~7ull;

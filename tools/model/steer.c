@@ -559,9 +559,14 @@ static uint16_t *mcg_chain(struct port *p, const uint8_t gid[16])
 bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, uint32_t *qpn)
 {
 	struct port *p = dev->port;
-	uint32_t n = *pos ? p->mcg_next[*pos - 1] : *mcg_chain(p, gid);
+	uint32_t n;
 
-	while (n && memcmp(p->mcg[n - 1].gid, gid, 16))
+	/* A member that is there still tells who comes next; else look from the start. */
+	if (*pos && !memcmp(p->mcg[*pos - 1].gid, gid, 16))
+		n = p->mcg_next[*pos - 1];
+	else
+		n = *mcg_chain(p, gid);
+	while (n && (n <= *pos || memcmp(p->mcg[n - 1].gid, gid, 16)))
 		n = p->mcg_next[n - 1];
 	*pos = n;
 	if (!n)

@@ -26,6 +26,7 @@ void engine_reset(struct skua_dev *dev)
 	}
 	e->incarnations = 0;
 	e->faults = 0;
+	e->group_head = e->group_tail;
 }
 
 void engine_exit(struct skua_dev *dev)

@@ -91,6 +91,23 @@ struct flight {
 /* At most 2^31 bytes in PSNs of 256, 24 bits of them: 2 MiB of cache lines at most. */
 #define ENGINE_LOG_FLIGHTS	13
 
+/* Datagrams to groups that not all members have had, at most. */
+#define ENGINE_GROUPS		16
+
+/**
+ * struct group_rx - a datagram to a group, on its way to the members
+ * @pos: the member that had it last, as port_mcg_next() has it; 0: none yet
+ * @own: the device sent it itself
+ * @len: of the frame
+ * @frame: the frame
+ */
+struct group_rx {
+	uint32_t pos;
+	bool own;
+	uint32_t len;
+	uint8_t frame[MODEL_MAX_FRAME];
+};
+
 /**
  * struct engine - the engine's memory besides the contexts
  * @incarnations: last number given
@@ -101,6 +118,9 @@ struct flight {
  * @win: part of a send ring
  * @wqe: the WQE that is being sent
  * @frame: the packet being built
+ * @group: ring of datagrams to groups, oldest first
+ * @group_head: number of the oldest
+ * @group_tail: number of the next to come
  */
 struct engine {
 	uint32_t incarnations;
@@ -111,6 +131,8 @@ struct engine {
 	struct wqe_win win;
 	struct wqe wqe;
 	uint8_t frame[SKUA_PKT_OVERHEAD + ENGINE_MTU_MAX] __attribute__((aligned(64)));
+	struct group_rx group[ENGINE_GROUPS];
+	uint32_t group_head, group_tail;
 };
 
 /**

@@ -117,10 +117,54 @@ static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t 
 	return blocked;
 }
 
-/* A copy for each member of the group. @own: the device sent it itself. */
-static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, size_t len, bool own)
+/* --- groups: a copy for each member, some members at a time --- */
+
+/* Members that have it in one turn. */
+#define GROUP_TURN	64
+
+/* The next members after *@pos. False: there are no more. */
+static bool deliver_some(struct skua_dev *dev, const struct skua_pkt *pkt, size_t len, bool own,
+			 uint32_t *pos)
 {
-	uint32_t pos = 0, qpn;
+	uint32_t qpn;
+
+	for (unsigned int n = 0; n < GROUP_TURN; n++) {
+		if (dev->state != DEV_OPERATIONAL || !port_mcg_next(dev, pkt->dgid, pos, &qpn))
+			return false;
+		if (!own || !own_echo(dev, pkt, qpn))
+			deliver(dev, pkt, len, qpn);
+	}
+	return true;
+}
+
+bool roce_groups_full(const struct skua_dev *dev)
+{
+	return dev->engine->group_tail - dev->engine->group_head == ENGINE_GROUPS;
+}
+
+/* The rest of a datagram waits for its turn. What there is no room for is lost. */
+static void group_put(struct skua_dev *dev, const void *frame, size_t len, bool own, uint32_t pos)
+{
+	struct engine *e = dev->engine;
+	struct group_rx *g = &e->group[e->group_tail % ENGINE_GROUPS];
+
+	if (roce_groups_full(dev) || len > sizeof(g->frame)) {
+		dev->cnt[SKUA_CNT_OUT_OF_BUFFER]++;
+		return;
+	}
+	g->pos = pos;
+	g->own = own;
+	g->len = (uint32_t)len;
+	memcpy(g->frame, frame, len);
+	e->group_tail++;
+}
+
+/* @own: the device sent it itself. */
+static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, const void *frame,
+			  size_t len, bool own)
+{
+	struct engine *e = dev->engine;
+	uint32_t pos = 0;
 
 	if (!pkt->deth) {
 		dev->cnt[SKUA_CNT_RX_MALFORMED]++;
@@ -130,10 +174,26 @@ static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, size
 		dev->cnt[SKUA_CNT_RX_NO_QP]++;
 		return;
 	}
-	while (dev->state == DEV_OPERATIONAL && port_mcg_next(dev, pkt->dgid, &pos, &qpn)) {
-		if (!own || !own_echo(dev, pkt, qpn))
-			deliver(dev, pkt, len, qpn);
+	/* None overtakes another. */
+	if (e->group_head != e->group_tail || deliver_some(dev, pkt, len, own, &pos))
+		group_put(dev, frame, len, own, pos);
+}
+
+bool roce_run(struct skua_dev *dev)
+{
+	struct engine *e = dev->engine;
+	struct group_rx *g = &e->group[e->group_head % ENGINE_GROUPS];
+	struct skua_pkt pkt;
+
+	if (e->group_head == e->group_tail)
+		return false;
+	if (skua_pkt_parse(g->frame, g->len, &pkt) ||
+	    !deliver_some(dev, &pkt, g->len, g->own, &g->pos)) {
+		/* A reset in between has emptied the ring. */
+		if (e->group_head != e->group_tail)
+			e->group_head++;
 	}
+	return e->group_head != e->group_tail;
 }
 
 void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own)
@@ -153,7 +213,7 @@ void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own)
 	if (pkt.opcode == IB_OPCODE_CNP)
 		dev->cnt[SKUA_CNT_RP_CNP_HANDLED]++;
 	else if (ib_gid_is_multicast(pkt.dgid))
-		deliver_group(dev, &pkt, len, own);
+		deliver_group(dev, &pkt, frame, len, own);
 	else
 		deliver(dev, &pkt, len, pkt.dqpn);
 }
