@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Behind the provider's back: doorbells that no driver would ring, and WQEs
- * that change after the doorbell.
+ * Behind the provider's back: doorbells that no driver would ring, WQEs that change
+ * after the doorbell, and CQEs that no good device would write.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <skua/cqe_parse.h>
 #include <skua/wqe_build.h>
 
 #include "neg.h"
@@ -340,6 +341,182 @@ static bool wqe_rewritten(struct neg *n)
 	return ok;
 }
 
+/* --- CQEs that make no sense ----------------------------------------------------------- */
+
+#define LOG_CQ	6
+
+/* A CQ whose ring we have allocated. */
+struct open_cq {
+	struct ibv_pd *domain;
+	struct ibv_cq *cq;
+	struct skua_cqe *ring;
+};
+
+static void *ring_alloc(struct ibv_pd *pd, void *ctx, size_t size, size_t align, uint64_t type)
+{
+	struct open_cq *c = ctx;
+
+	(void)pd;
+	(void)type;
+	return posix_memalign((void **)&c->ring, align, size) ? NULL : c->ring;
+}
+
+static void ring_free(struct ibv_pd *pd, void *ctx, void *p, uint64_t type)
+{
+	(void)pd;
+	(void)ctx;
+	(void)type;
+	free(p);
+}
+
+static void open_cq_make(struct neg *n, struct open_cq *c)
+{
+	struct ibv_parent_domain_init_attr pd = {
+		.pd = n->dev.pd, .alloc = ring_alloc, .free = ring_free, .pd_context = c,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+	};
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 1 << LOG_CQ, .wc_flags = IBV_WC_STANDARD_FLAGS,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+	};
+	struct ibv_cq_ex *cqx;
+
+	c->domain = ibv_alloc_parent_domain(n->dev.ctx, &pd);
+	attr.parent_domain = c->domain;
+	cqx = c->domain ? ibv_create_cq_ex(n->dev.ctx, &attr) : NULL;
+	if (!cqx || !c->ring)
+		die("CQ with a ring of our own: %m");
+	c->cq = ibv_cq_ex_to_cq(cqx);
+}
+
+static void open_cq_free(struct open_cq *c)
+{
+	if (ibv_destroy_cq(c->cq) || ibv_dealloc_pd(c->domain))
+		die("cannot destroy a CQ: %m");
+}
+
+/* The entry at @index, once the device has written it. */
+static struct skua_cqe *open_cq_wait(struct open_cq *c, uint32_t index)
+{
+	struct skua_cqe *cqe = &c->ring[index & ((1 << LOG_CQ) - 1)];
+	double end = now() + 20;
+
+	while (!skua_cqe_is_new(cqe, index, LOG_CQ))
+		if (now() > end)
+			die("no CQE %u", index);
+	return cqe;
+}
+
+static bool nothing(struct open_cq *c, const char *what)
+{
+	struct ibv_wc wc;
+
+	return !ibv_poll_cq(c->cq, 1, &wc) ||
+	       fail("%s: completion of %llu", what, (unsigned long long)wc.wr_id);
+}
+
+/* Two QPs, their CQs open to us: [0] of both send queues, [1] of the receive queues. */
+static void open_pair(struct neg *n, struct open_cq c[2], struct ibv_qp *qp[2])
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC, .send_cq = c[0].cq, .recv_cq = c[1].cq,
+		.cap = { .max_send_wr = 16, .max_recv_wr = 8, .max_send_sge = 1,
+			 .max_recv_sge = 1, .max_inline_data = 200 },
+	};
+	struct addr a[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		qp[i] = ibv_create_qp(n->dev.pd, &attr);
+		if (!qp[i])
+			die("create_qp: %m");
+		a[i] = qp_addr(&n->dev, qp[i], i);
+	}
+	for (i = 0; i < 2; i++)
+		qp_connect(&n->dev, qp[i], a[i].psn, &a[!i], &link_default);
+}
+
+/* Post; the completion, entry @at, says that it is of block @index: no such WQE. */
+static bool renamed(struct open_cq *c, uint32_t at, struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    uint32_t index, const char *what)
+{
+	struct ibv_send_wr *bad;
+	struct skua_cqe *cqe;
+
+	if (!expect_err("post", ibv_post_send(qp, wr, &bad), 0))
+		return false;
+	cqe = open_cq_wait(c, at);
+	le32p_replace_bits(&cqe->what, index, SKUA_CQE_WQE_INDEX);
+	return nothing(c, what);
+}
+
+static bool cqe_index(struct neg *n)
+{
+	struct ibv_sge sg = { (uintptr_t)n->buf, 200, n->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .sg_list = &sg, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)n->buf + 4096, n->mr->rkey },
+	}, *bad;
+	struct open_cq c[2] = {};
+	struct ibv_qp *qp[2];
+	struct ibv_wc wc;
+	bool ok;
+
+	open_cq_make(n, &c[0]);
+	open_cq_make(n, &c[1]);
+	open_pair(n, c, qp);
+	/* WQEs of several blocks: one in the middle; then one that was never posted. */
+	ok = renamed(&c[0], 0, qp[0], &wr, 1, "of a WQE's middle") &&
+	     renamed(&c[0], 1, qp[0], &wr, 1000, "of no WQE");
+	/* The next one takes those before it along, as if they were not signaled. */
+	wr.wr_id = 3;
+	ok = ok && expect_err("post", ibv_post_send(qp[0], &wr, &bad), 0) &&
+	     (poll_one(c[0].cq, &wc, 20) || fail("no completion"));
+	ok = ok && ((wc.wr_id == 3 && wc.status == IBV_WC_SUCCESS) ||
+		    fail("completion of %llu: %s", (unsigned long long)wc.wr_id,
+			 ibv_wc_status_str(wc.status)));
+	ibv_destroy_qp(qp[0]);
+	ibv_destroy_qp(qp[1]);
+	open_cq_free(&c[0]);
+	open_cq_free(&c[1]);
+	return ok;
+}
+
+/* A receive that was made a send: sends complete elsewhere. */
+static bool cqe_side(struct neg *n)
+{
+	struct ibv_sge sg = { (uintptr_t)n->buf, 64, n->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sg, .num_sge = 1,
+				  .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_recv_wr rwr = { .wr_id = 4, .sg_list = &sg, .num_sge = 1 }, *rbad;
+	struct open_cq c[2] = {};
+	struct ibv_qp *qp[2];
+	struct skua_cqe *cqe;
+	uint32_t at;
+	bool ok;
+
+	open_cq_make(n, &c[0]);
+	open_cq_make(n, &c[1]);
+	open_pair(n, c, qp);
+	/* Both have a send outstanding, of which nothing is to be heard. */
+	ok = expect_err("receive", ibv_post_recv(qp[0], &rwr, &rbad), 0) &&
+	     expect_err("receive", ibv_post_recv(qp[1], &rwr, &rbad), 0) &&
+	     expect_err("post", ibv_post_send(qp[0], &wr, &bad), 0) &&
+	     expect_err("post", ibv_post_send(qp[1], &wr, &bad), 0);
+	for (at = 0; ok && at < 2; at++) {
+		cqe = open_cq_wait(&c[1], at);
+		le32p_replace_bits(&cqe->what, SKUA_CQE_REQ, SKUA_CQE_OPCODE);
+	}
+	ok = ok && nothing(&c[1], "of a send");
+	ibv_destroy_qp(qp[0]);
+	ibv_destroy_qp(qp[1]);
+	open_cq_free(&c[0]);
+	open_cq_free(&c[1]);
+	return ok;
+}
+
 const struct neg_case cases_ring[] = {
 	{ "doorbell of wrong width or offset", db_width, .skua_only = true },
 	{ "doorbell in two halves", db_halves, .skua_only = true },
@@ -348,5 +525,7 @@ const struct neg_case cases_ring[] = {
 	{ "doorbell through another UAR page", db_foreign, .skua_only = true },
 	{ "doorbell without a WQE", db_empty, .skua_only = true },
 	{ "WQE rewritten after the doorbell", wqe_rewritten, .skua_only = true },
+	{ "CQE of no WQE", cqe_index, .skua_only = true },
+	{ "CQE of a queue that completes elsewhere", cqe_side, .skua_only = true },
 	{}
 };

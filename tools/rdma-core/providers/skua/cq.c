@@ -274,6 +274,8 @@ static inline bool sent_to_wc(struct skua_sq *sq, const struct skua_cqe *cqe, st
 		return false;
 
 	sent = &sq->sent[at & (sq->blocks - 1)];
+	if (unlikely(!sent->blocks))
+		return false;
 	wc->wr_id = sent->wr_id;
 	wc->opcode = sent->opcode;
 	wc->wc_flags = 0;
@@ -379,9 +381,12 @@ static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, str
 	if (unlikely(!qp))
 		return false;
 
+	/* Another CQ's lock protects what does not complete here. */
 	if (opcode == SKUA_CQE_REQ) {
-		if (unlikely(!sent_to_wc(&qp->sq, cqe, wc)))
+		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq || !sent_to_wc(&qp->sq, cqe, wc)))
 			return false;
+	} else if (unlikely(qp->vqp.qp.recv_cq != &cq->vcq.cq)) {
+		return false;
 	} else if (opcode <= SKUA_CQE_RECV_WRITE_IMM) {
 		if (unlikely(!rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
 			return false;

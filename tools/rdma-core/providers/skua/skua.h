@@ -191,7 +191,7 @@ struct skua_cq {
  * struct skua_sent - what software remembers of a posted send WQE
  * @wr_id: the consumer's
  * @opcode: enum ibv_wc_opcode of its completion
- * @blocks: blocks it takes up
+ * @blocks: blocks it takes up; 0: no WQE begins here
  */
 struct skua_sent {
 	uint64_t wr_id;
