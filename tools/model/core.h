@@ -56,6 +56,9 @@
 #define MODEL_LOG_MSG		31
 #define MODEL_PKEYS		1	/* the default P_Key, index 0 */
 #define MODEL_SPEED_MBPS	100000
+#define MODEL_RATE_MIN		8	/* kbit/s: a byte in a millisecond */
+#define MODEL_RATE_MAX		(MODEL_SPEED_MBPS * 1000)
+#define MODEL_RATE_BURST_MAX	(1u << 30)
 
 /* The first byte that an access misses; key and address are the region's. */
 struct mr_miss {
@@ -553,6 +556,18 @@ const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index);
 int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan);
 /* RAW_ETH send queue: do at most @budget frames; true while more. */
 bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget);
+
+/* --- pace.c: send queues with a rate (sqc->rate is not 0) --- */
+/* Bytes that may go now; a packet that has begun goes whole. */
+uint64_t pace_room(const struct skua_sqc *sqc, uint64_t now);
+/* So many went. */
+void pace_charge(struct skua_sqc *sqc, uint64_t now, uint64_t bytes);
+/* There is more to send, and no room: the QP's timer puts it into the ready queue. */
+void pace_wait(struct skua_dev *dev, struct qp *qp, uint64_t now);
+/* The timer is free: a QP that waits needs it again. */
+void pace_arm(struct skua_dev *dev, struct qp *qp);
+/* MODIFY_QP changed the limit. */
+void pace_set(struct skua_dev *dev, struct qp *qp);
 
 /* --- roce/: the engine --- */
 /*

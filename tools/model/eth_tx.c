@@ -270,11 +270,39 @@ static bool flush(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 	return !budget;
 }
 
+/* A queue with a rate: WQE by WQE, as there is no telling what one comes to. */
+static bool run_paced(struct skua_dev *dev, struct qp *qp, unsigned int budget)
+{
+	const uint64_t *bytes = &dev->cnt[SKUA_CNT_ETH_TX_BYTES];
+	struct wqe_win win = { .blocks = 0 };
+	uint64_t now = dev_now(dev);
+
+	qp->sqc->rate_deadline = 0;
+	for (; qp_state(qp) == SKUA_QP_RTS && qp->sqc->ci != qp->sqc->pi; budget--) {
+		uint64_t before = *bytes;
+
+		if (!budget || port_tx_busy(dev))
+			return true;
+		if (!pace_room(qp->sqc, now)) {
+			pace_wait(dev, qp, now);
+			ctx_dirty(dev, qp->sqc);
+			return false;
+		}
+		run_wqe(dev, qp, &win);
+		if (dev->state != DEV_OPERATIONAL)
+			return false;
+		pace_charge(qp->sqc, now, *bytes - before);
+	}
+	return qp_state(qp) == SKUA_QP_ERR;
+}
+
 bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 {
 	const uint64_t *sent = &dev->cnt[SKUA_CNT_ETH_TX_PKTS];
 	struct wqe_win win = { .blocks = 0 };
 
+	if (qp->sqc->rate && qp_state(qp) == SKUA_QP_RTS)
+		return run_paced(dev, qp, budget);
 	while (qp_state(qp) == SKUA_QP_RTS && qp->sqc->ci != qp->sqc->pi) {
 		uint64_t frames = *sent;
 

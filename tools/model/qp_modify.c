@@ -64,12 +64,12 @@ static const struct row table[] = {
 	{ S(RTR), S(RTS), REQ,		A(ACK_TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |
 					A(MAX_RD_ATOMIC), 0 },
 	{ S(RTR), S(RTS), DGRAM,	A(SQ_PSN), A(QKEY) },
-	{ S(RTR), S(RTS), ETH,		0, A(RATE) },
+	{ S(RTR), S(RTS), ETH,		0, 0 },
 
 	{ S(RTS), S(RTS), CONN,		0, A(ACCESS) },
 	{ S(RTS), S(RTS), RESP,		0, A(MIN_RNR_TIMER) },
 	{ S(RTS), S(RTS), DGRAM,	0, A(QKEY) },
-	{ S(RTS), S(RTS), ETH,		0, A(RATE) },
+	{ S(RTS), S(RTS), ETH,		0, 0 },
 
 	{ S(RTS), S(SQD), CONN | DGRAM,	0, A(SQD_NOTIFY) },
 
@@ -87,6 +87,9 @@ static const struct row table[] = {
 	{ S(SQE), S(RTS), DGRAM,	0, A(QKEY) },
 };
 
+/* Types that may have a rate: not those that send nothing, nor the one for management. */
+#define PACED		(RC | UC | T(UD) | INI | ETH)
+
 /* False: no such transition. To RESET and ERR every QP may go, with nothing else. */
 static bool find_transition(enum skua_qp_type type, enum skua_qp_state from,
 			    enum skua_qp_state to, uint32_t *required, uint32_t *optional)
@@ -103,6 +106,8 @@ static bool find_transition(enum skua_qp_type type, enum skua_qp_state from,
 		*required |= table[i].required;
 		*optional |= table[i].optional;
 	}
+	if (PACED & 1u << type && to != SKUA_QP_RESET && to != SKUA_QP_ERR)
+		*optional |= A(RATE);
 	return found;
 }
 
@@ -154,12 +159,13 @@ static bool rest_zero(const struct skua_cmd_modify_qp_in *in, uint32_t mask)
 	return (mask & A(AV) || all_zero(&a->av, sizeof(a->av))) &&
 	       (mask & A(DEST_QPN) || !a->dest_qpn) && (mask & A(SQ_PSN) || !a->sq_psn) &&
 	       (mask & A(RQ_PSN) || !a->rq_psn) && (mask & A(QKEY) || !a->qkey) &&
-	       (mask & A(PKEY) || !a->pkey) && (mask & A(RATE) || !a->rate_kbps) &&
+	       (mask & A(PKEY) || !a->pkey) &&
+	       (mask & A(RATE) || (!a->rate_kbps && !a->rate_burst)) &&
 	       (mask & A(EXT) || (!a->ext && !in->ext_table && !in->ext_len)) &&
 	       !(le32_to_cpu(a->retry) & ~field_bits(retry_fields, mask)) &&
 	       !(le32_to_cpu(a->rights) & ~field_bits(rights_fields, mask)) &&
 	       !(le32_to_cpu(a->state) & ~field_bits(state_fields, mask)) &&
-	       all_zero(a->reserved, sizeof(a->reserved)) && !in->reserved &&
+	       !a->reserved && !in->reserved &&
 	       (mask & A(COUNTER) || !in->counter);
 }
 
@@ -177,7 +183,7 @@ bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast)
 {
 	const struct skua_gid *gid = port_gid(dev, le16_to_cpu(av->sgid_index));
 	uint32_t flow = SKUA_AV_FLOW_LABEL | SKUA_AV_PCP |
-			(dev_has(dev, SKUA_CAP_RATE_LIMIT) ? SKUA_AV_STATIC_RATE : 0);
+			(dev_has(dev, SKUA_CAP_STATIC_RATE) ? SKUA_AV_STATIC_RATE : 0);
 
 	return gid && !(le32_to_cpu(av->flow) & ~flow) &&
 	       ib_gid_is_v4(av->dgid) == !!(le32_to_cpu(gid->flags) & SKUA_GID_IPV4) &&
@@ -187,6 +193,15 @@ bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast)
 static bool mtu_ok(const struct skua_dev *dev, uint32_t code)
 {
 	return code >= 1 && code <= qp_mtu_max(dev);
+}
+
+static bool rate_ok(const struct skua_qp_attr *a)
+{
+	uint32_t rate = le32_to_cpu(a->rate_kbps);
+	uint32_t burst = le32_to_cpu(a->rate_burst);
+
+	return rate ? rate >= MODEL_RATE_MIN && rate <= MODEL_RATE_MAX &&
+		      burst <= MODEL_RATE_BURST_MAX : !burst;
 }
 
 static bool access_ok(const struct skua_dev *dev, uint32_t access)
@@ -205,7 +220,7 @@ static bool values_ok(struct skua_dev *dev, const struct skua_qp_attr *a, uint32
 	return (!(mask & A(AV)) || qp_av_ok(dev, &a->av, false)) &&
 	       (!(mask & A(PATH_MTU)) ||
 		mtu_ok(dev, le32_get_bits(a->retry, SKUA_ATTR_PATH_MTU))) &&
-	       (!(mask & A(PKEY)) || le32_to_cpu(a->pkey) < MODEL_PKEYS) &&
+	       (!(mask & A(PKEY)) || le32_to_cpu(a->pkey) < MODEL_PKEYS) && rate_ok(a) &&
 	       le32_to_cpu(a->sq_psn) <= IB_PSN_MASK && le32_to_cpu(a->rq_psn) <= IB_PSN_MASK &&
 	       le32_to_cpu(a->dest_qpn) <= IB_QPN_MASK &&
 	       le32_get_bits(a->rights, SKUA_ATTR_MAX_RD_ATOMIC) <= MODEL_MAX_RD_ATOMIC &&
@@ -253,7 +268,7 @@ static int check_modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in
 	if ((mask & required) != required || mask & ~(required | optional))
 		return SKUA_CMD_ST_BAD_PARAM;
 	/* Paths and depths change only once what is under way is over. */
-	if (from == SKUA_QP_SQD && *to == SKUA_QP_SQD &&
+	if (from == SKUA_QP_SQD && *to == SKUA_QP_SQD && mask != A(RATE) &&
 	    le32_to_cpu(qp->sqc->valid) & SKUA_SQC_DRAINING)
 		return SKUA_CMD_ST_BAD_STATE;
 	return values_ok(dev, &in->attr, mask) ? SKUA_CMD_ST_OK : SKUA_CMD_ST_BAD_PARAM;
@@ -280,8 +295,10 @@ static void apply(struct skua_qp_attr *a, const struct skua_qp_attr *in, uint32_
 		a->qkey = in->qkey;
 	if (mask & A(PKEY))
 		a->pkey = in->pkey;
-	if (mask & A(RATE))
+	if (mask & A(RATE)) {
 		a->rate_kbps = in->rate_kbps;
+		a->rate_burst = in->rate_burst;
+	}
 	if (mask & A(EXT))
 		a->ext = in->ext;
 	merge(&a->retry, in->retry, retry_fields, mask);
@@ -350,6 +367,8 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 		err = enter_reset(dev, qp);
 	} else {
 		apply(&qp->sqc->attr, &in->attr, le32_to_cpu(in->mask));
+		if (le32_to_cpu(in->mask) & A(RATE))
+			pace_set(dev, qp);
 		qp->rqc->state = cpu_to_le32(to);
 		if (engine)
 			engine_state(dev, qp, from, to);

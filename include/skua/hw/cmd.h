@@ -196,7 +196,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_PUSH			BIT_ULL(24)
 #define SKUA_CAP_DB_SUPPRESS		BIT_ULL(25)
 #define SKUA_CAP_SCATTER_CQE		BIT_ULL(26)
-#define SKUA_CAP_RATE_LIMIT		BIT_ULL(27)
+#define SKUA_CAP_RATE_LIMIT		BIT_ULL(27)	/* of a QP, in its attributes */
 #define SKUA_CAP_DCQCN			BIT_ULL(28)
 #define SKUA_CAP_SR			BIT_ULL(29)	/* selective repeat, all in device */
 #define SKUA_CAP_RECOVERY		BIT_ULL(30)	/* loss tracking by the driver */
@@ -204,6 +204,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_COUNTER_SET		BIT_ULL(32)	/* per-QP counter sets */
 #define SKUA_CAP_NULL_MR		BIT_ULL(33)
 #define SKUA_CAP_SRQ_RESIZE		BIT_ULL(34)
+#define SKUA_CAP_STATIC_RATE		BIT_ULL(35)	/* of a path, in its AV */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -212,7 +213,7 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE)
+	X(SRQ_RESIZE) X(STATIC_RATE)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {
@@ -256,6 +257,10 @@ _Static_assert(sizeof(struct skua_icm_desc) == 8, "skua_icm_desc");
  * @counters: entries of QUERY_COUNTERS (SKUA_CNT_COUNT of the device's version)
  * @active_mtu_max: IBTA code of the largest path MTU
  * @reserved: zero
+ * @rate_min: least rate limit of a QP, kbit/s; 0 without SKUA_CAP_RATE_LIMIT
+ * @rate_max: greatest
+ * @rate_burst_max: longest burst, bytes
+ * @reserved2: zero
  * @icm: entry size and log2 of the most entries of each table, by enum
  *	skua_icm_table
  */
@@ -288,7 +293,11 @@ struct skua_cmd_query_device_out {
 	__le32 dm_size;
 	__le16 counters;
 	__u8 active_mtu_max;
-	__u8 reserved[57];
+	__u8 reserved;
+	__le32 rate_min;
+	__le32 rate_max;
+	__le32 rate_burst_max;
+	__u8 reserved2[44];
 	struct skua_icm_desc icm[SKUA_ICM_TABLES_MAX];
 };
 
@@ -494,8 +503,10 @@ struct skua_cmd_create_qp_in {
 /*
  * Attributes that MODIFY_QP takes: X(name, bit, text). The device demands and
  * allows just those that the IBTA's table of state transitions demands and
- * allows for the QP's type. COUNTER (SKUA_CAP_COUNTER_SET) comes alone, in any
- * state; it stays in RESET.
+ * allows for the QP's type, and besides: RATE (SKUA_CAP_RATE_LIMIT), for types that
+ * send requests of users (RC, UC, UD, XRC_INI, RAW_ETH), with every transition but
+ * those to RESET, which ends the limit, and ERR; and COUNTER (SKUA_CAP_COUNTER_SET),
+ * which comes alone, in any state, and stays in RESET.
  */
 #define SKUA_QP_ATTR_TABLE(X)						\
 	X(STATE,		 0, "state: new state")			\
@@ -515,7 +526,7 @@ struct skua_cmd_create_qp_in {
 	X(MAX_DEST_RD_ATOMIC,	14, "rights: depth as responder")	\
 	X(DEST_QPN,		15, "dest_qpn")				\
 	X(SQD_NOTIFY,		16, "state: SQD notification")		\
-	X(RATE,			17, "rate_kbps")			\
+	X(RATE,			17, "rate_kbps, rate_burst")		\
 	X(EXT,			18, "ext")				\
 	X(COUNTER,		19, "counter")
 

@@ -398,7 +398,21 @@ enum skua_qp_state {
  * @pkey: P_Key index
  * @rate_kbps: send rate limit, 0: none (SKUA_CAP_RATE_LIMIT)
  * @ext: Skua extension (SKUA_CAP_SR), else zero
+ * @rate_burst: bytes that may go at once under the limit, 0: the device's choice; zero
+ *	where @rate_kbps is
  * @reserved: zero
+ *
+ * A QP with a rate limit sends, in any span of time, no more bytes than the rate gives
+ * in that time and one burst, and what is left of the packet with which the burst ends
+ * (RAW_ETH: of the WQE, as it may be a large segment). Bytes are those of the frames,
+ * from the MAC header to the ICRC or the end of the payload; what the link adds (FCS,
+ * preamble, gap) does not count. Limited are the requests, repeated ones too: they come
+ * from the send queue. What the QP answers (acknowledgments, READ and atomic responses)
+ * is asked for by its peer, and goes at once.
+ *
+ * A QP whose turn it is not waits for the time when it is, and costs nothing until then;
+ * it does not delay others. A new limit holds from the next packet on: what was sent
+ * under the old one still counts, in bytes, up to a burst and a packet of the new one.
  */
 struct skua_qp_attr {
 	struct skua_av av;
@@ -412,7 +426,8 @@ struct skua_qp_attr {
 	__le32 pkey;
 	__le32 rate_kbps;
 	__le32 ext;
-	__le32 reserved[2];
+	__le32 rate_burst;
+	__le32 reserved;
 };
 
 _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
@@ -556,8 +571,9 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @ssn: extension: send sequence number of the current message
  * @ack_deadline: device time (ns) at which to retry, 0: timer off
  * @rnr_deadline: device time (ns) until which to wait, 0: not waiting
- * @rate_tokens: rate limiter's state
- * @rate_time: rate limiter's time stamp
+ * @rate_deadline: device time (ns) at which to send again under @rate, 0: not waiting
+ * @rate_time: device time (ns) at which what was sent would be over if it had been sent
+ *	at @rate, without a burst
  * @err_status: CQE status and vendor syndrome of the first error
  * @pending: asynchronous events that wait for room, BIT(enum skua_qp_event)
  * @cur_va: remote address of the current message as first sent
@@ -575,6 +591,9 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @hi_va: pinned: as @cur_va
  * @timer: device time (ns) that the QP's timer is set to, 0: it is off
  * @fault: page fault of the requester
+ * @rate: rate in force, kbit/s, 0: none: the least of @attr.rate_kbps and of what the
+ *	device itself imposes (SKUA_CAP_DCQCN)
+ * @rate_frac: of @rate_time, parts of a nanosecond: @rate of them are one
  * @engine: the requester's own further state
  */
 struct skua_sqc {
@@ -602,7 +621,7 @@ struct skua_sqc {
 	__le32 err_status;
 	__le64 ack_deadline;
 	__le64 rnr_deadline;
-	__le64 rate_tokens;
+	__le64 rate_deadline;
 	__le64 rate_time;
 	__le64 cur_va;
 	__le32 cur_rkey;
@@ -618,7 +637,9 @@ struct skua_sqc {
 	__le64 hi_va;
 	__le64 timer;
 	struct skua_fault fault;
-	__le32 engine[46];
+	__le32 rate;
+	__le32 rate_frac;
+	__le32 engine[44];
 };
 
 _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");

@@ -343,7 +343,7 @@ _Static_assert(sizeof(struct skua_av) == 32, "skua_av");
 
 #define SKUA_AV_FLOW_LABEL		GENMASK(19, 0)
 #define SKUA_AV_PCP			GENMASK(22, 20)
-/* enum ib_rate of the IBTA; 0: no limit. Zero without SKUA_CAP_RATE_LIMIT. */
+/* enum ib_rate of the IBTA; 0: no limit. Zero without SKUA_CAP_STATIC_RATE. */
 #define SKUA_AV_STATIC_RATE		GENMASK(31, 24)
 
 /**

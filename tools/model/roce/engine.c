@@ -125,13 +125,19 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 
 void engine_timer(struct skua_dev *dev, struct qp *qp)
 {
-	uint64_t ack, rnr;
+	uint64_t ack, rnr, rate;
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
 	t.sqc->timer = 0;
 	ack = le64_to_cpu(t.sqc->ack_deadline);
 	rnr = le64_to_cpu(t.sqc->rnr_deadline);
+	rate = le64_to_cpu(t.sqc->rate_deadline);
+	if (rate && rate <= t.now) {
+		t.sqc->rate_deadline = 0;
+		sched_kick(dev, qp->qpn);
+	}
+	pace_arm(dev, qp);
 	if (rnr && rnr <= t.now) {
 		t.sqc->rnr_deadline = 0;
 		sched_kick(dev, qp->qpn);
@@ -161,6 +167,7 @@ static void stop(struct turn *t)
 {
 	t->sqc->ack_deadline = 0;
 	t->sqc->rnr_deadline = 0;
+	t->sqc->rate_deadline = 0;
 	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_IN_RECOVERY | SKUA_SQC_DRAINING |
 				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED);
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING);

@@ -146,6 +146,7 @@ struct engine {
  * @reliable: its requests are acknowledged, else they are complete when sent
  * @mtu: path MTU
  * @budget: bytes that may still be sent
+ * @ack_mask: requests whose PSN has all these bits ask for an acknowledgment
  * @addr_state: 0: @addr was not looked up, 1: it is good, -1: there is no path
  * @addr: path to the peer
  * @pd: that the peer's keys are of: the QP's, with XRC that of the SRQ it names
@@ -160,6 +161,7 @@ struct turn {
 	bool reliable;
 	uint32_t mtu;
 	int32_t budget;
+	uint32_t ack_mask;
 	int addr_state;
 	struct skua_pkt_addr addr;
 	uint32_t pd;

@@ -452,7 +452,7 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 	uint32_t n = w->len - off < t->mtu ? (uint32_t)(w->len - off) : t->mtu;
 	bool last = off + n == w->len;
 	bool ackreq = t->reliable &&
-		      (last || psn % ENGINE_ACK_EVERY == ENGINE_ACK_EVERY - 1 ||
+		      (last || (psn & t->ack_mask) == t->ack_mask ||
 		       psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == ENGINE_WINDOW - 1);
 	enum skua_vendor err;
 	__le32 imm = cpu_to_le32(w->imm);
@@ -645,7 +645,7 @@ static void check_drained(struct turn *t)
 		qp_event(t->dev, t->sqc, SKUA_QP_EV_SQ_DRAINED);
 }
 
-bool req_run(struct turn *t)
+static bool run(struct turn *t, uint32_t ack_mask)
 {
 	enum outcome o = SENT;
 
@@ -654,10 +654,48 @@ bool req_run(struct turn *t)
 		return true;
 	}
 	t->dev->engine->win.blocks = 0;
+	t->ack_mask = ack_mask;
 	for (unsigned int n = 0; o == SENT && may_send(t); n++)
 		o = n < ENGINE_TURN_WQES && t->budget > 0 ? send_cur(t) : BUDGET;
 	if (t->sqc->local && qp_state(t->qp) != SKUA_QP_ERR)
 		req_complete_local(t);
 	check_drained(t);
 	return o == BUDGET;
+}
+
+#define ACK_MASK	(ENGINE_ACK_EVERY - 1)
+
+/*
+ * Under a rate, packets may be so far apart that the ack timer would not wait for the
+ * one that asks: then each does.
+ */
+static uint32_t paced_ack_mask(const struct turn *t)
+{
+	uint32_t code = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
+	uint64_t bits = 8ull * ENGINE_ACK_EVERY * (t->mtu + SKUA_PKT_OVERHEAD);
+
+	return bits * 1000000 / le32_to_cpu(t->sqc->rate) > (4096ull << code) / 2 ? 0 : ACK_MASK;
+}
+
+/* Apart, so that those without a rate pay for one look only. */
+static __attribute__((noinline)) bool run_paced(struct turn *t)
+{
+	const uint64_t *bytes = &t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES];
+	uint64_t room = pace_room(t->sqc, t->now), before = *bytes;
+	bool more;
+
+	t->sqc->rate_deadline = 0;
+	if (t->budget > 0 && room < (uint32_t)t->budget)
+		t->budget = (int32_t)room;
+	more = run(t, paced_ack_mask(t));
+	pace_charge(t->sqc, t->now, *bytes - before);
+	if (!more || !may_send(t) || pace_room(t->sqc, t->now))
+		return more;
+	pace_wait(t->dev, t->qp, t->now);
+	return false;
+}
+
+bool req_run(struct turn *t)
+{
+	return t->sqc->rate ? run_paced(t) : run(t, ACK_MASK);
 }

@@ -176,7 +176,7 @@ int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *a
 	skua_av_set(av, grh->dgid.raw, ah->roce.dmac, grh->sgid_attr->index);
 	skua_av_ip_set(av, label, rdma_ah_get_sl(ah), grh->traffic_class,
 		       grh->hop_limit ?: IPV6_DEFAULT_HOPLIMIT, sport);
-	if (lim->caps & SKUA_CAP_RATE_LIMIT)
+	if (lim->caps & SKUA_CAP_STATIC_RATE)
 		le32p_replace_bits(&av->flow, rdma_ah_get_static_rate(ah), SKUA_AV_STATIC_RATE);
 	return 0;
 }
