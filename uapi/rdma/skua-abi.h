@@ -51,6 +51,17 @@ struct skua_status_page {
 	__u32 reserved;
 };
 
+/*
+ * query_device, extended: rate limits that QPs may have, in kbit/s, and BIT(type) of
+ * those that may; all zero if none may.
+ */
+struct skua_query_device_resp {
+	__u32 comp_mask;
+	__u32 rate_qpts;
+	__u32 rate_limit_min;
+	__u32 rate_limit_max;
+};
+
 /* alloc_pd */
 struct skua_alloc_pd_resp {
 	__u32 pdn;
@@ -160,6 +171,15 @@ struct skua_create_qp_req {
 
 struct skua_create_qp_resp {
 	__u32 qpn;
+	__u32 comp_mask;
+};
+
+/*
+ * modify_qp, extended, with IBV_QP_RATE_LIMIT. max_burst: bytes that may go at once
+ * under the limit, 0: the device's choice.
+ */
+struct skua_modify_qp_req {
+	__u32 max_burst;
 	__u32 comp_mask;
 };
 

@@ -62,6 +62,9 @@ struct skua_dev;
  * @path_mtu_max: IBTA code of the largest path MTU
  * @clock_khz: device clock
  * @dm_size: bytes of device memory
+ * @rate_min: least rate limit of a QP, kbit/s
+ * @rate_max: greatest
+ * @rate_burst_max: longest burst under a rate limit, bytes
  * @qpn_bits: width of a QPN's index. Index 0 is no queue's, whatever the other bits.
  */
 struct skua_limits {
@@ -94,6 +97,9 @@ struct skua_limits {
 	u8 path_mtu_max;
 	u32 clock_khz;
 	u32 dm_size;
+	u32 rate_min;
+	u32 rate_max;
+	u32 rate_burst_max;
 	u8 qpn_bits;
 };
 

@@ -135,9 +135,10 @@ static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibdev);
 	const struct pci_dev *pdev = skua_pdev(dev->core);
+	struct skua_query_device_resp resp = {};
 	int err;
 
-	err = ib_no_udata_io(udata);
+	err = ib_is_udata_in_empty(udata);
 	if (err)
 		return err;
 	memset(attr, 0, sizeof(*attr));
@@ -151,7 +152,12 @@ static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *
 		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	if (dev->lim->caps & SKUA_CAP_MCAST)
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
-	return 0;
+	if (!udata)
+		return 0;
+	resp.rate_qpts = skua_ib_rate_types(dev->lim);
+	resp.rate_limit_min = dev->lim->rate_min;
+	resp.rate_limit_max = dev->lim->rate_max;
+	return ib_respond_udata(udata, resp);
 }
 
 static int skua_ib_modify_device(struct ib_device *ibdev, int mask,

@@ -581,7 +581,7 @@ static int skua_ib_modify_dead(struct skua_ib_qp *qp, enum ib_qp_state new)
 }
 
 static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
-			     enum ib_qp_state cur, enum ib_qp_state new)
+			     u32 burst, enum ib_qp_state cur, enum ib_qp_state new)
 {
 	struct skua_ib_dev *dev = skua_ib_qp_dev(qp);
 	struct skua_cmd_modify_qp_in in = {};
@@ -603,6 +603,7 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 	err = skua_ib_attr_build(qp, attr, mask, &in.attr);
 	if (err)
 		return err;
+	in.attr.rate_burst = cpu_to_le32(burst);
 	in.mask = cpu_to_le32(hw_mask);
 	/* RESET and ERR are reached from wherever the device has gone by itself. */
 	in.cur_state = cpu_to_le32(new == IB_QPS_RESET || new == IB_QPS_ERR ?
@@ -610,15 +611,40 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 	return skua_qp_modify(dev->core, &qp->core, &in);
 }
 
+/* The core does not know of all types that the device can pace: rates are checked apart. */
+static int skua_ib_modify_ok(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
+			     u32 burst, enum ib_qp_state cur, enum ib_qp_state new)
+{
+	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
+		return -EINVAL;
+	if (!(mask & IB_QP_RATE_LIMIT))
+		return burst ? -EINVAL : 0;
+	return skua_ib_rate_check(skua_ib_qp_dev(qp)->lim, qp->ibqp.qp_type, new,
+				  attr->rate_limit, burst);
+}
+
+static int skua_ib_modify_udata(struct ib_udata *udata, struct skua_modify_qp_req *req)
+{
+	int err;
+
+	if (udata && udata->inlen) {
+		err = ib_copy_validate_udata_in_cm(udata, *req, comp_mask, 0);
+		if (err)
+			return err;
+	}
+	return ib_respond_empty_udata(udata);
+}
+
 static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			     struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibqp->device);
 	struct skua_ib_qp *qp = to_skua_qp(ibqp);
+	struct skua_modify_qp_req req = {};
 	enum ib_qp_state cur, new;
 	int err;
 
-	err = ib_no_udata_io(udata);
+	err = skua_ib_modify_udata(udata, &req);
 	if (err)
 		return err;
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT) ||
@@ -632,15 +658,21 @@ static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int ma
 	guard(mutex)(&qp->lock);
 	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 	new = mask & IB_QP_STATE ? attr->qp_state : cur;
-	if (!ib_modify_qp_is_ok(cur, new, ibqp->qp_type, mask))
-		return -EINVAL;
-	err = skua_ib_dead(dev) ? -EIO : skua_ib_modify_hw(qp, attr, mask, cur, new);
+	err = skua_ib_modify_ok(qp, attr, mask, req.max_burst, cur, new);
+	if (err)
+		return err;
+	err = skua_ib_dead(dev) ? -EIO :
+				  skua_ib_modify_hw(qp, attr, mask, req.max_burst, cur, new);
 	trace_skua_ib_modify_qp(ibqp->device, ibqp->qp_num, cur, new, mask, err);
 	if (err)
 		return skua_ib_dead(dev) ? skua_ib_modify_dead(qp, new) : err;
 
 	if (mask & IB_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num;
+	if (mask & IB_QP_RATE_LIMIT || new == IB_QPS_RESET) {
+		WRITE_ONCE(qp->rate_limit, mask & IB_QP_RATE_LIMIT ? attr->rate_limit : 0);
+		WRITE_ONCE(qp->rate_burst, req.max_burst);
+	}
 	if (mask & IB_QP_STATE)
 		skua_ib_qp_entered(qp, new);
 	return 0;

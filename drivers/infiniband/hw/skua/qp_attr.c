@@ -117,11 +117,59 @@ int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *a
 		return -EINVAL;
 	if (mask & IB_QP_ACCESS_FLAGS && attr->qp_access_flags & ~IB_ACCESS_SUPPORTED)
 		return -EINVAL;
-	if (mask & IB_QP_RATE_LIMIT && !(lim->caps & SKUA_CAP_RATE_LIMIT))
-		return -EOPNOTSUPP;
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_check);
+
+/**
+ * skua_ib_rate_types() - types of QPs that may have a rate limit
+ * @lim: the device
+ *
+ * Return: BIT(enum ib_qp_type).
+ */
+u32 skua_ib_rate_types(const struct skua_limits *lim)
+{
+	u32 types = 0;
+
+	if (!(lim->caps & SKUA_CAP_RATE_LIMIT))
+		return 0;
+	if (lim->caps & SKUA_CAP_RC)
+		types |= BIT(IB_QPT_RC);
+	if (lim->caps & SKUA_CAP_UC)
+		types |= BIT(IB_QPT_UC);
+	if (lim->caps & SKUA_CAP_UD)
+		types |= BIT(IB_QPT_UD);
+	if (lim->caps & SKUA_CAP_XRC)
+		types |= BIT(IB_QPT_XRC_INI);
+	if (lim->caps & SKUA_CAP_ETH)
+		types |= BIT(IB_QPT_RAW_PACKET);
+	return types;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_rate_types);
+
+/**
+ * skua_ib_rate_check() - may a QP have this rate limit?
+ * @lim: the device
+ * @type: of the QP
+ * @new: its state then: not RESET, in which there is none, nor ERR
+ * @rate: kbit/s, 0: no limit
+ * @burst: bytes, 0: the device's choice, or there is no limit
+ *
+ * Return: 0, -EINVAL or -EOPNOTSUPP.
+ */
+int skua_ib_rate_check(const struct skua_limits *lim, enum ib_qp_type type,
+		       enum ib_qp_state new, u32 rate, u32 burst)
+{
+	/* QP types of drivers' own are beyond the word's bits. */
+	if (type > IB_QPT_XRC_TGT || !(skua_ib_rate_types(lim) & BIT(type)))
+		return -EOPNOTSUPP;
+	if (new == IB_QPS_RESET || new == IB_QPS_ERR || burst > lim->rate_burst_max)
+		return -EINVAL;
+	if (!rate)
+		return burst ? -EINVAL : 0;
+	return rate < lim->rate_min || rate > lim->rate_max ? -EINVAL : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_rate_check);
 
 static u32 skua_ib_qp_access(int flags)
 {

@@ -42,6 +42,10 @@ static int skua_ib_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 			 rdma_nl_put_driver_u32(msg, "sq_ci", READ_ONCE(qp->sq.ci)) ||
 			 rdma_nl_put_driver_u32(msg, "rq_pi", READ_ONCE(qp->rq.pi)) ||
 			 rdma_nl_put_driver_u32(msg, "rq_ci", READ_ONCE(qp->rq.ci));
+	if (READ_ONCE(qp->rate_limit))
+		failed = failed ||
+			 rdma_nl_put_driver_u32(msg, "rate_limit", READ_ONCE(qp->rate_limit)) ||
+			 rdma_nl_put_driver_u32(msg, "max_burst", READ_ONCE(qp->rate_burst));
 	return skua_ib_nest_end(msg, nest, failed);
 }
 

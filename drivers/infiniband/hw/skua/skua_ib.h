@@ -565,6 +565,8 @@ struct skua_ib_rq {
  * @sig_all: every send is signaled
  * @access: remote access rights, IB_ACCESS_*, as last set
  * @dest_qpn: peer, as last set
+ * @rate_limit: kbit/s, as last set, 0: none
+ * @rate_burst: bytes, likewise
  * @mcasts: multicast groups it is in
  * @is_rss: no queues, but an RSS context: frames are spread over work queues
  * @rss: its number
@@ -585,6 +587,8 @@ struct skua_ib_qp {
 	bool sig_all;
 	int access;
 	u32 dest_qpn;
+	u32 rate_limit;
+	u32 rate_burst;
 	struct list_head mcasts;
 	bool is_rss;
 	u32 rss;
@@ -629,6 +633,9 @@ u32 skua_ib_wqe_blocks(const struct skua_limits *lim, enum ib_qp_type type,
 int skua_ib_attr_mask(int ib_mask, u32 *mask);
 int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *attr, int mask,
 		       enum ib_mtu active);
+u32 skua_ib_rate_types(const struct skua_limits *lim);
+int skua_ib_rate_check(const struct skua_limits *lim, enum ib_qp_type type,
+		       enum ib_qp_state new, u32 rate, u32 burst);
 int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
 		       struct skua_qp_attr *out);
 int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *ah, u32 qpn,

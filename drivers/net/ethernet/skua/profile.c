@@ -135,6 +135,9 @@ static void skua_profile_limits(struct skua_dev *dev, const struct skua_cmd_quer
 	lim->path_mtu_max = out->active_mtu_max;
 	lim->clock_khz = le32_to_cpu(out->clock_khz);
 	lim->dm_size = le32_to_cpu(out->dm_size);
+	lim->rate_min = le32_to_cpu(out->rate_min);
+	lim->rate_max = le32_to_cpu(out->rate_max);
+	lim->rate_burst_max = le32_to_cpu(out->rate_burst_max);
 }
 
 static int skua_profile_check(struct skua_dev *dev, const struct skua_cmd_query_device_out *out)

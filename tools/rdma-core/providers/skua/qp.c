@@ -510,20 +510,56 @@ static void qp_reset(struct skua_qp *qp)
 	skua_record(&qp->dbr->rq_pi, 0);
 }
 
+/*
+ * Rates are newer than the kernel's first way to modify a QP, and than its only way to
+ * query one.
+ */
+static int modify_ex(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, uint32_t max_burst)
+{
+	struct skua_modify_qp_ex_cmd cmd = { .max_burst = max_burst };
+	struct ib_uverbs_ex_modify_qp_resp resp = {};
+	int ret;
+
+	ret = ibv_cmd_modify_qp_ex(qp, attr, mask, &cmd.ibv_cmd, sizeof(cmd), &resp,
+				   sizeof(resp));
+	if (!ret)
+		to_sqp(qp)->rate_limit = attr->rate_limit;
+	return ret;
+}
+
 int skua_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct skua_qp *qp = to_sqp(ibqp);
 	struct ibv_modify_qp cmd = {};
 	int ret;
 
-	ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
-	if (ret || !(mask & IBV_QP_STATE) || qp_is_bare(qp))
+	if (mask & IBV_QP_RATE_LIMIT)
+		ret = modify_ex(ibqp, attr, mask, 0);
+	else
+		ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (ret || !(mask & IBV_QP_STATE))
 		return ret;
+	if (attr->qp_state == IBV_QPS_RESET)
+		qp->rate_limit = 0;
+	if (qp_is_bare(qp))
+		return 0;
 	if (attr->qp_state == IBV_QPS_RESET)
 		qp_reset(qp);
 	else if (attr->qp_state == IBV_QPS_ERR)
 		skua_qp_in_error(qp);
 	return 0;
+}
+
+/* The device knows the size of each packet when it sends it, and needs no typical one. */
+int skua_modify_qp_rate_limit(struct ibv_qp *ibqp, struct ibv_qp_rate_limit_attr *attr)
+{
+	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
+
+	if (!skua_has(to_sctx(ibqp->context), SKUA_CAP_RATE_LIMIT))
+		return EOPNOTSUPP;
+	if (attr->comp_mask || (!attr->rate_limit && (attr->max_burst_sz || attr->typical_pkt_sz)))
+		return EINVAL;
+	return modify_ex(ibqp, &qp_attr, IBV_QP_RATE_LIMIT, attr->max_burst_sz);
 }
 
 int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
@@ -533,7 +569,8 @@ int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	struct ibv_query_qp cmd;
 	int ret;
 
-	ret = ibv_cmd_query_qp(ibqp, attr, mask, init_attr, &cmd, sizeof(cmd));
+	ret = ibv_cmd_query_qp(ibqp, attr, mask & ~IBV_QP_RATE_LIMIT, init_attr, &cmd,
+			       sizeof(cmd));
 	if (ret)
 		return ret;
 
@@ -548,6 +585,7 @@ int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		init_attr->cap.max_send_wr = qp->sq.blocks /
 					     skua_wqe_blocks(sq_head(&qp->sq) + qp->sq.max_sge);
 	attr->cap = init_attr->cap;
+	attr->rate_limit = qp->rate_limit;
 	return 0;
 }
 

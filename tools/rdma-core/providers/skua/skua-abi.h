@@ -25,6 +25,10 @@ DECLARE_DRV_CMD(skua_modify_srq_cmd, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		skua_modify_srq_req, empty);
 DECLARE_DRV_CMD(skua_create_qp_cmd, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		skua_create_qp_req, skua_create_qp_resp);
+DECLARE_DRV_CMD(skua_modify_qp_ex_cmd, IB_USER_VERBS_EX_CMD_MODIFY_QP,
+		skua_modify_qp_req, empty);
+DECLARE_DRV_CMD(skua_query_device_ex_cmd, IB_USER_VERBS_EX_CMD_QUERY_DEVICE,
+		empty, skua_query_device_resp);
 DECLARE_DRV_CMD(skua_create_wq_cmd, IB_USER_VERBS_EX_CMD_CREATE_WQ,
 		skua_create_wq_req, skua_create_wq_resp);
 DECLARE_DRV_CMD(skua_create_rss_qp_cmd, IB_USER_VERBS_EX_CMD_CREATE_QP,

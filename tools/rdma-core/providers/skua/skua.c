@@ -59,6 +59,7 @@ static const struct verbs_context_ops skua_ops = {
 	.import_pd = skua_import_pd,
 	.modify_cq = skua_modify_cq,
 	.modify_qp = skua_modify_qp,
+	.modify_qp_rate_limit = skua_modify_qp_rate_limit,
 	.modify_wq = skua_modify_wq,
 	.modify_srq = skua_modify_srq,
 	.open_qp = skua_open_qp,

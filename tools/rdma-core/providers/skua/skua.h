@@ -340,6 +340,7 @@ struct skua_batch {
  * @known: is in the table of the CQ, by the side of @next; that CQ's lock
  * @pd: parent domain that it was made with, or NULL
  * @buf: both rings' memory
+ * @rate_limit: kbit/s, as last set
  * @is_rss: has no queues: spreads frames over work queues
  */
 struct skua_qp {
@@ -354,6 +355,7 @@ struct skua_qp {
 	bool known[SKUA_SIDES];
 	struct skua_pd *pd;
 	struct skua_buf buf;
+	uint32_t rate_limit;
 	bool is_rss;
 };
 
@@ -568,6 +570,7 @@ int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 int skua_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int skua_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 int skua_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
 int skua_destroy_qp(struct ibv_qp *qp);

@@ -13,16 +13,21 @@
 int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t attr_size)
 {
-	struct ib_uverbs_ex_query_device_resp resp;
+	struct skua_query_device_ex_cmd_resp resp = {};
 	size_t resp_size = sizeof(resp);
 	uint64_t fw;
 	int ret;
 
-	ret = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp, &resp_size);
+	ret = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp.ibv_resp, &resp_size);
 	if (ret)
 		return ret;
 
-	fw = resp.base.fw_ver;
+	if (attr_size >= offsetofend(struct ibv_device_attr_ex, packet_pacing_caps)) {
+		attr->packet_pacing_caps.qp_rate_limit_min = resp.rate_limit_min;
+		attr->packet_pacing_caps.qp_rate_limit_max = resp.rate_limit_max;
+		attr->packet_pacing_caps.supported_qpts = resp.rate_qpts;
+	}
+	fw = resp.ibv_resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
 		 (unsigned int)(fw >> 32), (unsigned int)(fw >> 16) & 0xffff,
 		 (unsigned int)fw & 0xffff);

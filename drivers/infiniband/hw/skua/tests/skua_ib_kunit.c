@@ -188,7 +188,6 @@ static void test_attr_limits(struct kunit *test)
 		CASE(IB_QP_SQ_PSN, sq_psn, 0x1000000, -EINVAL),
 		CASE(IB_QP_ACCESS_FLAGS, qp_access_flags, IB_ACCESS_REMOTE_READ, 0),
 		CASE(IB_QP_ACCESS_FLAGS, qp_access_flags, 1 << 30, -EINVAL),
-		CASE(IB_QP_RATE_LIMIT, rate_limit, 1, -EOPNOTSUPP),
 	};
 #undef CASE
 	unsigned int i;
@@ -203,6 +202,49 @@ static void test_attr_limits(struct kunit *test)
 				    skua_ib_attr_check(&test_limits, &cases[i].attr, 0,
 						       IB_MTU_1024), 0, "case %u", i);
 	}
+}
+
+static void test_rate(struct kunit *test)
+{
+	const struct skua_limits lim = {
+		.caps = SKUA_CAP_RATE_LIMIT | SKUA_CAP_RC | SKUA_CAP_UC | SKUA_CAP_UD |
+			SKUA_CAP_XRC | SKUA_CAP_ETH,
+		.rate_min = 10, .rate_max = 1000, .rate_burst_max = 5000,
+	};
+	static const struct {
+		enum ib_qp_type type;
+		enum ib_qp_state new;
+		u32 rate, burst;
+		int err;
+	} cases[] = {
+		{ IB_QPT_RC, IB_QPS_RTS, 10, 0, 0 },
+		{ IB_QPT_RC, IB_QPS_INIT, 1000, 5000, 0 },
+		{ IB_QPT_RC, IB_QPS_SQD, 0, 0, 0 },
+		{ IB_QPT_RC, IB_QPS_RTS, 9, 0, -EINVAL },
+		{ IB_QPT_RC, IB_QPS_RTS, 1001, 0, -EINVAL },
+		{ IB_QPT_RC, IB_QPS_RTS, U32_MAX, 0, -EINVAL },
+		{ IB_QPT_RC, IB_QPS_RTS, 10, 5001, -EINVAL },
+		{ IB_QPT_RC, IB_QPS_RTS, 0, 1, -EINVAL },
+		{ IB_QPT_RC, IB_QPS_RESET, 10, 0, -EINVAL },
+		{ IB_QPT_RC, IB_QPS_ERR, 10, 0, -EINVAL },
+		{ IB_QPT_UC, IB_QPS_RTS, 10, 0, 0 },
+		{ IB_QPT_UD, IB_QPS_RTS, 10, 0, 0 },
+		{ IB_QPT_XRC_INI, IB_QPS_RTS, 10, 0, 0 },
+		{ IB_QPT_RAW_PACKET, IB_QPS_RTS, 10, 0, 0 },
+		{ IB_QPT_XRC_TGT, IB_QPS_RTS, 10, 0, -EOPNOTSUPP },
+		{ IB_QPT_GSI, IB_QPS_RTS, 10, 0, -EOPNOTSUPP },
+		{ IB_QPT_DRIVER, IB_QPS_RTS, 10, 0, -EOPNOTSUPP },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ_MSG(test, skua_ib_rate_check(&lim, cases[i].type, cases[i].new,
+							     cases[i].rate, cases[i].burst),
+				    cases[i].err, "case %u", i);
+	/* A device without pacing has it for no type. */
+	KUNIT_EXPECT_EQ(test, skua_ib_rate_types(&test_limits), 0);
+	KUNIT_EXPECT_EQ(test, skua_ib_rate_check(&test_limits, IB_QPT_RC, IB_QPS_RTS, 10, 0),
+			-EOPNOTSUPP);
 }
 
 static void test_av(struct kunit *test)
@@ -727,6 +769,7 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_access),
 	KUNIT_CASE(test_attr_mask),
 	KUNIT_CASE(test_attr_limits),
+	KUNIT_CASE(test_rate),
 	KUNIT_CASE(test_av),
 	KUNIT_CASE(test_attr_round_trip),
 	KUNIT_CASE(test_poll_in_order),
