@@ -382,7 +382,7 @@ static void moderation(void **state)
 	assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_CQ, &mod, sizeof(mod), NULL, 0), BAD_INDEX);
 }
 
-static void in_use(void **state)
+static void in_use_c11_17(void **state)
 {
 	struct rig *r = *state;
 	struct mini_cq scq, rcq;
@@ -544,7 +544,7 @@ int main(void)
 		rig_test(arm_solicited),
 		rig_test(arm_checks),
 		rig_test(moderation),
-		rig_test(in_use),
+		rig_test(in_use_c11_17),
 		rig_test(resize_keeps),
 		rig_test(resize_checks),
 		rig_test(resize_armed),

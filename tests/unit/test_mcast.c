@@ -316,7 +316,7 @@ static void test_shared_mac(void **state)
 
 /* --- commands --- */
 
-static void test_commands(void **state)
+static void test_commands_o10_2_2_3(void **state)
 {
 	static const uint8_t bad[][16] = {
 		{ 0 }, { 0xfe, 0x80 }, { 0xfd, [15] = 1 },
@@ -581,7 +581,7 @@ int main(void)
 		cmocka_unit_test(test_deaf_members),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_shared_mac),
-		cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_commands_o10_2_2_3),
 		cmocka_unit_test(test_many_groups),
 		cmocka_unit_test(test_crowd),
 		cmocka_unit_test(test_crowd_changes),

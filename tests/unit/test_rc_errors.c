@@ -222,7 +222,7 @@ static void test_responder_keys(void **state)
 }
 
 /* A zero length access needs no valid key. */
-static void test_zero_length_key(void **state)
+static void test_zero_length_key_c9_88(void **state)
 {
 	struct rc rc;
 
@@ -340,9 +340,9 @@ static const struct {
 	  { O(WRITE_MIDDLE), 256, 0 } }, 2, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR, 0 },
 	{ "WRITE LAST too early", { { O(WRITE_FIRST), 256, 600 }, { O(WRITE_LAST), 256, 0 } }, 2,
 	  IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR, 0 },
-	{ "WRITE longer than 2 GiB", { { O(WRITE_FIRST), 256, 0x80000001 } }, 1,
+	{ "WRITE longer than 2 GiB (C9-94)", { { O(WRITE_FIRST), 256, 0x80000001 } }, 1,
 	  IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR, 0 },
-	{ "READ longer than 2 GiB", { { O(READ_REQUEST), 0, 0x80000001 } }, 1,
+	{ "READ longer than 2 GiB (C9-94)", { { O(READ_REQUEST), 0, 0x80000001 } }, 1,
 	  IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR, 0 },
 	{ "compare and swap without the capability", { { O(CMP_SWAP), 0, 0 } }, 1,
 	  IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR, 0 },
@@ -888,7 +888,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requester_local),
 		cmocka_unit_test(test_responder_keys),
-		cmocka_unit_test(test_zero_length_key),
+		cmocka_unit_test(test_zero_length_key_c9_88),
 		cmocka_unit_test(test_responder_receive),
 		cmocka_unit_test(test_responder_sequences),
 		cmocka_unit_test(test_responder_read_depth),

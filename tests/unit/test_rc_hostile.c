@@ -267,7 +267,7 @@ static const struct {
 	{ "from another address", SOURCE, SKUA_CNT_RX_BAD_PEER },
 	{ "for another address", DEST, SKUA_CNT_COUNT },
 	{ "in a VLAN", TAGGED, SKUA_CNT_COUNT },
-	{ "another P_Key", PKEY, SKUA_CNT_RX_BAD_PKEY },
+	{ "another P_Key (C9-43)", PKEY, SKUA_CNT_RX_BAD_PKEY },
 	{ "a limited member", PKEY_LIMITED, SKUA_CNT_RX_WRITE },
 	{ "a QP that is not", NO_QP, SKUA_CNT_RX_NO_QP },
 	{ "a QP of an earlier life", VARIANT, SKUA_CNT_RX_NO_QP },

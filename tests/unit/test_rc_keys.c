@@ -874,7 +874,7 @@ static const struct {
 	{ "region with a window", INV_FAST_BOUND, SKUA_VENDOR_KEY_BOUND, SKUA_VENDOR_KEY_BOUND },
 	{ "region of another PD", INV_FAST_PD, SKUA_VENDOR_KEY_PD, SKUA_VENDOR_KEY_INVALID },
 	{ "ordinary region", INV_MR, SKUA_VENDOR_KEY_STATE, SKUA_VENDOR_KEY_STATE },
-	{ "type 1 window", INV_MW1, SKUA_VENDOR_KEY_STATE, SKUA_VENDOR_KEY_STATE },
+	{ "type 1 window (o10-37.2.26)", INV_MW1, SKUA_VENDOR_KEY_STATE, SKUA_VENDOR_KEY_STATE },
 	{ "type 2 window", INV_MW2, NONE, NONE },
 	{ "type 2 window that is free", INV_MW2_FREE, NONE, SKUA_VENDOR_KEY_INVALID },
 	{ "type 2 window of another QP", INV_MW2_OTHER, SKUA_VENDOR_KEY_QP, SKUA_VENDOR_KEY_QP },

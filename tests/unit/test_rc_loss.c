@@ -266,7 +266,7 @@ static void test_dead_wire(void **state)
 }
 
 /* Timeout code 0: for ever. */
-static void test_no_timeout(void **state)
+static void test_no_timeout_c9_140(void **state)
 {
 	struct fault x = { .kind = LOSS, .at = 0 };
 	struct skua_qp_attr attr;
@@ -298,7 +298,7 @@ int main(void)
 		cmocka_unit_test(test_each_packet_rd1),
 		cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_dead_wire),
-		cmocka_unit_test(test_no_timeout),
+		cmocka_unit_test(test_no_timeout_c9_140),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

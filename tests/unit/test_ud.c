@@ -227,7 +227,7 @@ static const struct {
 	{ "the addressee's", 0x1234, 1, 0x1234, true },
 	{ "another", 0x1235, 0x1234, 0x1234, false },
 	{ "zero is a Q_Key", 0, 1, 0, true },
-	{ "top bit: the sender's own", 0x80000000, 0x1234, 0x1234, true },
+	{ "top bit: the sender's own (3.5.3)", 0x80000000, 0x1234, 0x1234, true },
 	{ "whatever the other bits are", 0xffffffff, 0x1234, 0x1234, true },
 	{ "top bit: not what the WQE says", 0x80001234, 0x77, 0x80001234, false },
 	{ "an own Q_Key with the top bit", 0x80000000, 0x80001234, 0x80001234, true },
@@ -562,7 +562,7 @@ static void test_dropped(void **state)
 		{ "nothing amiss", RC_QKEY, 0, 0xffff, send, 8, 64, SKUA_CNT_RX_SEND },
 		{ "a limited member", RC_QKEY, 0, 0x7fff, send, 8, 64, SKUA_CNT_RX_SEND },
 		{ "another Q_Key", RC_QKEY + 1, 0, 0xffff, send, 8, 64, SKUA_CNT_RX_BAD_QKEY },
-		{ "another P_Key", RC_QKEY, 0, 0x8001, send, 8, 64, SKUA_CNT_RX_BAD_PKEY },
+		{ "another P_Key (C9-43)", RC_QKEY, 0, 0x8001, send, 8, 64, SKUA_CNT_RX_BAD_PKEY },
 		{ "both: the P_Key comes first", 1, 0, 0x8001, send, 8, 64,
 		  SKUA_CNT_RX_BAD_PKEY },
 		{ "no such QP", RC_QKEY, 1u << MODEL_LOG_QP, 0xffff, send, 8, 64,
@@ -701,7 +701,7 @@ static void gsi_recv(struct rc *rc, int i, struct mini_qp *qp)
 }
 
 /* QP 1 to QP 1; users do not get there, but by its Q_Key. */
-static void test_gsi(void **state)
+static void test_gsi_c9_42(void **state)
 {
 	struct mini_qp gsi[2];
 	struct skua_wqe_av av;
@@ -737,6 +737,10 @@ static void test_gsi(void **state)
 	/* Nor does the one that software gave it open it. */
 	inject(&rc, 0x4711, IB_QPN_GSI, 0xffff, IB_OPCODE(UD, SEND_ONLY), 3);
 	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_BAD_QKEY), 2);
+	/* Nor does it take what is of another partition. */
+	inject(&rc, SKUA_QKEY_GSI, IB_QPN_GSI, 0x8001, IB_OPCODE(UD, SEND_ONLY), 3);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_BAD_PKEY), 1);
+	rc_expect_none(&rc, 1, true);
 	inject(&rc, SKUA_QKEY_GSI, IB_QPN_GSI, 0xffff, IB_OPCODE(UD, SEND_ONLY), 3);
 	rc_expect(&rc, 1, true, SKUA_CQE_OK);
 	rc_close(&rc);
@@ -834,7 +838,7 @@ int main(void)
 		cmocka_unit_test(test_dropped),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_bad_receive),
-		cmocka_unit_test(test_gsi),
+		cmocka_unit_test(test_gsi_c9_42),
 		cmocka_unit_test(test_loopback),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_sqd),
