@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,22 @@ void skua_dev_bar_write(struct skua_dev *dev, unsigned int bar, uint64_t off, co
 		memcpy(&val, buf, sizeof(val));
 		act(dev, off, val);
 	}
+}
+
+int skua_dev_peer_read(struct skua_dev *dev, uint64_t addr, void *buf, size_t len)
+{
+	if (!addr || addr != dev->peer_at || len != sizeof(dev->peer))
+		return -EFAULT;
+	memcpy(buf, &dev->peer, len);
+	return 0;
+}
+
+int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, size_t len)
+{
+	if (!addr || addr != dev->peer_at || len != sizeof(dev->peer))
+		return -EFAULT;
+	memcpy(&dev->peer, buf, len);
+	return 0;
 }
 
 unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)

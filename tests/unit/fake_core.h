@@ -31,6 +31,8 @@ struct skua_dev {
 	unsigned int ticks;
 	uint64_t iova;
 	uint64_t word;
+	uint64_t peer_at;	/* peers find @peer at this bus address, but not at 0 */
+	uint64_t peer;
 	int err;
 };
 

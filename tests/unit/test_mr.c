@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Keys: checks of every access, and translation against a plain picture of it. */
+#include <errno.h>
+#include <linux/pci_regs.h>
+
 #include "core_test.h"
 
 #define VA	0x7f0000001234ull
@@ -326,6 +329,52 @@ static void device_memory(void **state)
 	assert_true(word == 0 || word == ~0ull);
 }
 
+#define DM_BUS	0x7ffff0000000ull
+
+/* Other functions get at device memory at the place that the BAR was given, no further. */
+static void peers(void **state)
+{
+	struct rig *r = *state;
+	struct skua_dev *dev = r->f.dev;
+	__le64 bar = cpu_to_le64(DM_BUS);
+	char got[8];
+
+	assert_int_equal(skua_dev_peer_read(dev, 0, got, 8), -EFAULT);
+	skua_dev_cfg_write(dev, PCI_BASE_ADDRESS_0 + 4 * SKUA_BAR_DM, &bar, sizeof(bar));
+	assert_int_equal(skua_dev_peer_write(dev, DM_BUS + 4093, "abcdefgh", 8), 0);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS + 4093, got, 8), 0);
+	assert_memory_equal(got, "abcdefgh", 8);
+	skua_dev_bar_read(dev, SKUA_BAR_DM, 4096, got, 4);
+	assert_memory_equal(got, "defg", 4);
+
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS + SKUA_BAR_DM_SIZE - 8, got, 8), 0);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS + SKUA_BAR_DM_SIZE - 7, got, 8), -EFAULT);
+	assert_int_equal(skua_dev_peer_write(dev, DM_BUS + SKUA_BAR_DM_SIZE - 7, "ABCDEFGH", 8),
+			 -EFAULT);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS - 1, got, 8), -EFAULT);
+	assert_int_equal(skua_dev_peer_read(dev, ~0ull, got, 8), -EFAULT);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS + SKUA_BAR_DM_SIZE - 8, got, 8), 0);
+	assert_memory_equal(got, "\0\0\0\0\0\0\0\0", 8);
+
+	/* A page boundary makes two requests of one. */
+	assert_counts(&r->m, TLP_MWR_RX, 2, skua_dev_peer_write(dev, DM_BUS + 4093, "xxxxxxxx", 8));
+	assert_counts(&r->m, TLP_MWR_RX_BYTES, 8, skua_dev_peer_write(dev, DM_BUS, "xxxxxxxx", 8));
+	assert_counts(&r->m, TLP_MRD_RX, 1, skua_dev_peer_read(dev, DM_BUS, got, 8));
+	/* The function does not answer at its BARs. */
+	fake_bus(&r->f, false, true);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS, got, 8), -EFAULT);
+	fake_bus(&r->f, true, true);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS, got, 8), 0);
+	/* As the host bridge does, it forgets by a reset of the bus where they are. */
+	skua_dev_reset(dev, SKUA_RESET_FLR);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS, got, 8), -EFAULT);
+	fake_bus(&r->f, true, true);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS, got, 8), 0);
+	skua_dev_reset(dev, SKUA_RESET_POWER);
+	fake_bus(&r->f, true, true);
+	assert_int_equal(skua_dev_peer_read(dev, DM_BUS, got, 8), -EFAULT);
+}
+
 static void modify_and_destroy(void **state)
 {
 	struct rig *r = *state;
@@ -414,6 +463,7 @@ int main(void)
 		rig_test(not_present),
 		rig_test(null_region),
 		rig_test(device_memory),
+		rig_test(peers),
 		rig_test(modify_and_destroy),
 		rig_test(tlps),
 	};

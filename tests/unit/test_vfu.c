@@ -36,6 +36,7 @@
 #define RAM_PAGES	256
 
 static struct vfu *vfu;
+static struct vfu_bus bus;
 static struct skua_dev *dev;
 static int sock;
 static int ram;
@@ -206,7 +207,7 @@ static void negotiate(void)
 
 static int setup_raw(void **state)
 {
-	struct vfu_cfg cfg = { .epfd = -1, .log = on_log };
+	struct vfu_cfg cfg = { .epfd = -1, .bus = &bus, .log = on_log };
 	struct skua_dev_cfg dcfg = { .msix_vectors = VECTORS, .serial = 1 };
 
 	(void)state;
@@ -240,6 +241,7 @@ static int teardown(void **state)
 	skua_dev_destroy(dev);
 	vfu_destroy(vfu);
 	assert_int_equal(dmatab_files(), 0);
+	assert_null(bus.first);
 	/* Whatever the client passed, good or bad: nothing of it stays open. */
 	assert_int_equal(open_fds(), fds_before);
 	return 0;
@@ -580,6 +582,51 @@ static void test_dma(void **state)
 	assert_int_equal(dma_unmap_msg(0, 0, VFIO_DMA_UNMAP_FLAG_ALL), 0);
 	assert_int_equal(core_write(8, 1), -EFAULT);
 	assert_int_equal(dmatab_files(), 0);
+}
+
+/* What is no memory of the client's is a function's, while there is one. */
+static void test_peers(void **state)
+{
+	struct vfu_cfg cfg = { .epfd = -1, .bus = &bus };
+	struct skua_dev_cfg dcfg = { .msix_vectors = VECTORS };
+	struct vfu *alone, *other = vfu_create(&cfg);
+	struct skua_dev *peer = skua_dev_create(&dcfg, &vfu_host_ops, other, NULL, NULL), *far;
+
+	(void)state;
+	vfu_set_dev(other, peer);
+	cfg.bus = NULL;
+	alone = vfu_create(&cfg);
+	far = skua_dev_create(&dcfg, &vfu_host_ops, alone, NULL, NULL);
+	vfu_set_dev(alone, far);
+	dev->peer_at = 0x200000;
+	peer->peer_at = 0x300000;
+	far->peer_at = 0x400000;
+	assert_int_equal(core_write(0x300000, 3), 0);
+	assert_int_equal(peer->peer, 3);
+	assert_int_equal(core_write(0x200000, 2), 0);
+	assert_int_equal(dev->peer, 2);
+	assert_int_equal(core_write(0x400000, 4), -EFAULT);
+	peer->peer = 0x55;
+	post_write(SKUA_BAR_DM, FAKE_IOVA, 0x300000);
+	post_write(SKUA_BAR_DM, FAKE_DMA_READ, 0);
+	run();
+	assert_int_equal(dev->err, 0);
+	assert_int_equal(dev->word, 0x55);
+	/* Memory first. */
+	assert_int_equal(dma_map_msg(0x300000, PG, 0, RW, ram), 0);
+	assert_int_equal(core_write(0x300000, 6), 0);
+	assert_int_equal(guest64(0), 6);
+	assert_int_equal(peer->peer, 0x55);
+	assert_int_equal(dma_unmap_msg(0, 0, VFIO_DMA_UNMAP_FLAG_ALL), 0);
+	assert_int_equal(core_write(0x300000, 7), 0);
+	vfu_shutdown(other);
+	assert_int_equal(core_write(0x300000, 8), -EFAULT);
+	assert_int_equal(core_write(0x200000, 9), 0);
+	skua_dev_destroy(peer);
+	vfu_destroy(other);
+	vfu_shutdown(alone);
+	skua_dev_destroy(far);
+	vfu_destroy(alone);
 }
 
 /* Several messages in one piece, each with its descriptor or none. */
@@ -1188,7 +1235,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T_RAW(test_version), T_RAW(test_version_short), T_RAW(test_version_no_multi),
 		T_RAW(test_version_bad), T(test_info), T(test_region_info), T(test_region_rw),
-		T(test_posted), T(test_write_multi), T(test_dma), T(test_fd_attribution),
+		T(test_posted), T(test_write_multi), T(test_dma), T(test_peers),
+		T(test_fd_attribution),
 		T(test_fragments), T(test_fragment_and_next), T(test_viommu),
 		T(test_refuse_private_ram), T(test_irqs), T(test_irqs_blocking),
 		T(test_irqs_bad), T(test_reset), T(test_timer), T(test_reconnect),

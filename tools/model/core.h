@@ -188,6 +188,9 @@ int dma_write(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len);
  */
 int dma_write_elem(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len);
 void dma_msix(struct skua_dev *dev, unsigned int vector);
+/* What another function's accesses of device memory are on this one's link. */
+void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len);
+void dma_count_peer_write(struct skua_dev *dev, uint64_t addr, size_t len);
 
 /* --- icm.c, cache.c --- */
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Device memory: what BAR 4 shows, and regions that lie there. The processor's
- * accesses and the engine's are each in order, as a doorbell comes after the
- * stores before it.
+ * accesses, the engine's and those of other functions are each in order, as a doorbell
+ * comes after the stores before it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,4 +48,35 @@ void dm_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len)
 {
 	if (dm_ok(dev, off, len))
 		memcpy(dev->dm + off, buf, len);
+}
+
+/* The place of a bus address in device memory, if the function answers there. */
+static bool peer_finds(const struct skua_dev *dev, uint64_t addr, uint64_t len, uint64_t *off)
+{
+	uint64_t base = skua_pci_bar(&dev->pci, SKUA_BAR_DM);
+
+	*off = addr - base;
+	return base && addr >= base && skua_pci_mem_enabled(&dev->pci) && dm_ok(dev, *off, len);
+}
+
+int skua_dev_peer_read(struct skua_dev *dev, uint64_t addr, void *buf, size_t len)
+{
+	uint64_t off;
+
+	if (!peer_finds(dev, addr, len, &off))
+		return -EFAULT;
+	dma_count_peer_read(dev, addr, len);
+	dm_read(dev, off, buf, len);
+	return 0;
+}
+
+int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, size_t len)
+{
+	uint64_t off;
+
+	if (!peer_finds(dev, addr, len, &off))
+		return -EFAULT;
+	dma_count_peer_write(dev, addr, len);
+	dm_write(dev, off, buf, len);
+	return 0;
 }

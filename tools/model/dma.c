@@ -44,6 +44,17 @@ static void count_write(struct skua_dev *dev, uint64_t iova, size_t len)
 	dev->cnt[SKUA_CNT_TLP_MWR_TX_BYTES] += len;
 }
 
+void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len)
+{
+	dev->cnt[SKUA_CNT_TLP_MRD_RX] += requests(addr, len, PCIE_MRRS);
+}
+
+void dma_count_peer_write(struct skua_dev *dev, uint64_t addr, size_t len)
+{
+	dev->cnt[SKUA_CNT_TLP_MWR_RX] += requests(addr, len, PCIE_MPS);
+	dev->cnt[SKUA_CNT_TLP_MWR_RX_BYTES] += len;
+}
+
 /* May the function master the bus now, and does the range not wrap round? */
 static bool allowed(struct skua_dev *dev, uint64_t iova, size_t len)
 {

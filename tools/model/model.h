@@ -9,7 +9,8 @@
  * The same core therefore runs below the vfio-user server, the unit tests and
  * the fuzzers, and replays exactly under virtual time.
  *
- * None of the entry points may be called from within an op.
+ * None of the entry points may be called from within an op, but for those of peers
+ * (skua_dev_peer_*()), from which nothing follows.
  */
 #ifndef SKUA_MODEL_H
 #define SKUA_MODEL_H
@@ -95,8 +96,9 @@ void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind);
 
 /*
  * Configuration space of SKUA_PCI_CFG_SIZE bytes (pci.c): any width and offset,
- * out-of-range bytes read as zero. BAR values, MSI-X table and MSI-X enable are
- * the host bridge's business; the function holds type bits and its own copy.
+ * out-of-range bytes read as zero. Which accesses reach a BAR, the MSI-X table and MSI-X
+ * enable are the host bridge's business; the function has a copy of what was written, by
+ * which it answers its peers.
  */
 void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t len);
 void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len);
@@ -111,6 +113,15 @@ void skua_dev_bar_read(struct skua_dev *dev, unsigned int bar, uint64_t off, voi
 void skua_dev_bar_write(struct skua_dev *dev, unsigned int bar, uint64_t off, const void *buf,
 			size_t len);
 unsigned int skua_dev_msix_vectors(const struct skua_dev *dev);
+
+/*
+ * Another function of the bus, or this one, reads and writes device memory, at the bus
+ * address that software has given BAR 4. 0, or -EFAULT if the function does not answer
+ * there for all of the range (and then nothing is written). Of its other BARs it takes
+ * nothing from its peers.
+ */
+int skua_dev_peer_read(struct skua_dev *dev, uint64_t addr, void *buf, size_t len);
+int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, size_t len);
 
 /* A frame from the wire, and the timer's call. */
 void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len);

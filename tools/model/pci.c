@@ -67,11 +67,16 @@ static void sticky(struct skua_pci *pci, unsigned int off, unsigned int bytes, u
 	put(pci->sticky, off, bytes, bits);
 }
 
-/* A 64-bit memory BAR: the address bits above its size are writable. */
+/*
+ * A 64-bit memory BAR: the address bits above its size are writable. The host bridge
+ * has the register that counts, and knows of no function level reset: software reads
+ * from there the address that it wrote, and does not write it again.
+ */
 static void bar64(struct skua_pci *pci, unsigned int bar, uint64_t size, uint32_t type)
 {
 	reg(pci, PCI_BASE_ADDRESS_0 + 4 * bar, 8, type | PCI_BASE_ADDRESS_MEM_TYPE_64,
 	    ~(size - 1));
+	sticky(pci, PCI_BASE_ADDRESS_0 + 4 * bar, 8, ~(size - 1));
 }
 
 static void init_header(struct skua_pci *pci)
@@ -271,6 +276,14 @@ bool skua_pci_bus_master(const struct skua_pci *pci)
 bool skua_pci_mem_enabled(const struct skua_pci *pci)
 {
 	return command_in_d0(pci, PCI_COMMAND_MEMORY);
+}
+
+uint64_t skua_pci_bar(const struct skua_pci *pci, unsigned int bar)
+{
+	unsigned int reg = PCI_BASE_ADDRESS_0 + 4 * bar;
+
+	return ((uint64_t)get(pci->cfg, reg + 4, 4) << 32 | get(pci->cfg, reg, 4)) &
+	       ~0xfull;
 }
 
 unsigned int skua_pci_msix_vectors(const struct skua_pci *pci)

@@ -56,6 +56,8 @@ unsigned int skua_pci_write(struct skua_pci *pci, unsigned int off, const void *
 bool skua_pci_bus_master(const struct skua_pci *pci);
 /* The function answers at its BARs: Memory Space Enable, and in D0. */
 bool skua_pci_mem_enabled(const struct skua_pci *pci);
+/* Bus address of a 64-bit BAR; 0: it has none yet. */
+uint64_t skua_pci_bar(const struct skua_pci *pci, unsigned int bar);
 /* Size of the MSI-X table as told to the host. */
 unsigned int skua_pci_msix_vectors(const struct skua_pci *pci);
 

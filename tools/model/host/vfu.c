@@ -57,11 +57,59 @@ void vfu_warn(struct vfu *vfu, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* --- the bus --- */
+
+static void bus_add(struct vfu *vfu)
+{
+	struct vfu_bus *bus = vfu->cfg.bus;
+
+	if (!bus)
+		return;
+	vfu->next = bus->first;
+	bus->first = vfu;
+}
+
+static void bus_remove(struct vfu *vfu)
+{
+	struct vfu **link = vfu->cfg.bus ? &vfu->cfg.bus->first : NULL;
+
+	while (link && *link) {
+		if (*link == vfu)
+			*link = vfu->next;
+		else
+			link = &(*link)->next;
+	}
+}
+
+/*
+ * What is no memory of the client's may be a function's, perhaps the one's that asks.
+ * While the client translates addresses, its IOMMU keeps clear of those of BARs.
+ */
+static int bus_read(const struct vfu_bus *bus, uint64_t addr, void *buf, size_t len)
+{
+	for (struct vfu *v = bus ? bus->first : NULL; v; v = v->next)
+		if (!skua_dev_peer_read(v->dev, addr, buf, len))
+			return 0;
+	return -EFAULT;
+}
+
+static int bus_write(const struct vfu_bus *bus, uint64_t addr, const void *buf, size_t len)
+{
+	for (struct vfu *v = bus ? bus->first : NULL; v; v = v->next)
+		if (!skua_dev_peer_write(v->dev, addr, buf, len))
+			return 0;
+	return -EFAULT;
+}
+
+/* --- what the core asks for --- */
+
 static int op_dma_read(void *host, uint64_t iova, void *buf, size_t len)
 {
 	struct vfu *vfu = host;
 	int err = dmatab_read(&vfu->dma, iova, buf, len);
 
+	if (err)
+		err = bus_read(vfu->cfg.bus, iova, buf, len);
 	if (err)
 		vfu_warn(vfu, "DMA read of %zu bytes at 0x%" PRIx64 ": not mapped", len, iova);
 	return err;
@@ -72,6 +120,8 @@ static int op_dma_write(void *host, uint64_t iova, const void *buf, size_t len)
 	struct vfu *vfu = host;
 	int err = dmatab_write(&vfu->dma, iova, buf, len);
 
+	if (err)
+		err = bus_write(vfu->cfg.bus, iova, buf, len);
 	if (err)
 		vfu_warn(vfu, "DMA write of %zu bytes at 0x%" PRIx64 ": not mapped", len, iova);
 	return err;
@@ -340,10 +390,12 @@ void vfu_set_dev(struct vfu *vfu, struct skua_dev *dev)
 {
 	vfu->dev = dev;
 	irq_init(&vfu->irqs, skua_dev_msix_vectors(dev));
+	bus_add(vfu);
 }
 
 void vfu_shutdown(struct vfu *vfu)
 {
+	bus_remove(vfu);
 	if (vfu_connected(vfu))
 		disconnect(vfu);
 	if (vfu->listen_fd >= 0)

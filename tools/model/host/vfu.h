@@ -14,16 +14,29 @@
 struct vfu;
 
 /**
+ * struct vfu_bus - functions that reach each other, as behind one PCIe switch
+ * @first: list of those that have a device
+ *
+ * Zeroed: none. It lives longer than its servers.
+ */
+struct vfu_bus {
+	struct vfu *first;
+};
+
+/**
  * struct vfu_cfg - what a server needs
  * @path: socket to listen at; NULL: none, clients come by vfu_attach()
  * @epfd: epoll set that gets the server's descriptors, as struct event_source;
  *	-1: none, the caller calls vfu_run() when it likes
+ * @bus: where the function is; what the client does not map is looked for there.
+ *	NULL: it is alone.
  * @log: where messages go (may be NULL); levels as in struct skua_dev_cfg
  * @log_priv: first argument of @log
  */
 struct vfu_cfg {
 	const char *path;
 	int epfd;
+	struct vfu_bus *bus;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;
 };

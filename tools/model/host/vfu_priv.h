@@ -13,6 +13,7 @@
  * struct vfu - server of one function
  * @cfg: what the user chose; @cfg.path is a copy
  * @dev: the device core
+ * @next: on the bus
  * @listener: event source of @listen_fd
  * @conn: event source of the connection
  * @listen_fd: listening socket, or -1
@@ -31,6 +32,7 @@
 struct vfu {
 	struct vfu_cfg cfg;
 	struct skua_dev *dev;
+	struct vfu *next;
 	struct event_source listener;
 	struct event_source conn;
 	int listen_fd;
