@@ -42,6 +42,7 @@ def options():
     p.add_argument("--kernel-dir")
     p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--iommu", choices=["virtio"])
+    p.add_argument("--switch", action="store_true")
     p.add_argument("--smp", type=int, default=2)
     p.add_argument("--mem", type=int, default=2048)
     p.add_argument("--accel", choices=["tcg", "kvm"])
@@ -246,8 +247,12 @@ def qemu_command(o, kernel):
     cmd += share("job", JOB, readonly=False)
     if kernel.modules:
         cmd += share("modules", kernel.modules)
+    if o.switch:
+        cmd += ["-device", "pcie-root-port,id=root,chassis=100,slot=100",
+                "-device", "x3130-upstream,id=up,bus=root"]
     for n in range(o.nics):
-        cmd += ["-device", f"pcie-root-port,id=rp{n},chassis={n + 1},slot={n + 1}",
+        port = "xio3130-downstream,bus=up" if o.switch else "pcie-root-port"
+        cmd += ["-device", f"{port},id=rp{n},chassis={n + 1},slot={n + 1}",
                 "-device", json.dumps({
                     "driver": "vfio-user-pci", "id": f"nic{n}", "bus": f"rp{n}",
                     # patience for a model under valgrind or a debugger
