@@ -138,6 +138,11 @@ static inline int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *
 }
 #endif
 
+/* The owner of a dma-buf moves it: the callback had another name. */
+#ifdef SKUA_COMPAT_MOVE_NOTIFY
+#define invalidate_mappings	move_notify
+#endif
+
 /* An argument fewer: see compat.h for how the macro makes an adapter. */
 #ifdef SKUA_COMPAT_DMAH
 #define ib_dmah skua_no_dmah

@@ -236,6 +236,7 @@ static void skua_ib_set_ops(struct skua_ib_dev *dev)
 	if (dev->lim->caps & SKUA_CAP_MCAST)
 		ib_set_device_ops(ibdev, &skua_ib_mcast_ops);
 	ib_set_device_ops(ibdev, &skua_ib_mr_ops);
+	ib_set_device_ops(ibdev, &skua_ib_dmabuf_ops);
 	if (dev->lim->caps & SKUA_CAP_FAST_REG)
 		ib_set_device_ops(ibdev, &skua_ib_fastreg_ops);
 	if (dev->lim->caps & SKUA_CAP_MW)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions of user space, over pinned memory and dma-bufs; and of kernel
- * users, all of the bus. odp.c has those that are not pinned, fastreg.c those that
- * work requests register, dm.c those of device memory, pd.c those of nothing.
+ * Memory regions of user space, over pinned memory; and of kernel users, all of the
+ * bus. dmabuf.c has those over dma-bufs, odp.c those that are not pinned, fastreg.c
+ * those that work requests register, dm.c those of device memory, pd.c those of
+ * nothing.
  */
 #include <kunit/visibility.h>
 #include <linux/compat.h>
@@ -131,8 +132,15 @@ static int skua_ib_range_check(struct skua_ib_dev *dev, struct skua_ib_range *ra
 	return 0;
 }
 
-static int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range,
-				    u64 start)
+/**
+ * skua_ib_user_range_check() - can there be such a region?
+ * @dev: the device
+ * @range: where and what for; what is zero based is made so
+ * @start: its first byte in the memory it is over
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range, u64 start)
 {
 	u64 end;
 	int err;
@@ -165,8 +173,15 @@ static void skua_ib_mpt_build(struct skua_ib_dev *dev, const struct skua_ib_rang
 	memcpy(mpt->page, mem->page, sizeof(mpt->page));
 }
 
-/* Create the region of a pinned buffer, which on failure stays the caller's. */
-static int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem)
+/**
+ * skua_ib_mr_map() - create the region of a pinned buffer
+ * @mr: @mr->range is set, and checked
+ * @ibpd: its protection domain
+ * @umem: the buffer, which on failure stays the caller's
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
 	struct skua_mpt mpt;
@@ -243,61 +258,6 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 		ib_umem_release(umem);
 		return ERR_PTR(err);
 	}
-	return &no_free_ptr(mr)->ibmr;
-}
-
-/*
- * The owner of a dma-buf takes it back, perhaps to make room: the region stays,
- * and has no memory any more. Called once at most, under the buffer's lock.
- */
-static void skua_ib_mr_revoke(void *priv)
-{
-	struct skua_ib_mr *mr = priv;
-
-	skua_mtt_clear(to_skua_dev(mr->mem.umem->ibdev)->core, &mr->mem.mtt);
-}
-
-/*
- * Pinned: the device cannot wait for a page that has been moved. Owners that
- * cannot pin refuse here; those that must have their memory back revoke it.
- */
-static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
-						u64 iova, int fd, int flags, struct ib_dmah *dmah,
-						struct uverbs_attr_bundle *attrs)
-{
-	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
-	struct ib_umem_dmabuf *umem;
-	int err;
-
-	err = ib_no_udata_io(&attrs->driver_udata);
-	if (err)
-		return ERR_PTR(err);
-	if (dmah)
-		return ERR_PTR(-EOPNOTSUPP);
-
-	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
-
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->range = (struct skua_ib_range) { iova, length, flags, skua_ib_pdn(ibpd) };
-	err = skua_ib_user_range_check(dev, &mr->range, offset);
-	if (err)
-		return ERR_PTR(err);
-	umem = ib_umem_dmabuf_get_pinned_revocable_and_lock(ibpd->device, offset, length, fd,
-							    flags);
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
-	mr->mem.revocable = true;
-	err = skua_ib_mr_map(mr, ibpd, &umem->umem);
-	if (!err)
-		ib_umem_dmabuf_set_revoke_locked(umem, skua_ib_mr_revoke, mr);
-	ib_umem_dmabuf_revoke_unlock(umem);
-	if (err) {
-		ib_umem_release(&umem->umem);
-		return ERR_PTR(err);
-	}
-	mr->ibmr.iova = iova;
-	mr->ibmr.length = length;
 	return &no_free_ptr(mr)->ibmr;
 }
 
@@ -398,7 +358,6 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 const struct ib_device_ops skua_ib_mr_ops = {
 	.get_dma_mr = skua_ib_get_dma_mr,
 	.reg_user_mr = skua_ib_reg_user_mr,
-	.reg_user_mr_dmabuf = skua_ib_reg_user_mr_dmabuf,
 	.rereg_user_mr = skua_ib_rereg_user_mr,
 	.dereg_mr = skua_ib_dereg_mr,
 };

@@ -6,7 +6,8 @@
  *
  * A short region has one page list for good. A long one has a directory of blocks,
  * each with a list of its own, that come and go; so does the implicit region, which
- * is all of the process' address space.
+ * is all of the process' address space. odp_dmabuf.c has the regions whose memory is no
+ * process', but a dma-buf's.
  */
 #include <linux/hmm.h>
 #include <linux/pci-p2pdma.h>
@@ -265,7 +266,7 @@ static int skua_ib_odp_block_page_in(struct skua_ib_odp_block *block, u64 addr, 
  * @len: bytes, at least one; within the region
  * @how: which, and what for
  *
- * Pages in as far as the first block goes.
+ * Pages in as far as the first block goes; a dma-buf comes as a whole.
  *
  * Return: the number of pages; or -EFAULT if part of it is not, or not so, in the
  * process' address space, -EBUSY if the pages do not stay for long enough, or
@@ -277,6 +278,8 @@ int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_o
 	struct skua_ib_odp_block *block;
 	int num;
 
+	if (odp->dmabuf)
+		return skua_ib_odp_dmabuf_page_in(odp->dmabuf, how);
 	block = skua_ib_odp_block_get(odp, addr);
 	if (IS_ERR(block))
 		return PTR_ERR(block);
@@ -345,6 +348,8 @@ static void skua_ib_odp_destroy(struct skua_ib_odp *odp)
 	struct skua_ib_odp_block *block;
 	unsigned long index;
 
+	if (odp->dmabuf)
+		skua_ib_odp_dmabuf_free(odp->dmabuf);
 	if (odp->whole)
 		skua_ib_odp_block_put(odp->whole);
 	if (!odp->root)
@@ -359,37 +364,57 @@ static void skua_ib_odp_destroy(struct skua_ib_odp *odp)
 	skua_mtt_unreserve(odp->dev->core, &odp->dir);
 }
 
-static struct skua_ib_odp *skua_ib_odp_new(struct skua_ib_dev *dev,
-					   const struct skua_ib_range *range, u64 start,
-					   bool implicit)
-{
-	struct skua_ib_odp *odp __free(kfree) = kzalloc_obj(*odp);
-	int err;
-
-	if (!odp)
-		return ERR_PTR(-ENOMEM);
-	refcount_set(&odp->ref, 1);
-	odp->dev = dev;
-	odp->range = *range;
-	odp->start = start;
-	odp->write = ib_access_writable(range->access);
-	odp->implicit = implicit;
-	mutex_init(&odp->lock);
-	xa_init(&odp->blocks);
-	INIT_DELAYED_WORK(&odp->reap, skua_ib_odp_reap);
-	err = range->len > SKUA_ODP_BLOCK_SIZE ? skua_ib_odp_init_dir(odp) :
-						 skua_ib_odp_init_whole(odp);
-	if (err)
-		return ERR_PTR(err);
-	return no_free_ptr(odp);
-}
-
 void skua_ib_odp_put(struct skua_ib_odp *odp)
 {
 	if (!refcount_dec_and_test(&odp->ref))
 		return;
 	skua_ib_odp_destroy(odp);
 	kfree(odp);
+}
+
+/**
+ * skua_ib_odp_alloc() - an on-demand region that has no memory yet
+ * @dev: the device
+ * @range: where and what for
+ * @start: its first byte in the memory that it gets
+ *
+ * Return: the region, to be given back by skua_ib_odp_put(); or NULL.
+ */
+struct skua_ib_odp *skua_ib_odp_alloc(struct skua_ib_dev *dev, const struct skua_ib_range *range,
+				      u64 start)
+{
+	struct skua_ib_odp *odp = kzalloc_obj(*odp);
+
+	if (!odp)
+		return NULL;
+	refcount_set(&odp->ref, 1);
+	odp->dev = dev;
+	odp->range = *range;
+	odp->start = start;
+	odp->write = ib_access_writable(range->access);
+	mutex_init(&odp->lock);
+	xa_init(&odp->blocks);
+	INIT_DELAYED_WORK(&odp->reap, skua_ib_odp_reap);
+	return odp;
+}
+
+static struct skua_ib_odp *skua_ib_odp_new(struct skua_ib_dev *dev,
+					   const struct skua_ib_range *range, u64 start,
+					   bool implicit)
+{
+	struct skua_ib_odp *odp = skua_ib_odp_alloc(dev, range, start);
+	int err;
+
+	if (!odp)
+		return ERR_PTR(-ENOMEM);
+	odp->implicit = implicit;
+	err = range->len > SKUA_ODP_BLOCK_SIZE ? skua_ib_odp_init_dir(odp) :
+						 skua_ib_odp_init_whole(odp);
+	if (err) {
+		skua_ib_odp_put(odp);
+		return ERR_PTR(err);
+	}
+	return odp;
 }
 
 /* The index of a key; the rest of it is compared. */
@@ -432,34 +457,71 @@ bool skua_ib_odp_known(const struct skua_ib_odp *odp)
 
 static void skua_ib_odp_mpt(const struct skua_ib_odp *odp, u32 access, struct skua_mpt *mpt)
 {
-	u64 base, first;
-	__le32 mode;
-	u32 npages;
+	__le32 mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
+		      le32_encode_bits(PAGE_SHIFT, SKUA_XLAT_LOG_PAGE);
+	u64 base = ALIGN_DOWN(odp->start, PAGE_SIZE);
+	const struct skua_mtt *list;
 
-	if (odp->whole) {
-		mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
-		       le32_encode_bits(PAGE_SHIFT, SKUA_XLAT_LOG_PAGE);
+	if (odp->dmabuf) {
+		list = &odp->dmabuf->mtt;
+	} else if (odp->whole) {
+		list = &odp->whole->mtt;
 		base = odp->whole->start;
-		first = odp->whole->mtt.first;
-		npages = odp->whole->mtt.npages;
 	} else {
 		mode = le32_encode_bits(SKUA_XLAT_DIR, SKUA_XLAT_MODE) |
 		       le32_encode_bits(SKUA_ODP_LOG_BLOCK, SKUA_XLAT_LOG_PAGE) |
 		       le32_encode_bits(PAGE_SHIFT, SKUA_XLAT_LOG_SUB);
 		base = odp->base;
-		first = odp->dir.first;
-		npages = odp->dir.npages;
+		list = &odp->dir;
 	}
 	*mpt = (struct skua_mpt) {
 		.flags = cpu_to_le32(SKUA_MPT_ODP),
 		.access = cpu_to_le32(access),
 		.va = cpu_to_le64(odp->range.va),
 		.len = cpu_to_le64(odp->range.len),
-		.xlat.base = cpu_to_le64(first),
+		.xlat.base = cpu_to_le64(list->first),
 		.xlat.offset = cpu_to_le32(odp->start - base),
 		.xlat.mode = mode,
-		.npages = cpu_to_le32(npages),
+		.npages = cpu_to_le32(list->npages),
 	};
+}
+
+/**
+ * skua_ib_odp_publish() - make an on-demand region known
+ * @odp: the region, which has its memory. It is @mr's on success, else gone.
+ * @mr: who it is
+ * @ibpd: its protection domain
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct ib_pd *ibpd)
+{
+	struct skua_ib_dev *dev = odp->dev;
+	struct skua_mpt mpt;
+	u32 access;
+	int err;
+
+	err = skua_ib_access(dev->lim, odp->range.access, &access);
+	if (err)
+		goto err_put;
+	skua_ib_odp_mpt(odp, access, &mpt);
+	err = skua_ib_mr_create(mr, ibpd, &mpt);
+	if (err)
+		goto err_put;
+	odp->key = mr->core.key;
+	/* In the place of a region with that index that is just being freed. */
+	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp, GFP_KERNEL));
+	if (err)
+		goto err_mr;
+	mr->odp = odp;
+	return 0;
+
+err_mr:
+	/* Nobody can have bound a window to it: there is no such right. */
+	skua_mr_destroy(dev->core, &mr->core);
+err_put:
+	skua_ib_odp_put(odp);
+	return err;
 }
 
 /**
@@ -473,39 +535,19 @@ static void skua_ib_odp_mpt(const struct skua_ib_odp *odp, u32 access, struct sk
  */
 int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start, bool implicit)
 {
-	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
 	struct skua_ib_odp *odp;
-	struct skua_mpt mpt;
-	u32 access;
 	int err;
 
-	err = skua_ib_access(dev->lim, mr->range.access, &access);
-	if (err)
-		return err;
-	odp = skua_ib_odp_new(dev, &mr->range, start, implicit);
+	odp = skua_ib_odp_new(to_skua_dev(ibpd->device), &mr->range, start, implicit);
 	if (IS_ERR(odp))
 		return PTR_ERR(odp);
-	skua_ib_odp_mpt(odp, access, &mpt);
-	err = skua_ib_mr_create(mr, ibpd, &mpt);
+	err = skua_ib_odp_publish(odp, mr, ibpd);
 	if (err)
-		goto err_put;
-	odp->key = mr->core.key;
-	/* In the place of a region with that index that is just being freed. */
-	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp, GFP_KERNEL));
-	if (err)
-		goto err_mr;
-	mr->odp = odp;
+		return err;
 	/* What the process has already, it need not wait for. */
 	if (odp->whole)
 		skua_ib_odp_page_in(odp, mr->range.va, mr->range.len, SKUA_ODP_PRESENT);
 	return 0;
-
-err_mr:
-	/* Nobody can have bound a window to it: there is no such right. */
-	skua_mr_destroy(dev->core, &mr->core);
-err_put:
-	skua_ib_odp_put(odp);
-	return err;
 }
 
 /**

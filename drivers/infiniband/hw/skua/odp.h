@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * On-demand regions, for odp.c and odp_fault.c.
+ * On-demand regions, for odp.c, odp_dmabuf.c and odp_fault.c.
  */
 #ifndef SKUA_IB_ODP_H
 #define SKUA_IB_ODP_H
@@ -37,6 +37,21 @@ struct skua_ib_odp_block {
 };
 
 /**
+ * struct skua_ib_odp_dmabuf - a dma-buf whose owner may move it
+ * @odp: the region
+ * @umem: the buffer. Its reservation lock protects its mapping, @mtt's entries and
+ *	@present.
+ * @mtt: the page list
+ * @present: the list has the pages
+ */
+struct skua_ib_odp_dmabuf {
+	struct skua_ib_odp *odp;
+	struct ib_umem_dmabuf *umem;
+	struct skua_mtt mtt;
+	bool present;
+};
+
+/**
  * struct skua_ib_odp - on-demand region
  * @ref: of the memory region, and of each who pages in. The memory region does not
  *	wait for the others: a page may be long in coming, if it is user space that has
@@ -44,10 +59,11 @@ struct skua_ib_odp_block {
  * @dev: the device
  * @range: where and what for; @range.va is not that of the memory if @start is
  *	another
- * @start: address of the first byte in the process
+ * @start: address of the first byte in the process, or in the dma-buf
  * @key: its key
  * @write: pages may be made writable
  * @implicit: all of the address space
+ * @dmabuf: over a dma-buf, which is not divided: its memory
  * @whole: not divided: its only block
  * @root: divided: stands for the process
  * @dir: divided: directory of the blocks
@@ -70,6 +86,7 @@ struct skua_ib_odp {
 	bool write;
 	bool implicit;
 
+	struct skua_ib_odp_dmabuf *dmabuf;
 	struct skua_ib_odp_block *whole;
 
 	struct ib_umem_odp *root;
@@ -86,6 +103,9 @@ struct skua_ib_odp {
 	atomic64_t prefetched;
 };
 
+struct skua_ib_odp *skua_ib_odp_alloc(struct skua_ib_dev *dev, const struct skua_ib_range *range,
+				      u64 start);
+int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct ib_pd *ibpd);
 struct skua_ib_odp *skua_ib_odp_get(struct skua_ib_dev *dev, u32 key);
 void skua_ib_odp_put(struct skua_ib_odp *odp);
 bool skua_ib_odp_known(const struct skua_ib_odp *odp);
@@ -103,5 +123,8 @@ enum skua_ib_odp_how {
 };
 
 int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_odp_how how);
+
+int skua_ib_odp_dmabuf_page_in(struct skua_ib_odp_dmabuf *mem, enum skua_ib_odp_how how);
+void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem);
 
 #endif /* SKUA_IB_ODP_H */

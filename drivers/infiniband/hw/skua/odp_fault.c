@@ -312,6 +312,11 @@ int skua_ib_odp_fill_res(struct sk_buff *msg, const struct skua_ib_mr *mr)
 {
 	const struct skua_ib_odp *odp = mr->odp;
 
+	if (odp->dmabuf)
+		return rdma_nl_put_driver_string(msg, "translation", "dma-buf") ||
+		       rdma_nl_put_driver_u32(msg, "pages", odp->dmabuf->mtt.npages) ||
+		       rdma_nl_put_driver_u32(msg, "present", READ_ONCE(odp->dmabuf->present) ?
+					      odp->dmabuf->mtt.npages : 0);
 	if (odp->whole)
 		return rdma_nl_put_driver_string(msg, "translation", "on demand") ||
 		       rdma_nl_put_driver_u32(msg, "pages", odp->whole->mtt.npages) ||

@@ -257,7 +257,7 @@ struct skua_ib_db {
 int skua_ib_db_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_db *db);
 void skua_ib_db_unmap(struct skua_ib_ucontext *uc, struct skua_ib_db *db);
 
-/* --- mr.c, fastreg.c, mw.c --- */
+/* --- mr.c, dmabuf.c, fastreg.c, mw.c --- */
 
 /**
  * struct skua_ib_range - what a user region is to its owner
@@ -313,6 +313,7 @@ static inline struct skua_ib_mr *to_skua_mr(struct ib_mr *ibmr)
 }
 
 extern const struct ib_device_ops skua_ib_mr_ops;
+extern const struct ib_device_ops skua_ib_dmabuf_ops;
 extern const struct ib_device_ops skua_ib_fastreg_ops;
 extern const struct ib_device_ops skua_ib_mw_ops;
 int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
@@ -320,8 +321,10 @@ int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
 void skua_ib_fastreg_free(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr);
 int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
 int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt);
+int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range, u64 start);
+int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem);
 
-/* --- odp.c, odp_fault.c: memory that is not pinned --- */
+/* --- odp.c, odp_dmabuf.c, odp_fault.c: memory that is not pinned --- */
 extern const struct ib_device_ops skua_ib_odp_ops;
 #if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
 static inline bool skua_ib_has_odp(const struct skua_limits *lim)
@@ -330,6 +333,7 @@ static inline bool skua_ib_has_odp(const struct skua_limits *lim)
 }
 
 int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start, bool implicit);
+int skua_ib_odp_reg_dmabuf(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 offset, int fd);
 void skua_ib_odp_free(struct skua_ib_mr *mr);
 int skua_ib_odp_init(struct skua_ib_dev *dev);
 void skua_ib_odp_exit(struct skua_ib_dev *dev);
@@ -342,6 +346,12 @@ static inline bool skua_ib_has_odp(const struct skua_limits *lim)
 
 static inline int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start,
 				  bool implicit)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int skua_ib_odp_reg_dmabuf(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 offset,
+					 int fd)
 {
 	return -EOPNOTSUPP;
 }
