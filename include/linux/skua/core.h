@@ -203,6 +203,7 @@ struct skua_dm {
 
 int skua_dm_alloc(struct skua_dev *dev, struct skua_dm *dm, u64 size, u32 log_align);
 void skua_dm_free(struct skua_dev *dev, const struct skua_dm *dm);
+struct p2pdma_provider *skua_dm_provider(const struct skua_dev *dev);
 
 /* --- Ring memory (buf.c) --- */
 

@@ -254,6 +254,33 @@ out:
 	return err;
 }
 
+#ifndef SKUA_COMPAT_MMAP_PFNS
+/* What another device may be given: device memory, but neither doorbells nor status. */
+static int skua_ib_mmap_get_pfns(struct rdma_user_mmap_entry *entry, struct phys_vec *vec,
+				 struct p2pdma_provider **provider)
+{
+	struct skua_ib_mmap *map = to_skua_mmap(entry);
+
+	if (map->kind != SKUA_IB_MMAP_DM)
+		return -EOPNOTSUPP;
+	*provider = skua_dm_provider(to_skua_dev(entry->ucontext->device)->core);
+	if (!*provider)
+		return -EOPNOTSUPP;
+	vec->paddr = PFN_PHYS(map->dm.pfn);
+	vec->len = map->dm.size;
+	return 0;
+}
+
+/* By the offset that it is mapped at, in bytes. */
+static struct rdma_user_mmap_entry *skua_ib_pgoff_to_mmap_entry(struct ib_ucontext *ibuc,
+								off_t off)
+{
+	if (off < 0 || offset_in_page(off))
+		return NULL;
+	return rdma_user_mmap_entry_get_pgoff(ibuc, off >> PAGE_SHIFT);
+}
+#endif
+
 /* The RDMA core takes the UAR mappings away; nothing of ours is left to do. */
 static void skua_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
@@ -274,6 +301,10 @@ const struct ib_device_ops skua_ib_ucontext_ops = {
 	.disassociate_ucontext = skua_ib_disassociate_ucontext,
 	.mmap = skua_ib_mmap,
 	.mmap_free = skua_ib_mmap_free,
+#ifndef SKUA_COMPAT_MMAP_PFNS
+	.mmap_get_pfns = skua_ib_mmap_get_pfns,
+	.pgoff_to_mmap_entry = skua_ib_pgoff_to_mmap_entry,
+#endif
 	.query_ucontext = skua_ib_query_ucontext,
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, skua_ib_ucontext, ibuc),
 };

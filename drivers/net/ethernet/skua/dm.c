@@ -7,6 +7,7 @@
 #include <linux/cleanup.h>
 #include <linux/io.h>
 #include <linux/mutex.h>
+#include <linux/pci-p2pdma.h>
 
 #include "skua.h"
 
@@ -65,6 +66,39 @@ void skua_dm_free(struct skua_dev *dev, const struct skua_dm *dm)
 }
 EXPORT_SYMBOL_NS_GPL(skua_dm_free, "SKUA");
 
+#ifndef SKUA_COMPAT_MMAP_PFNS
+/* Other devices get at it only where the kernel can tell whether they reach it. */
+static int skua_dm_init_p2p(struct skua_dev *dev)
+{
+	int err = pcim_p2pdma_init(dev->pdev);
+
+	if (err)
+		return err == -EOPNOTSUPP ? 0 : err;
+	dev->dm_provider = pcim_p2pdma_provider(dev->pdev, SKUA_BAR_DM);
+	return 0;
+}
+
+/**
+ * skua_dm_provider() - what stands for device memory in DMA between devices
+ * @dev: the function
+ *
+ * It is there until the driver lets go of the function: whoever maps the memory for
+ * another device takes the mapping back before.
+ *
+ * Return: the provider, or NULL if there is no such DMA.
+ */
+struct p2pdma_provider *skua_dm_provider(const struct skua_dev *dev)
+{
+	return dev->dm_provider;
+}
+EXPORT_SYMBOL_NS_GPL(skua_dm_provider, "SKUA");
+#else
+static int skua_dm_init_p2p(struct skua_dev *dev)
+{
+	return 0;
+}
+#endif
+
 /**
  * skua_dm_init() - get ready to hand out device memory
  * @dev: the function, whose limits are known
@@ -75,6 +109,7 @@ int skua_dm_init(struct skua_dev *dev)
 {
 	u64 size = min_t(u64, dev->limits.dm_size, pci_resource_len(dev->pdev, SKUA_BAR_DM));
 	unsigned long pages = size >> PAGE_SHIFT;
+	int err;
 
 	dev->limits.dm_size = pages << PAGE_SHIFT;
 	if (!pages)
@@ -84,11 +119,20 @@ int skua_dm_init(struct skua_dev *dev)
 		return -ENOMEM;
 	dev->dm_map = ioremap_wc(pci_resource_start(dev->pdev, SKUA_BAR_DM), size);
 	if (!dev->dm_map) {
-		bitmap_free(dev->dm_used);
-		return -ENOMEM;
+		err = -ENOMEM;
+		goto err_used;
 	}
+	err = skua_dm_init_p2p(dev);
+	if (err)
+		goto err_map;
 	dev->dm_pages = pages;
 	return 0;
+
+err_map:
+	iounmap(dev->dm_map);
+err_used:
+	bitmap_free(dev->dm_used);
+	return err;
 }
 
 /**

@@ -82,6 +82,7 @@ enum {
  * @dm_used: pages of device memory in use
  * @dm_pages: how many there are
  * @dm_map: device memory, mapped
+ * @dm_provider: device memory as other devices reach it, or NULL
  * @cqs: CQs
  * @srqs: SRQs
  * @qps: QPs
@@ -146,6 +147,7 @@ struct skua_dev {
 	unsigned long *dm_used;
 	unsigned long dm_pages;
 	void __iomem *dm_map;
+	struct p2pdma_provider *dm_provider;
 	struct skua_obj_table cqs;
 	struct skua_obj_table srqs;
 	struct skua_obj_table qps;
