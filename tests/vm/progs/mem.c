@@ -204,7 +204,8 @@ int main(int argc, char **argv)
 {
 	static const struct mem_case *const sets[] = {
 		mem_cases_region, mem_cases_rereg, mem_cases_key, mem_cases_ext, mem_cases_odp,
-	};
+		mem_cases_dmabuf,
+	}, *const stays[] = { mem_stay, mem_stay_dmabuf };
 	const char *dev[2] = {}, *only = NULL;
 	int gid[2] = {}, opt, swap = 0, ret;
 	unsigned int i;
@@ -230,11 +231,12 @@ int main(int argc, char **argv)
 	setlinebuf(stdout);
 	for (i = 0; i < 2; i++)
 		end_open(&m.end[i ^ swap], dev[i], gid[i]);
-	for (c = mem_stay; only && c->name; c++)
-		if (!strcmp(only, c->name))
-			run(&m, c);
+	for (i = 0; only && i < sizeof(stays) / sizeof(stays[0]); i++)
+		for (c = stays[i]; c->name; c++)
+			if (!strcmp(only, c->name))
+				run(&m, c);
 	if (tap_cases())
-		return 1;
+		return tap_end();
 	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		for (c = sets[i]; c->name; c++)
 			if (!only || strstr(c->name, only))

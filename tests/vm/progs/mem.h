@@ -40,9 +40,9 @@ struct mem_case {
 };
 
 extern const struct mem_case mem_cases_region[], mem_cases_rereg[], mem_cases_key[],
-	mem_cases_ext[], mem_cases_odp[];
-/* Only when they are asked for by name: do not come back. */
-extern const struct mem_case mem_stay[];
+	mem_cases_ext[], mem_cases_odp[], mem_cases_dmabuf[];
+/* Only when they are asked for by name: stay, for others to do something meanwhile. */
+extern const struct mem_case mem_stay[], mem_stay_dmabuf[];
 
 /* A QP in the place of the old one, with these ibv_wr_*() calls; false: it has none. */
 bool mem_qp(struct mem *m, int side, uint64_t ops);

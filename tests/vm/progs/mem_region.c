@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions of all kinds: where they begin and end, how their pages lie, dma-bufs,
- * null regions.
+ * Regions of all kinds: where they begin and end, how their pages lie, null regions.
  */
 #include <fcntl.h>
-#include <linux/dma-heap.h>
-#include <linux/udmabuf.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -271,172 +267,6 @@ static bool huge_pages(struct mem *m)
 	return ok;
 }
 
-/* --- dma-buf ------------------------------------------------------------------------- */
-
-#define DMABUF_LEN	(256 * 1024)
-
-/* The dma-buf of a memfd that is mapped at @p; -1: cannot be had here. */
-static int udmabuf(uint8_t **p)
-{
-	struct udmabuf_create create = { .size = DMABUF_LEN };
-	int dev = open("/dev/udmabuf", O_RDWR), fd;
-
-	if (dev < 0)
-		return -1;
-	create.memfd = memfd_create("skua-mem", MFD_ALLOW_SEALING);
-	if (create.memfd == (__u32)-1 || ftruncate(create.memfd, DMABUF_LEN) ||
-	    fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		die("memfd: %m");
-	*p = mmap(NULL, DMABUF_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, create.memfd, 0);
-	if (*p == MAP_FAILED)
-		die("mmap: %m");
-	fd = ioctl(dev, UDMABUF_CREATE, &create);
-	if (fd < 0)
-		die("udmabuf: %m");
-	close(create.memfd);
-	close(dev);
-	return fd;
-}
-
-static int heap_dmabuf(uint8_t **p)
-{
-	struct dma_heap_allocation_data alloc = { .len = DMABUF_LEN, .fd_flags = O_RDWR | O_CLOEXEC };
-	int heap = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC);
-
-	if (heap < 0)
-		return -1;
-	if (ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &alloc))
-		die("dma-buf heap: %m");
-	close(heap);
-	*p = mmap(NULL, DMABUF_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
-	if (*p == MAP_FAILED)
-		die("mmap of a dma-buf: %m");
-	return alloc.fd;
-}
-
-static bool over_dmabuf(struct mem *m, int fd, uint8_t *p)
-{
-	static const struct { uint64_t off, len, iova; } range[] = {
-		{ 0, DMABUF_LEN, 0 }, { 4096 + 77, 100000, 0x700000000000 + 77 },
-		{ DMABUF_LEN - 5000, 5000, 0x123456000 + (DMABUF_LEN - 5000) % 4096 },
-	};
-	struct mem_end *e = &m->end[1];
-	unsigned int i;
-	bool ok = true;
-
-	for (i = 0; ok && i < sizeof(range) / sizeof(range[0]); i++) {
-		uint32_t len = range[i].len < 60000 ? range[i].len : 60000;
-		uint64_t end = range[i].iova + range[i].len;
-		struct ibv_mr *mr;
-
-		mr = ibv_reg_dmabuf_mr(e->dev.pd, range[i].off, range[i].len, range[i].iova, fd,
-				       MEM_ALL);
-		if (!mr)
-			return errno == EOPNOTSUPP ? skip("no dma-buf regions") :
-						     fail("reg_dmabuf_mr: %m");
-		ok = write_arrives(m, p + range[i].off, range[i].iova, mr->rkey, len) &&
-		     write_arrives(m, p + range[i].off + range[i].len - len, end - len, mr->rkey,
-				   len) &&
-		     rdma(m, IBV_WR_RDMA_READ, end - 7, mr->rkey, 8, IBV_WC_REM_ACCESS_ERR);
-		if (ibv_dereg_mr(mr))
-			ok = fail("dereg_mr: %m");
-	}
-	return ok;
-}
-
-static bool over_udmabuf(struct mem *m)
-{
-	uint8_t *p;
-	int fd = udmabuf(&p);
-	bool ok;
-
-	if (fd < 0)
-		return skip("no udmabuf");
-	ok = over_dmabuf(m, fd, p);
-	close(fd);
-	munmap(p, DMABUF_LEN);
-	return ok;
-}
-
-static bool over_heap(struct mem *m)
-{
-	uint8_t *p;
-	int fd = heap_dmabuf(&p);
-	bool ok;
-
-	if (fd < 0)
-		return skip("no dma-buf heap");
-	ok = over_dmabuf(m, fd, p);
-	munmap(p, DMABUF_LEN);
-	close(fd);
-	return ok;
-}
-
-/* The region keeps the buffer, whoever lets go of it. */
-static bool dmabuf_outlives_fd(struct mem *m)
-{
-	struct mem_end *e = &m->end[1];
-	struct ibv_mr *mr;
-	uint8_t *p;
-	int fd = udmabuf(&p);
-	bool ok;
-
-	if (fd < 0)
-		return skip("no udmabuf");
-	mr = ibv_reg_dmabuf_mr(e->dev.pd, 0, DMABUF_LEN, 0, fd, MEM_ALL);
-	close(fd);
-	if (!mr) {
-		munmap(p, DMABUF_LEN);
-		return errno == EOPNOTSUPP ? skip("no dma-buf regions") : fail("reg: %m");
-	}
-	ok = write_arrives(m, p + 100, 100, mr->rkey, 50000);
-	munmap(p, DMABUF_LEN);
-	ok = ok && rdma(m, IBV_WR_RDMA_WRITE, 100, mr->rkey, 50000, IBV_WC_SUCCESS);
-	/* Such a region cannot be changed: libibverbs says so. */
-	ok = ok && expect_err("new memory",
-			      ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, e->dev.pd, e->buf,
-					   8192, 0) ? errno : 0, EINVAL) &&
-	     rdma(m, IBV_WR_RDMA_READ, 100, mr->rkey, 50000, IBV_WC_SUCCESS);
-	ibv_dereg_mr(mr);
-	return ok;
-}
-
-static bool bad_dmabuf(struct mem *m)
-{
-	struct ibv_pd *pd = m->end[1].dev.pd;
-	uint8_t *p;
-	int file, fd;
-	bool ok;
-
-	if (!m->end[1].is_skua)
-		return skip("not of soft-RoCE");
-	if (ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, MEM_ALL))
-		return fail("fd -1 is taken");
-	if (!expect_err("fd -1", errno, EBADF))
-		return false;
-	file = open("/proc/self/exe", O_RDONLY);
-	if (ibv_reg_dmabuf_mr(pd, 0, 4096, 0, file, MEM_ALL))
-		return fail("any file is taken");
-	if (!expect_err("no dma-buf", errno, EINVAL))
-		return false;
-	close(file);
-
-	fd = udmabuf(&p);
-	if (fd < 0)
-		return skip("no udmabuf");
-	ok = (!ibv_reg_dmabuf_mr(pd, 4096, DMABUF_LEN, 0, fd, MEM_ALL) &&
-	      expect_err("beyond its end", errno, EINVAL)) &&
-	     (!ibv_reg_dmabuf_mr(pd, 1, 4096, 0, fd, MEM_ALL) &&
-	      expect_err("other place in the page", errno, EINVAL)) &&
-	     (!ibv_reg_dmabuf_mr(pd, 0, 0, 0, fd, MEM_ALL) &&
-	      expect_err("no bytes", errno, EINVAL)) &&
-	     (!ibv_reg_dmabuf_mr(pd, -4096ULL, 8192, 0, fd, MEM_ALL) &&
-	      expect_err("over the end", errno, EINVAL));
-	close(fd);
-	munmap(p, DMABUF_LEN);
-	return ok;
-}
-
 /* --- null region ---------------------------------------------------------------------- */
 
 /* What comes is gone, what goes is zeros. */
@@ -490,10 +320,6 @@ const struct mem_case mem_cases_region[] = {
 	{ "region that cannot be", refused },
 	{ "region of a gigabyte", gigabyte },
 	{ "region of huge pages", huge_pages },
-	{ "region over udmabuf", over_udmabuf },
-	{ "region over a dma-buf heap", over_heap },
-	{ "dma-buf outlives its descriptor", dmabuf_outlives_fd },
-	{ "no dma-buf", bad_dmabuf },
 	{ "null region", null_region },
 	{}
 };
