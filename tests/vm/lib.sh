@@ -48,11 +48,12 @@ objects()
 }
 
 # icm_in_use: pages of each table that the core has given to the devices, and that
-# the devices know of
+# the devices know of, when nothing waits in a pool for its next use
 icm_in_use()
 {
 	local f
 
+	skua-frmr drain
 	for f in /sys/kernel/debug/skua/*/icm; do
 		[ -e "$f" ] && echo "$f" && awk 'NR > 1 { print $1, $4, $10 }' "$f"
 	done

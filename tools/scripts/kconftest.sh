@@ -27,5 +27,6 @@ lacks SKUA_COMPAT_MOVE_NOTIFY linux/dma-buf.h '\(\*invalidate_mappings\)'
 lacks SKUA_COMPAT_MMAP_PFNS rdma/ib_verbs.h '\(\*mmap_get_pfns\)'
 lacks SKUA_COMPAT_PORT_SPEED rdma/ib_verbs.h '\(\*query_port_speed\)'
 lacks SKUA_COMPAT_COUNTER rdma/ib_verbs.h '\(\*counter_init\)'
+lacks SKUA_COMPAT_FRMR rdma/frmr_pools.h 'ib_frmr_pool_drop\('
 lacks SKUA_COMPAT_DMAH rdma/ib_verbs.h '^struct ib_dmah'
 echo

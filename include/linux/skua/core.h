@@ -266,6 +266,8 @@ struct skua_mtt {
 int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
 		   u32 npages, u8 log_page, bool write);
 void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt);
+u32 skua_mtt_refill(struct skua_dev *dev, const struct skua_mtt *mtt, const dma_addr_t *pages,
+		    u32 npages, bool write, bool known);
 void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt);
 
 /**
@@ -442,6 +444,11 @@ int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mp
 /* -EBUSY while windows are bound; a dead device frees it all the same. */
 int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr);
 int skua_mr_modify(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
+/* The same in two steps, for keys that serve more than once. */
+int skua_mr_reserve(struct skua_dev *dev, struct skua_mr *mr);
+int skua_mr_enable(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
+int skua_mr_disable(struct skua_dev *dev, struct skua_mr *mr);
+void skua_mr_unreserve(struct skua_dev *dev, const struct skua_mr *mr);
 int skua_mr_query(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 
 /* --- Protection and XRC domains (pd.c): numbers only, the device knows no more. --- */

@@ -203,8 +203,8 @@ static void run(struct mem *m, const struct mem_case *c)
 int main(int argc, char **argv)
 {
 	static const struct mem_case *const sets[] = {
-		mem_cases_region, mem_cases_rereg, mem_cases_key, mem_cases_ext, mem_cases_odp,
-		mem_cases_dmabuf,
+		mem_cases_region, mem_cases_rereg, mem_cases_again, mem_cases_key, mem_cases_ext,
+		mem_cases_odp, mem_cases_dmabuf,
 	}, *const stays[] = { mem_stay, mem_stay_dmabuf };
 	const char *dev[2] = {}, *only = NULL;
 	int gid[2] = {}, opt, swap = 0, ret;

@@ -39,8 +39,8 @@ struct mem_case {
 	bool (*run)(struct mem *m);
 };
 
-extern const struct mem_case mem_cases_region[], mem_cases_rereg[], mem_cases_key[],
-	mem_cases_ext[], mem_cases_odp[], mem_cases_dmabuf[];
+extern const struct mem_case mem_cases_region[], mem_cases_rereg[], mem_cases_again[],
+	mem_cases_key[], mem_cases_ext[], mem_cases_odp[], mem_cases_dmabuf[];
 /* Only when they are asked for by name: stay, for others to do something meanwhile. */
 extern const struct mem_case mem_stay[], mem_stay_dmabuf[];
 

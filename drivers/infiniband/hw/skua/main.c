@@ -271,6 +271,7 @@ static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
 	INIT_LIST_HEAD(&dev->ucontexts);
 	mutex_init(&dev->cnt_lock);
 	xa_init(&dev->sets);
+	xa_init_flags(&dev->frmrs, XA_FLAGS_ALLOC);
 	dev->core_nb.notifier_call = skua_ib_core_event;
 	dev->netdev_nb.notifier_call = skua_ib_netdev_event;
 
@@ -301,10 +302,13 @@ static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	err = skua_ib_odp_init(dev);
 	if (err)
 		goto err_dealloc;
+	err = skua_ib_frmr_init(dev);
+	if (err)
+		goto err_odp;
 	/* Tells of the netdev that is there already, too. */
 	err = register_netdevice_notifier(&dev->netdev_nb);
 	if (err)
-		goto err_odp;
+		goto err_frmr;
 	err = ib_register_device(&dev->ibdev, "skua%d", dma_dev);
 	if (err)
 		goto err_netdev_nb;
@@ -321,6 +325,8 @@ err_ibdev:
 	ib_unregister_device(&dev->ibdev);
 err_netdev_nb:
 	unregister_netdevice_notifier(&dev->netdev_nb);
+err_frmr:
+	skua_ib_frmr_exit(dev);
 err_odp:
 	skua_ib_odp_exit(dev);
 err_dealloc:
@@ -339,6 +345,7 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 	ib_unregister_device(&dev->ibdev);
 	skua_unregister_notifier(dev->core, &dev->core_nb);
 	unregister_netdevice_notifier(&dev->netdev_nb);
+	skua_ib_frmr_exit(dev);
 	skua_ib_odp_exit(dev);
 	/* An event of such a late death may still be on its way. */
 	flush_workqueue(ib_wq);

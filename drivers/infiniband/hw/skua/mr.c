@@ -3,7 +3,7 @@
  * Memory regions of user space, over pinned memory; and of kernel users, all of the
  * bus. dmabuf.c has those over dma-bufs, odp.c those that are not pinned, fastreg.c
  * those that work requests register, dm.c those of device memory, pd.c those of
- * nothing.
+ * nothing. What serves one region after another frmr.c has.
  */
 #include <kunit/visibility.h>
 #include <linux/compat.h>
@@ -65,7 +65,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_access);
 
 /**
  * skua_ib_mr_create() - create a region
- * @mr: filled in
+ * @mr: filled in; with @mr->frmr it has a key already
  * @ibpd: its protection domain
  * @mpt: where it lies, and what may be done with it; flags of its kind
  *
@@ -73,12 +73,16 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_access);
  */
 int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt)
 {
+	struct skua_dev *core = to_skua_dev(ibpd->device)->core;
 	int err;
 
 	mpt->flags |= le32_encode_bits(SKUA_MPT_VALID, SKUA_MPT_STATE) |
 		      le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE);
 	mpt->pd = cpu_to_le32(skua_ib_pdn(ibpd));
-	err = skua_mr_create(to_skua_dev(ibpd->device)->core, &mr->core, mpt);
+	if (mr->frmr)
+		err = skua_mr_enable(core, &mr->core, mpt);
+	else
+		err = skua_mr_create(core, &mr->core, mpt);
 	if (err)
 		return err;
 	mr->ibmr.lkey = mr->core.key;
@@ -187,13 +191,25 @@ int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *um
 	struct skua_mpt mpt;
 	int err;
 
-	err = skua_ib_umem_map(dev, &mr->mem, umem, true, ib_access_writable(mr->range.access));
+	err = skua_ib_umem_layout(dev, &mr->mem, umem, true);
 	if (err)
 		return err;
+	err = skua_ib_frmr_get(dev, mr);
+	if (err)
+		return err;
+	err = skua_ib_umem_fill(dev, &mr->mem, ib_access_writable(mr->range.access));
+	if (err)
+		goto err_frmr;
 	skua_ib_mpt_build(dev, &mr->range, &mr->mem, &mpt);
 	err = skua_ib_mr_create(mr, ibpd, &mpt);
-	if (err && mr->mem.mode == SKUA_XLAT_MTT)
-		skua_mtt_free(dev->core, &mr->mem.mtt);
+	if (err)
+		goto err_mtt;
+	return 0;
+
+err_mtt:
+	skua_ib_umem_mtt_free(dev, &mr->mem);
+err_frmr:
+	skua_ib_frmr_put(dev, mr);
 	return err;
 }
 
@@ -345,11 +361,15 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct skua_ib_mr *mr = to_skua_mr(ibmr);
 	int err;
 
-	err = skua_mr_destroy(dev->core, &mr->core);
+	if (mr->frmr)
+		err = skua_mr_disable(dev->core, &mr->core);
+	else
+		err = skua_mr_destroy(dev->core, &mr->core);
 	if (err)
 		return err;
 	skua_ib_fastreg_free(dev, &mr->fr);
 	skua_ib_umem_unmap(dev, &mr->mem);
+	skua_ib_frmr_put(dev, mr);
 	skua_ib_odp_free(mr);
 	kfree(mr);
 	return 0;

@@ -55,6 +55,9 @@
  * @odp_pool: struct skua_ib_fault: a fault, so that none needs memory to get memory
  * @odp_handler: has page faults brought here
  * @odp_advices: prefetches that nobody waits for, under way
+ * @frmrs: handles of the FRMR pools
+ * @frmr_idle: such handles that wait for their next use
+ * @frmr_idle_mtt: MTT entries that these have
  */
 struct skua_ib_dev {
 	struct ib_device ibdev;
@@ -79,6 +82,9 @@ struct skua_ib_dev {
 	mempool_t *odp_pool;
 	struct skua_fault_handler odp_handler;
 	atomic_t odp_advices;
+	struct xarray frmrs;
+	atomic_t frmr_idle;
+	atomic_t frmr_idle_mtt;
 };
 
 static inline struct skua_ib_dev *to_skua_dev(struct ib_device *ibdev)
@@ -209,12 +215,14 @@ extern const struct ib_device_ops skua_ib_ah_ops;
 extern const struct ib_device_ops skua_ib_mcast_ops;
 
 /* --- umem.c: pinned user memory as the device sees it --- */
+struct skua_ib_frmr;
 
 /**
  * struct skua_ib_umem - a pinned buffer and its translation
  * @umem: the pinned pages
  * @revocable: the pages may have to be given back at any time: they are listed in
  *	the MTT, where they can be taken out without the owner of the context
+ * @frmr: the handle of a pool whose entries @mtt are, or NULL
  * @mode: SKUA_XLAT_*
  * @log_page: log2 of the page size (INLINE, MTT)
  * @npages: pages (INLINE, MTT)
@@ -226,6 +234,7 @@ extern const struct ib_device_ops skua_ib_mcast_ops;
 struct skua_ib_umem {
 	struct ib_umem *umem;
 	bool revocable;
+	struct skua_ib_frmr *frmr;
 	u8 mode;
 	u8 log_page;
 	u32 npages;
@@ -236,8 +245,12 @@ struct skua_ib_umem {
 };
 
 u8 skua_ib_umem_mode(size_t npages, bool contig, bool may_inline);
+int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
+			bool may_inline);
+int skua_ib_umem_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m, bool write);
 int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
 		     bool may_inline, bool write);
+void skua_ib_umem_mtt_free(struct skua_ib_dev *dev, struct skua_ib_umem *m);
 struct skua_xlat skua_ib_umem_xlat(const struct skua_ib_umem *m, u64 pos);
 void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m);
 
@@ -295,6 +308,7 @@ struct skua_ib_fastreg {
  * @core: the function's part
  * @range: user region: where and what for
  * @mem: user region: its memory
+ * @frmr: user region: the handle of a pool that it has its key from, or NULL
  * @fr: kernel region for REG_MR
  * @odp: on-demand region: its memory
  */
@@ -303,6 +317,7 @@ struct skua_ib_mr {
 	struct skua_mr core;
 	struct skua_ib_range range;
 	struct skua_ib_umem mem;
+	struct skua_ib_frmr *frmr;
 	struct skua_ib_fastreg fr;
 	struct skua_ib_odp *odp;
 };
@@ -323,6 +338,41 @@ int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
 int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt);
 int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range, u64 start);
 int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem);
+
+/* --- frmr.c: keys and page lists that serve again --- */
+#ifndef SKUA_COMPAT_FRMR
+int skua_ib_frmr_init(struct skua_ib_dev *dev);
+void skua_ib_frmr_exit(struct skua_ib_dev *dev);
+int skua_ib_frmr_key(struct ib_device *ibdev, const struct ib_frmr_key *in,
+		     struct ib_frmr_key *out);
+int skua_ib_frmr_get(struct skua_ib_dev *dev, struct skua_ib_mr *mr);
+void skua_ib_frmr_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m, const dma_addr_t *pages,
+		       bool write);
+void skua_ib_frmr_put(struct skua_ib_dev *dev, struct skua_ib_mr *mr);
+#else
+static inline int skua_ib_frmr_init(struct skua_ib_dev *dev)
+{
+	return 0;
+}
+
+static inline void skua_ib_frmr_exit(struct skua_ib_dev *dev)
+{
+}
+
+static inline int skua_ib_frmr_get(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
+{
+	return 0;
+}
+
+static inline void skua_ib_frmr_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m,
+				     const dma_addr_t *pages, bool write)
+{
+}
+
+static inline void skua_ib_frmr_put(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
+{
+}
+#endif
 
 /* --- odp.c, odp_dmabuf.c, odp_fault.c: memory that is not pinned --- */
 extern const struct ib_device_ops skua_ib_odp_ops;

@@ -56,24 +56,26 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 		return -ENOMEM;
 	rdma_umem_for_each_dma_block(m->umem, &biter, BIT_ULL(m->log_page))
 		pages[i++] = rdma_block_iter_dma_address(&biter);
-	return skua_mtt_alloc(dev->core, &m->mtt, pages, m->npages, m->log_page, write);
+	if (!m->frmr)
+		return skua_mtt_alloc(dev->core, &m->mtt, pages, m->npages, m->log_page, write);
+	skua_ib_frmr_fill(dev, m, pages, write);
+	return 0;
 }
 
 /**
- * skua_ib_umem_map() - work out the translation of a pinned buffer
+ * skua_ib_umem_layout() - work out how a pinned buffer will be translated
  * @dev: the device
- * @m: filled in, but for @m->revocable; owns @umem on success
+ * @m: filled in, but for @m->revocable and the pages
  * @umem: the buffer
  * @may_inline: a short page list may go into the MPT entry
- * @write: the device may write there
  *
  * The device adds an offset to whatever address space the buffer has, so that
  * the page size depends on the bus addresses alone.
  *
  * Return: 0 or a negative errno.
  */
-int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
-		     bool may_inline, bool write)
+int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
+			bool may_inline)
 {
 	dma_addr_t start = ib_umem_start_dma_addr(umem);
 	bool contig = ib_umem_is_contiguous(umem);
@@ -98,10 +100,55 @@ int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_
 	m->log_page = __ffs(pgsz);
 	m->npages = npages;
 	m->offset = start & (pgsz - 1);
+	return 0;
+}
+
+/**
+ * skua_ib_umem_fill() - list the pages of a buffer
+ * @dev: the device
+ * @m: as skua_ib_umem_layout() made it; owns the buffer on success
+ * @write: the device may write there
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_umem_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m, bool write)
+{
 	if (m->mode == SKUA_XLAT_MTT)
 		return skua_ib_umem_mtt(dev, m, write);
-	skua_ib_umem_inline(m, write);
+	if (m->mode == SKUA_XLAT_INLINE)
+		skua_ib_umem_inline(m, write);
 	return 0;
+}
+
+/**
+ * skua_ib_umem_map() - work out the translation of a pinned buffer
+ * @dev: the device
+ * @m: filled in, but for @m->revocable; owns @umem on success
+ * @umem: the buffer
+ * @may_inline: a short page list may go into the MPT entry
+ * @write: the device may write there
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
+		     bool may_inline, bool write)
+{
+	int err;
+
+	err = skua_ib_umem_layout(dev, m, umem, may_inline);
+	return err ? err : skua_ib_umem_fill(dev, m, write);
+}
+
+/**
+ * skua_ib_umem_mtt_free() - free the page list of a buffer
+ * @dev: the device
+ * @m: the buffer; nothing in the device refers to it any more
+ */
+void skua_ib_umem_mtt_free(struct skua_ib_dev *dev, struct skua_ib_umem *m)
+{
+	/* A pool's stays with its handle. */
+	if (m->mode == SKUA_XLAT_MTT && !m->frmr)
+		skua_mtt_free(dev->core, &m->mtt);
 }
 
 /**
@@ -147,8 +194,7 @@ void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m)
 	/* What is revocable is revoked by its release, which needs the entries. */
 	if (m->revocable)
 		ib_umem_release(m->umem);
-	if (m->mode == SKUA_XLAT_MTT)
-		skua_mtt_free(dev->core, &m->mtt);
+	skua_ib_umem_mtt_free(dev, m);
 	if (!m->revocable)
 		ib_umem_release(m->umem);
 	m->umem = NULL;

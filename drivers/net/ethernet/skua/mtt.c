@@ -113,6 +113,47 @@ void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt)
 EXPORT_SYMBOL_NS_GPL(skua_mtt_clear, "SKUA");
 
 /**
+ * skua_mtt_refill() - give entries that no context uses now to the next user
+ * @dev: the function
+ * @mtt: the entries
+ * @pages: bus addresses, multiples of the page size
+ * @npages: how many, at most those that there are; what the others name stays there,
+ *	and is the next user's to keep out of
+ * @write: the device may write there
+ * @known: a context has used the entries, so that the device may remember them
+ *
+ * Of pages that are listed already nothing is written, and the device need not
+ * forget what it remembers rightly.
+ *
+ * Return: the number of entries that changed.
+ */
+u32 skua_mtt_refill(struct skua_dev *dev, const struct skua_mtt *mtt, const dma_addr_t *pages,
+		    u32 npages, bool write, bool known)
+{
+	u64 flags = SKUA_MTT_PRESENT | (write ? SKUA_MTT_WRITE : 0);
+	u32 i = 0, run, end, low = 0, high = 0, num = 0;
+
+	while (i < npages) {
+		__le64 *entry = skua_icm_entry(dev, SKUA_ICM_MTT, mtt->first + i, &run);
+
+		for (end = i + min(run, npages - i); i < end; i++, entry++) {
+			__le64 val = cpu_to_le64(pages[i] | flags);
+
+			if (*entry == val)
+				continue;
+			*entry = val;
+			if (!num++)
+				low = i;
+			high = i;
+		}
+	}
+	if (num && known)
+		skua_mtt_sync(dev, mtt, low, high - low + 1);
+	return num;
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_refill, "SKUA");
+
+/**
  * skua_mtt_free() - free MTT entries
  * @dev: the function
  * @mtt: entries that no context uses any more

@@ -761,6 +761,50 @@ static void test_wqe_blocks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&mem_limits, IB_QPT_RC, &cap), 2);
 }
 
+/* --- pools of regions --- */
+
+#ifndef SKUA_COMPAT_FRMR
+/* Pools differ in the room for pages alone, and there are few of them. */
+static void test_frmr_key(struct kunit *test)
+{
+	static const struct {
+		size_t in, out;
+	} size[] = {
+		{ 0, 0 }, { 1, SKUA_MTT_GROUP }, { SKUA_MTT_GROUP, SKUA_MTT_GROUP },
+		{ SKUA_MTT_GROUP + 1, 2 * SKUA_MTT_GROUP }, { 1000, 1024 }, { 1024, 1024 },
+		{ 65535, 65536 }, { 65536, 65536 },
+	};
+	struct skua_limits lim = { .max_mtt = BIT_ULL(27) };
+	struct skua_ib_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct ib_frmr_key in = { .access_flags = IB_ACCESS_LOCAL_WRITE }, out;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->lim = &lim;
+	for (i = 0; i < ARRAY_SIZE(size); i++) {
+		in.num_dma_blocks = size[i].in;
+		KUNIT_EXPECT_EQ(test, skua_ib_frmr_key(&dev->ibdev, &in, &out), 0);
+		KUNIT_EXPECT_EQ(test, out.num_dma_blocks, size[i].out);
+		KUNIT_EXPECT_EQ(test, out.access_flags, 0);
+	}
+	in.num_dma_blocks = 65537;
+	KUNIT_EXPECT_EQ(test, skua_ib_frmr_key(&dev->ibdev, &in, &out), -EINVAL);
+	in.num_dma_blocks = SIZE_MAX;
+	KUNIT_EXPECT_EQ(test, skua_ib_frmr_key(&dev->ibdev, &in, &out), -EINVAL);
+	/* No more than a part of a small table. */
+	lim.max_mtt = 1000;
+	in.num_dma_blocks = 125;
+	KUNIT_EXPECT_EQ(test, skua_ib_frmr_key(&dev->ibdev, &in, &out), 0);
+	KUNIT_EXPECT_EQ(test, out.num_dma_blocks, 125);
+	in.num_dma_blocks = 1;
+	in.vendor_key = 1;
+	KUNIT_EXPECT_EQ(test, skua_ib_frmr_key(&dev->ibdev, &in, &out), -EINVAL);
+	in.vendor_key = 0;
+	in.ats = 1;
+	KUNIT_EXPECT_EQ(test, skua_ib_frmr_key(&dev->ibdev, &in, &out), -EINVAL);
+}
+#endif
+
 static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_layout_choice),
 	KUNIT_CASE(test_xlat_contig),
@@ -784,6 +828,9 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_post_invalidate),
 	KUNIT_CASE(test_post_reg),
 	KUNIT_CASE(test_wqe_blocks),
+#ifndef SKUA_COMPAT_FRMR
+	KUNIT_CASE(test_frmr_key),
+#endif
 	{}
 };
 
