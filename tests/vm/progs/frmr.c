@@ -345,6 +345,9 @@ int main(int argc, char **argv)
 	}
 
 	sock = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
+	/* Without the RDMA core nothing waits. */
+	if (sock < 0 && !strcmp(what, "drain"))
+		return 0;
 	if (sock < 0)
 		die("netlink: %m");
 	msg_begin(&m, RDMA_NLDEV_CMD_GET, NLM_F_DUMP);
