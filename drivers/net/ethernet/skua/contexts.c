@@ -219,7 +219,7 @@ static void *mrs_find(struct skua_dev *dev, loff_t *pos)
 {
 	unsigned long index = *pos ? *pos - 1 : 0;
 
-	if (!xa_find(&dev->keys, &index, ULONG_MAX, XA_PRESENT))
+	if (!xa_find(&dev->keys, &index, ULONG_MAX, SKUA_KEY_LIVE))
 		return NULL;
 	*pos = index + 1;
 	/* The position says it all. What the array holds looks like SEQ_START_TOKEN. */

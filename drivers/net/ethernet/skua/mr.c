@@ -75,6 +75,7 @@ int skua_mr_enable(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mp
 	err = skua_cmd_in(dev, SKUA_CMD_CREATE_MPT, &in);
 	if (err)
 		return err;
+	xa_set_mark(&dev->keys, u32_get_bits(mr->key, SKUA_KEY_INDEX), SKUA_KEY_LIVE);
 	trace_skua_create(dev, "MR", mr->key);
 	return 0;
 }
@@ -102,6 +103,7 @@ int skua_mr_disable(struct skua_dev *dev, struct skua_mr *mr)
 		dev_err(dev->dev, "DESTROY_MPT %#x failed: %pe\n", mr->key, ERR_PTR(err));
 		skua_declare_dead(dev, "region could not be destroyed");
 	}
+	xa_clear_mark(&dev->keys, u32_get_bits(mr->key, SKUA_KEY_INDEX), SKUA_KEY_LIVE);
 	trace_skua_destroy(dev, "MR", mr->key);
 	return 0;
 }

@@ -40,6 +40,8 @@ struct skua_hw_ops {
 /* A key is index and variant. */
 #define SKUA_KEY_INDEX		GENMASK(31, 8)
 #define SKUA_KEY_VARIANT	GENMASK(7, 0)
+/* Mark in the array of keys: there is an MPT entry, in the device. */
+#define SKUA_KEY_LIVE		XA_MARK_1
 
 #define SKUA_DEBUGFS_FILES	5
 #define SKUA_DEBUGFS_CONTEXTS	4
@@ -86,7 +88,7 @@ enum {
  * @cqs: CQs
  * @srqs: SRQs
  * @qps: QPs
- * @keys: key indices in use
+ * @keys: key indices in use, those with an MPT entry marked SKUA_KEY_LIVE
  * @next_key: where the search for the next one begins
  * @pds: protection domains in use
  * @xrcds: XRC domains in use

@@ -107,9 +107,11 @@ static void test_key_again(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, log->key, mr.key);
 		KUNIT_ASSERT_NE(test, mr.key, last);
 		KUNIT_ASSERT_EQ(test, mr.key >> 8, 7);
+		KUNIT_ASSERT_TRUE(test, xa_get_mark(&dev->keys, 7, SKUA_KEY_LIVE));
 		last = mr.key;
 		KUNIT_ASSERT_EQ(test, skua_mr_disable(dev, &mr), 0);
 		KUNIT_ASSERT_EQ(test, log->key, mr.key);
+		KUNIT_ASSERT_FALSE(test, xa_get_mark(&dev->keys, 7, SKUA_KEY_LIVE));
 	}
 	KUNIT_EXPECT_EQ(test, log->creates, 300);
 	KUNIT_EXPECT_EQ(test, log->destroys, 300);
