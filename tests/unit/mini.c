@@ -458,6 +458,8 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 		in.attr.dest_qpn = 0;
 	if (!(mask & SKUA_QP_M_QKEY))
 		in.attr.qkey = 0;
+	if (!(mask & SKUA_QP_M_VENDOR_OFF))
+		in.attr.vendor_off = 0;
 	if (!(mask & SKUA_QP_M_SQ_PSN))
 		in.attr.sq_psn = 0;
 	if (!(mask & SKUA_QP_M_RQ_PSN))
@@ -504,6 +506,8 @@ void mini_rc_to_rts(struct mini *m, const struct mini_qp *qp, const struct skua_
 		rts |= SKUA_QP_M_ACK_TIMEOUT | SKUA_QP_M_RETRY_CNT | SKUA_QP_M_RNR_RETRY |
 		       SKUA_QP_M_MAX_RD_ATOMIC;
 	}
+	if (attr->vendor_off)
+		rtr |= SKUA_QP_M_VENDOR_OFF;
 	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_INIT, init, attr), 0);
 	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTR, rtr, attr), 0);
 	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTS, rts, attr), 0);

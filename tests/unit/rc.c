@@ -32,6 +32,7 @@ struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint
 			   SKUA_ATTR_MAX_DEST_RD_ATOMIC);
 	if (opt->access)
 		le32p_replace_bits(&a.rights, opt->access, SKUA_ATTR_ACCESS);
+	a.vendor_off = cpu_to_le32(opt->vendor_off[i]);
 	a.qkey = cpu_to_le32(opt->type == SKUA_QP_UD ? RC_QKEY : 0);
 	return a;
 }

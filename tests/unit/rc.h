@@ -33,6 +33,7 @@
  * @caps: capabilities that the devices have besides
  * @no_caps: those that they do without
  * @type: of the QPs: RC, UC or UD
+ * @vendor_off: SKUA_VENDOR_*: what each side's QP does without
  * @down: leave the QPs in RESET
  */
 struct rc_opt {
@@ -48,6 +49,7 @@ struct rc_opt {
 	uint32_t cache;
 	uint64_t caps, no_caps;
 	enum skua_qp_type type;
+	uint32_t vendor_off[2];
 	bool down;
 };
 

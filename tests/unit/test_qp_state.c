@@ -23,7 +23,7 @@ static const struct want rc[] = {
 	{ SKUA_QP_RESET, SKUA_QP_INIT, A(PKEY) | A(PORT) | A(ACCESS), 0 },
 	{ SKUA_QP_INIT, SKUA_QP_INIT, 0, A(PKEY) | A(PORT) | A(ACCESS) },
 	{ SKUA_QP_INIT, SKUA_QP_RTR, RC_ADDR | A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER),
-	  A(PKEY) | A(ACCESS) },
+	  A(PKEY) | A(ACCESS) | A(VENDOR_OFF) },
 	{ SKUA_QP_RTR, SKUA_QP_RTS, A(ACK_TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
 	  A(MAX_RD_ATOMIC), A(ACCESS) | A(MIN_RNR_TIMER) },
 	{ SKUA_QP_RTS, SKUA_QP_RTS, 0, A(ACCESS) | A(MIN_RNR_TIMER) },
@@ -73,7 +73,7 @@ static const struct want gsi[] = {
 static const struct want xrc_ini[] = {
 	{ SKUA_QP_RESET, SKUA_QP_INIT, A(PKEY) | A(PORT) | A(ACCESS), 0 },
 	{ SKUA_QP_INIT, SKUA_QP_INIT, 0, A(PKEY) | A(PORT) | A(ACCESS) },
-	{ SKUA_QP_INIT, SKUA_QP_RTR, RC_ADDR, A(PKEY) | A(ACCESS) },
+	{ SKUA_QP_INIT, SKUA_QP_RTR, RC_ADDR, A(PKEY) | A(ACCESS) | A(VENDOR_OFF) },
 	{ SKUA_QP_RTR, SKUA_QP_RTS, A(ACK_TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
 	  A(MAX_RD_ATOMIC), A(ACCESS) },
 	{ SKUA_QP_RTS, SKUA_QP_RTS, 0, A(ACCESS) },
@@ -87,7 +87,7 @@ static const struct want xrc_tgt[] = {
 	{ SKUA_QP_RESET, SKUA_QP_INIT, A(PKEY) | A(PORT) | A(ACCESS), 0 },
 	{ SKUA_QP_INIT, SKUA_QP_INIT, 0, A(PKEY) | A(PORT) | A(ACCESS) },
 	{ SKUA_QP_INIT, SKUA_QP_RTR, RC_ADDR | A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER),
-	  A(PKEY) | A(ACCESS) },
+	  A(PKEY) | A(ACCESS) | A(VENDOR_OFF) },
 	{ SKUA_QP_RTR, SKUA_QP_RTS, A(ACK_TIMEOUT) | A(SQ_PSN), A(ACCESS) | A(MIN_RNR_TIMER) },
 	{ SKUA_QP_RTS, SKUA_QP_RTS, 0, A(ACCESS) | A(MIN_RNR_TIMER) },
 	{ SKUA_QP_RTS, SKUA_QP_SQD, 0, A(SQD_NOTIFY) },
@@ -163,6 +163,7 @@ static void prepare(struct bench *b, struct rig *r, enum skua_qp_type type)
 	b->attr = mini_rc_attr(5, 2, mac, false, 0x123456, 0xfedcba, 3);
 	b->attr.qkey = cpu_to_le32(0x11111111);
 	b->attr.rate_kbps = cpu_to_le32(1000);
+	b->attr.vendor_off = cpu_to_le32(SKUA_VENDOR_MASKED_ATOMIC);
 }
 
 /* Values of the attributes in @mask, everything else zero. */
@@ -200,6 +201,7 @@ static int modify(struct bench *b, uint32_t cur, enum skua_qp_state to, uint32_t
 	in.attr.rq_psn = mask & A(RQ_PSN) ? b->attr.rq_psn : 0;
 	in.attr.qkey = mask & A(QKEY) ? b->attr.qkey : 0;
 	in.attr.rate_kbps = mask & A(RATE) ? b->attr.rate_kbps : 0;
+	in.attr.vendor_off = mask & A(VENDOR_OFF) ? b->attr.vendor_off : 0;
 	return mini_cmd(&b->r->m, SKUA_CMD_MODIFY_QP, &in, sizeof(in), NULL, 0);
 }
 
@@ -255,7 +257,8 @@ static void pair(struct bench *b, enum skua_qp_state from, enum skua_qp_state to
 	uint32_t attrs = A(ACCESS) | A(PKEY) | A(PORT) | A(QKEY) | A(AV) | A(PATH_MTU) |
 			 A(ACK_TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(RQ_PSN) |
 			 A(MAX_RD_ATOMIC) | A(MIN_RNR_TIMER) | A(SQ_PSN) |
-			 A(MAX_DEST_RD_ATOMIC) | A(DEST_QPN) | A(SQD_NOTIFY) | A(RATE);
+			 A(MAX_DEST_RD_ATOMIC) | A(DEST_QPN) | A(SQD_NOTIFY) | A(RATE) |
+			 A(VENDOR_OFF);
 
 	if (!go(b, from))
 		return;
@@ -266,7 +269,7 @@ static void pair(struct bench *b, enum skua_qp_state from, enum skua_qp_state to
 	}
 	/* Another state than the software believes. */
 	assert_status(modify(b, (from + 1) % STATES, to, want->required), BAD_STATE);
-	for (uint32_t bit = 2; bit < 1u << 18; bit <<= 1) {
+	for (uint32_t bit = 2; bit < 1u << 21; bit <<= 1) {
 		if (!(attrs & bit))
 			continue;
 		if (want->required & bit) {
@@ -367,6 +370,27 @@ static void values(void **state)
 	refuse(BAD_PARAM, a.av.flow = cpu_to_le32(1u << 23));
 	refuse(OK, a.av.flow = cpu_to_le32(0x7fffff));
 #undef refuse
+}
+
+/* Operations of Skua's own: which there are, and only with the capability. */
+static void vendor_bits(void **state)
+{
+	struct rig *r = *state;
+	struct bench b;
+
+	prepare(&b, r, SKUA_QP_RC);
+	for (unsigned int bit = 0; bit < 32; bit++) {
+		go(&b, SKUA_QP_INIT);
+		b.attr.vendor_off = cpu_to_le32(1u << bit);
+		assert_int_equal(modify(&b, SKUA_QP_INIT, SKUA_QP_RTR, RTR_MASK | A(VENDOR_OFF)),
+				 1u << bit & SKUA_VENDOR_ALL ? SKUA_CMD_ST_OK :
+							       SKUA_CMD_ST_BAD_PARAM);
+	}
+	r->f.dev->caps &= ~SKUA_CAP_VENDOR_OFF;
+	go(&b, SKUA_QP_INIT);
+	b.attr.vendor_off = 0;
+	assert_status(modify(&b, SKUA_QP_INIT, SKUA_QP_RTR, RTR_MASK | A(VENDOR_OFF)), BAD_PARAM);
+	assert_status(modify(&b, SKUA_QP_INIT, SKUA_QP_RTR, RTR_MASK), OK);
 }
 
 static void access_bits(void **state)
@@ -561,6 +585,7 @@ int main(void)
 		rig_test(whole_table),
 		rig_test(no_state),
 		rig_test(values),
+		rig_test(vendor_bits),
 		rig_test(access_bits),
 		rig_test(port_mtu_limits),
 		rig_test(stray_values),

@@ -402,6 +402,46 @@ static void test_responder_refuses(void **state)
 	}
 }
 
+/*
+ * A QP that does without masked atomics sends none and takes none, whatever the other
+ * side does; all else goes on. RESET gives them back.
+ */
+static void test_without_masked(void **state)
+{
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	for (unsigned int off = 0; off < 4; off++) {
+		struct rc_opt opt = { .vendor_off = { off & 1 ? SKUA_VENDOR_MASKED_ATOMIC : 0,
+						      off & 2 ? SKUA_VENDOR_MASKED_ATOMIC : 0 } };
+		struct rc_wr wr = { .op = SKUA_WQE_MASKED_FAA, .len = 8, .atomic = { { 5, 0 } } };
+
+		rc_open(&rc, &opt);
+		assert_int_equal(le32_to_cpu(rc_query(&rc, 1).sqc.attr.vendor_off),
+				 opt.vendor_off[1]);
+		put(&rc, 1, 0, 1);
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_FAA, .len = 8,
+						 .atomic = { { 1, 0 } } });
+		rc_pump(&rc);
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+		assert_int_equal(get(&rc, 1, 0), 2);
+		rc_post(&rc, 0, &wr);
+		rc_pump(&rc);
+		cqe = rc_expect(&rc, 0, false, off & 1 ? SKUA_CQE_LOC_QP_OP_ERR :
+					       off & 2 ? SKUA_CQE_REM_INV_REQ_ERR : SKUA_CQE_OK);
+		if (off & 1)
+			assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_OPCODE);
+		if (off == 2)
+			rc_expect_event(&rc, 1, SKUA_QP_EV_REQ_ERR);
+		rc_expect_no_event(&rc, 1);
+		assert_int_equal(get(&rc, 1, 0), off ? 2 : 7);
+		assert_int_equal(mini_qp_modify(&rc.s[1].m, &rc.s[1].qp, SKUA_QP_RESET, 0, NULL), 0);
+		assert_int_equal(rc_query(&rc, 1).sqc.attr.vendor_off, 0);
+		rc_close(&rc);
+	}
+}
+
 /* Memory behind the key that does not answer: remote operational error. */
 static void test_responder_memory(void **state)
 {
@@ -822,6 +862,7 @@ int main(void)
 		cmocka_unit_test(test_requester_depth),
 		cmocka_unit_test(test_requester_fence),
 		cmocka_unit_test(test_responder_refuses),
+		cmocka_unit_test(test_without_masked),
 		cmocka_unit_test(test_responder_memory),
 		cmocka_unit_test(test_responder_depth),
 		cmocka_unit_test(test_responder_duplicates),

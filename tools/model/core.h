@@ -384,6 +384,13 @@ static inline uint32_t qp_index(uint32_t qpn)
 {
 	return qpn & GENMASK(MODEL_LOG_QP - 1, 0);
 }
+
+/* Does the QP do without these operations of Skua's own (SKUA_VENDOR_*)? */
+static inline bool qp_without(const struct skua_sqc *sqc, uint32_t ops)
+{
+	return le32_to_cpu(sqc->attr.vendor_off) & ops;
+}
+
 /* Both halves were changed. */
 void qp_dirty(struct skua_dev *dev, struct qp *qp);
 void qp_put(struct skua_dev *dev, struct qp *qp);

@@ -55,6 +55,7 @@ static const struct row table[] = {
 
 	{ S(INIT), S(RTR), CONN,	A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN),
 					A(PKEY) | A(ACCESS) },
+	{ S(INIT), S(RTR), RC | INI | TGT, 0, A(VENDOR_OFF) },
 	{ S(INIT), S(RTR), RESP,	A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER), 0 },
 	{ S(INIT), S(RTR), DGRAM,	0, A(PKEY) | A(QKEY) },
 	{ S(INIT), S(RTR), ETH,		0, 0 },
@@ -165,7 +166,7 @@ static bool rest_zero(const struct skua_cmd_modify_qp_in *in, uint32_t mask)
 	       !(le32_to_cpu(a->retry) & ~field_bits(retry_fields, mask)) &&
 	       !(le32_to_cpu(a->rights) & ~field_bits(rights_fields, mask)) &&
 	       !(le32_to_cpu(a->state) & ~field_bits(state_fields, mask)) &&
-	       !a->reserved && !in->reserved &&
+	       (mask & A(VENDOR_OFF) || !a->vendor_off) && !in->reserved &&
 	       (mask & A(COUNTER) || !in->counter);
 }
 
@@ -225,6 +226,7 @@ static bool values_ok(struct skua_dev *dev, const struct skua_qp_attr *a, uint32
 	       le32_to_cpu(a->dest_qpn) <= IB_QPN_MASK &&
 	       le32_get_bits(a->rights, SKUA_ATTR_MAX_RD_ATOMIC) <= MODEL_MAX_RD_ATOMIC &&
 	       le32_get_bits(a->rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC) <= SKUA_RR_PER_QP &&
+	       !(le32_to_cpu(a->vendor_off) & ~SKUA_VENDOR_ALL) &&
 	       access_ok(dev, le32_get_bits(a->rights, SKUA_ATTR_ACCESS));
 }
 
@@ -244,6 +246,8 @@ static uint32_t known_attrs(const struct skua_dev *dev)
 		known &= ~A(EXT);
 	if (!dev_has(dev, SKUA_CAP_COUNTER_SET))
 		known &= ~A(COUNTER);
+	if (!dev_has(dev, SKUA_CAP_VENDOR_OFF))
+		known &= ~A(VENDOR_OFF);
 	return known;
 }
 
@@ -301,6 +305,8 @@ static void apply(struct skua_qp_attr *a, const struct skua_qp_attr *in, uint32_
 	}
 	if (mask & A(EXT))
 		a->ext = in->ext;
+	if (mask & A(VENDOR_OFF))
+		a->vendor_off = in->vendor_off;
 	merge(&a->retry, in->retry, retry_fields, mask);
 	merge(&a->rights, in->rights, rights_fields, mask);
 	/* The wish to be told belongs to one stay in SQD. */

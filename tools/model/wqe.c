@@ -362,6 +362,8 @@ enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_w
 		return err;
 	if (!dev_has(dev, layouts[out->op].caps))
 		return SKUA_VENDOR_WQE_OPCODE;
+	if (layouts[out->op].parts & L_MASKED && qp_without(qp->sqc, SKUA_VENDOR_MASKED_ATOMIC))
+		return SKUA_VENDOR_WQE_OPCODE;
 	/* Bus addresses are for those who may name any. */
 	if (out->op == SKUA_WQE_REG_MR &&
 	    !(le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_RESERVED_LKEY))

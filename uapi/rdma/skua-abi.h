@@ -21,9 +21,17 @@ struct skua_alloc_ucontext_req {
 };
 
 /*
+ * ECE options: operations that both ends of a connection must have. Connection
+ * managers carry the bits from host to host, so that they keep their meaning for ever.
+ */
+#define SKUA_ECE_MASKED_ATOMIC	0x1
+
+/*
  * uar_offset, status_offset: mmap offsets of the context's UAR page (one system
  * page, write only) and of its status page (read only, struct
  * skua_status_page). caps: SKUA_CAP_* in force. Sizes are the device's limits.
+ * ece_options: those that RC and XRC QPs have, and can do without; 0: there is nothing
+ * to agree on, or the kernel knows no ECE.
  */
 struct skua_alloc_ucontext_resp {
 	__u32 comp_mask;
@@ -38,7 +46,7 @@ struct skua_alloc_ucontext_resp {
 	__u32 max_inline;
 	__u32 max_cqe;
 	__u32 clock_khz;
-	__u32 reserved;
+	__u32 ece_options;
 };
 
 /*
@@ -175,13 +183,19 @@ struct skua_create_qp_resp {
 };
 
 /*
- * modify_qp, extended, with IBV_QP_RATE_LIMIT. max_burst: bytes that may go at once
- * under the limit, 0: the device's choice.
+ * modify_qp. max_burst: with IBV_QP_RATE_LIMIT: bytes that may go at once under the
+ * limit, 0: the device's choice. ece_options: with the change from INIT to RTR: what both
+ * ends agreed on, with SKUA_MODIFY_QP_ECE in comp_mask; the QP does without the others.
+ * If they were not agreed on it has them all.
  */
 struct skua_modify_qp_req {
 	__u32 max_burst;
 	__u32 comp_mask;
+	__u32 ece_options;
+	__u32 reserved;
 };
+
+#define SKUA_MODIFY_QP_ECE	0x1
 
 /*
  * create_wq: the receive ring (1 << log_wqes WQEs of 16 << log_stride bytes), rounded

@@ -205,6 +205,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_NULL_MR		BIT_ULL(33)
 #define SKUA_CAP_SRQ_RESIZE		BIT_ULL(34)
 #define SKUA_CAP_STATIC_RATE		BIT_ULL(35)	/* of a path, in its AV */
+#define SKUA_CAP_VENDOR_OFF		BIT_ULL(36)	/* QPs without Skua's own operations */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -213,7 +214,7 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE) X(STATIC_RATE)
+	X(SRQ_RESIZE) X(STATIC_RATE) X(VENDOR_OFF)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {
@@ -505,8 +506,9 @@ struct skua_cmd_create_qp_in {
  * allows just those that the IBTA's table of state transitions demands and
  * allows for the QP's type, and besides: RATE (SKUA_CAP_RATE_LIMIT), for types that
  * send requests of users (RC, UC, UD, XRC_INI, RAW_ETH), with every transition but
- * those to RESET, which ends the limit, and ERR; and COUNTER (SKUA_CAP_COUNTER_SET),
- * which comes alone, in any state, and stays in RESET.
+ * those to RESET, which ends the limit, and ERR; VENDOR_OFF (SKUA_CAP_VENDOR_OFF), for
+ * RC and XRC, with that from INIT to RTR; and COUNTER (SKUA_CAP_COUNTER_SET), which
+ * comes alone, in any state, and stays in RESET.
  */
 #define SKUA_QP_ATTR_TABLE(X)						\
 	X(STATE,		 0, "state: new state")			\
@@ -528,7 +530,8 @@ struct skua_cmd_create_qp_in {
 	X(SQD_NOTIFY,		16, "state: SQD notification")		\
 	X(RATE,			17, "rate_kbps, rate_burst")		\
 	X(EXT,			18, "ext")				\
-	X(COUNTER,		19, "counter")
+	X(COUNTER,		19, "counter")				\
+	X(VENDOR_OFF,		20, "vendor_off")
 
 enum {
 #define X(name, bit, text) SKUA_QP_M_##name = 1U << (bit),

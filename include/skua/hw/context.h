@@ -400,7 +400,8 @@ enum skua_qp_state {
  * @ext: Skua extension (SKUA_CAP_SR), else zero
  * @rate_burst: bytes that may go at once under the limit, 0: the device's choice; zero
  *	where @rate_kbps is
- * @reserved: zero
+ * @vendor_off: SKUA_VENDOR_*: operations of Skua's own that the QP does without, as
+ *	the peer may (RC, XRC; SKUA_CAP_VENDOR_OFF)
  *
  * A QP with a rate limit sends, in any span of time, no more bytes than the rate gives
  * in that time and one burst, and what is left of the packet with which the burst ends
@@ -427,7 +428,7 @@ struct skua_qp_attr {
 	__le32 rate_kbps;
 	__le32 ext;
 	__le32 rate_burst;
-	__le32 reserved;
+	__le32 vendor_off;
 };
 
 _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
@@ -453,6 +454,12 @@ _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
 /* ext: mode (0 plain RoCEv2, 1 negotiate, 2 always), log2 of the window */
 #define SKUA_ATTR_EXT_MODE		GENMASK(1, 0)
 #define SKUA_ATTR_EXT_LOG_WINDOW	GENMASK(12, 8)
+/*
+ * vendor_off: a send WQE of such an operation ends with LOC_QP_OP_ERR, and to a packet
+ * of one the responder says what a device without it does (NAK, invalid request).
+ */
+#define SKUA_VENDOR_MASKED_ATOMIC	BIT(0)	/* MASKED_CAS, MASKED_FAA */
+#define SKUA_VENDOR_ALL			BIT(0)
 
 /**
  * struct skua_fault - state of one side of a QP: its page fault

@@ -204,6 +204,8 @@ static bool supported(const struct turn *t, const struct skua_pkt *pkt)
 		return access & SKUA_ACCESS_REMOTE_WRITE;
 	if (pkt->op->flags & IB_F_READ)
 		return access & SKUA_ACCESS_REMOTE_READ;
+	if (pkt->maskedeth && qp_without(t->sqc, SKUA_VENDOR_MASKED_ATOMIC))
+		return false;
 	if (pkt->op->flags & IB_F_ATOMIC)
 		return dev_has(t->dev, pkt->maskedeth ? SKUA_CAP_MASKED_ATOMIC :
 							SKUA_CAP_ATOMIC) &&

@@ -581,7 +581,8 @@ static int skua_ib_modify_dead(struct skua_ib_qp *qp, enum ib_qp_state new)
 }
 
 static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
-			     u32 burst, enum ib_qp_state cur, enum ib_qp_state new)
+			     const struct skua_modify_qp_req *req, enum ib_qp_state cur,
+			     enum ib_qp_state new)
 {
 	struct skua_ib_dev *dev = skua_ib_qp_dev(qp);
 	struct skua_cmd_modify_qp_in in = {};
@@ -603,8 +604,15 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 	err = skua_ib_attr_build(qp, attr, mask, &in.attr);
 	if (err)
 		return err;
-	in.attr.rate_burst = cpu_to_le32(burst);
+	in.attr.rate_burst = cpu_to_le32(req->max_burst);
 	in.mask = cpu_to_le32(hw_mask);
+	if (req->comp_mask & SKUA_MODIFY_QP_ECE) {
+		if (cur != IB_QPS_INIT || new != IB_QPS_RTR)
+			return -EINVAL;
+		err = skua_ib_ece_build(dev->lim, qp->ibqp.qp_type, req->ece_options, &in);
+		if (err)
+			return err;
+	}
 	/* RESET and ERR are reached from wherever the device has gone by itself. */
 	in.cur_state = cpu_to_le32(new == IB_QPS_RESET || new == IB_QPS_ERR ?
 				   SKUA_QP_ANY_STATE : cur);
@@ -628,9 +636,13 @@ static int skua_ib_modify_udata(struct ib_udata *udata, struct skua_modify_qp_re
 	int err;
 
 	if (udata && udata->inlen) {
-		err = ib_copy_validate_udata_in_cm(udata, *req, comp_mask, 0);
+		err = ib_copy_validate_udata_in_cm(udata, *req, comp_mask,
+						   SKUA_MODIFY_QP_ECE);
 		if (err)
 			return err;
+		if (req->reserved ||
+		    (req->ece_options && !(req->comp_mask & SKUA_MODIFY_QP_ECE)))
+			return -EOPNOTSUPP;
 	}
 	return ib_respond_empty_udata(udata);
 }
@@ -662,7 +674,7 @@ static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int ma
 	if (err)
 		return err;
 	err = skua_ib_dead(dev) ? -EIO :
-				  skua_ib_modify_hw(qp, attr, mask, req.max_burst, cur, new);
+				  skua_ib_modify_hw(qp, attr, mask, &req, cur, new);
 	trace_skua_ib_modify_qp(ibqp->device, ibqp->qp_num, cur, new, mask, err);
 	if (err)
 		return skua_ib_dead(dev) ? skua_ib_modify_dead(qp, new) : err;

@@ -308,6 +308,64 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_build);
 
+/* ECE options, and what a QP without them does without. */
+static const struct {
+	u32 option;
+	u32 vendor;
+	u64 cap;
+} skua_ib_ece[] = {
+	{ SKUA_ECE_MASKED_ATOMIC, SKUA_VENDOR_MASKED_ATOMIC, SKUA_CAP_MASKED_ATOMIC },
+};
+
+/**
+ * skua_ib_ece_options() - what can two ends agree on?
+ * @lim: the device
+ *
+ * Return: SKUA_ECE_*.
+ */
+u32 skua_ib_ece_options(const struct skua_limits *lim)
+{
+	u32 options = 0;
+	unsigned int i;
+
+	if (!(lim->caps & SKUA_CAP_VENDOR_OFF))
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(skua_ib_ece); i++)
+		if (lim->caps & skua_ib_ece[i].cap)
+			options |= skua_ib_ece[i].option;
+	return options;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_ece_options);
+
+/**
+ * skua_ib_ece_build() - have a QP do without what was not agreed on
+ * @lim: the device
+ * @type: type of the QP
+ * @options: what both ends have
+ * @in: the change to RTR, to which it is added
+ *
+ * Return: 0, -EINVAL for a QP that has no options, or -EOPNOTSUPP for options that
+ * there are not.
+ */
+int skua_ib_ece_build(const struct skua_limits *lim, enum ib_qp_type type, u32 options,
+		      struct skua_cmd_modify_qp_in *in)
+{
+	u32 have = skua_ib_ece_options(lim), off = 0;
+	unsigned int i;
+
+	if (!have || options & ~have)
+		return -EOPNOTSUPP;
+	if (type != IB_QPT_RC && type != IB_QPT_XRC_INI && type != IB_QPT_XRC_TGT)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(skua_ib_ece); i++)
+		if (!(options & skua_ib_ece[i].option))
+			off |= skua_ib_ece[i].vendor;
+	in->mask |= cpu_to_le32(SKUA_QP_M_VENDOR_OFF);
+	in->attr.vendor_off = cpu_to_le32(off);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_ece_build);
+
 /**
  * skua_ib_av_parse() - translate an address vector
  * @av: the path

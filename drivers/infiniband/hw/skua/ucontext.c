@@ -129,6 +129,7 @@ static void skua_ib_ucontext_tell(struct skua_ib_ucontext *uc,
 	resp->max_inline = lim->max_inline;
 	resp->max_cqe = lim->max_cqe;
 	resp->clock_khz = lim->clock_khz;
+	resp->ece_options = skua_ib_ece_options(lim);
 }
 
 static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
@@ -343,7 +344,7 @@ DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_DEVICE, &UVERBS_METHOD(SKUA_METHOD_D
 /* One more attribute of the core's method. */
 static const struct uverbs_attr_def * const skua_ib_query_context_attrs[] = {
 	UVERBS_ATTR_PTR_OUT(SKUA_ATTR_QUERY_CONTEXT_RESP,
-			    UVERBS_ATTR_STRUCT(struct skua_alloc_ucontext_resp, reserved),
+			    UVERBS_ATTR_STRUCT(struct skua_alloc_ucontext_resp, ece_options),
 			    UA_OPTIONAL),
 };
 

@@ -510,6 +510,62 @@ static void qp_reset(struct skua_qp *qp)
 	skua_record(&qp->dbr->rq_pi, 0);
 }
 
+/* --- ECE: what both ends of a connection have ------------------------------ */
+
+/* What a QP of this type has. */
+static uint32_t ece_options(const struct skua_qp *qp)
+{
+	switch (qp->vqp.qp.qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return to_sctx(qp->vqp.qp.context)->lim.ece_options;
+	default:
+		return 0;
+	}
+}
+
+int skua_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	struct skua_qp *qp = to_sqp(ibqp);
+
+	if (!to_sctx(ibqp->context)->lim.ece_options) {
+		errno = EOPNOTSUPP;
+		return errno;
+	}
+	ece->vendor_id = SKUA_PCI_VENDOR_ID;
+	ece->options = qp->ece_set ? qp->ece : ece_options(qp);
+	ece->comp_mask = 0;
+	return 0;
+}
+
+/* From RTR on the QP is as it is. A newer peer may have more than we do. */
+int skua_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	struct skua_qp *qp = to_sqp(ibqp);
+
+	if (!to_sctx(ibqp->context)->lim.ece_options) {
+		errno = EOPNOTSUPP;
+		return errno;
+	}
+	if (ece->comp_mask || ece->vendor_id != SKUA_PCI_VENDOR_ID ||
+	    (ibqp->state != IBV_QPS_RESET && ibqp->state != IBV_QPS_INIT)) {
+		errno = EINVAL;
+		return errno;
+	}
+	qp->ece = ece->options & ece_options(qp);
+	qp->ece_set = true;
+	ece->options = qp->ece;
+	return 0;
+}
+
+/* What was agreed on goes with the change to RTR. */
+static bool tell_ece(const struct skua_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	return qp->ece_set && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR &&
+	       ece_options(qp);
+}
+
 /*
  * Rates are newer than the kernel's first way to modify a QP, and than its only way to
  * query one.
@@ -520,6 +576,10 @@ static int modify_ex(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, uint
 	struct ib_uverbs_ex_modify_qp_resp resp = {};
 	int ret;
 
+	if (tell_ece(to_sqp(qp), attr, mask)) {
+		cmd.comp_mask = SKUA_MODIFY_QP_ECE;
+		cmd.ece_options = to_sqp(qp)->ece;
+	}
 	ret = ibv_cmd_modify_qp_ex(qp, attr, mask, &cmd.ibv_cmd, sizeof(cmd), &resp,
 				   sizeof(resp));
 	if (!ret)
@@ -530,17 +590,25 @@ static int modify_ex(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, uint
 int skua_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct skua_qp *qp = to_sqp(ibqp);
-	struct ibv_modify_qp cmd = {};
+	struct skua_modify_qp_cmd cmd = {};
+	size_t len = sizeof(cmd.ibv_cmd);
 	int ret;
 
+	if (tell_ece(qp, attr, mask)) {
+		cmd.comp_mask = SKUA_MODIFY_QP_ECE;
+		cmd.ece_options = qp->ece;
+		len = sizeof(cmd);
+	}
 	if (mask & IBV_QP_RATE_LIMIT)
 		ret = modify_ex(ibqp, attr, mask, 0);
 	else
-		ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+		ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd.ibv_cmd, len);
 	if (ret || !(mask & IBV_QP_STATE))
 		return ret;
-	if (attr->qp_state == IBV_QPS_RESET)
+	if (attr->qp_state == IBV_QPS_RESET) {
 		qp->rate_limit = 0;
+		qp->ece_set = false;
+	}
 	if (qp_is_bare(qp))
 		return 0;
 	if (attr->qp_state == IBV_QPS_RESET)

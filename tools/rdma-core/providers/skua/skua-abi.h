@@ -25,6 +25,8 @@ DECLARE_DRV_CMD(skua_modify_srq_cmd, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		skua_modify_srq_req, empty);
 DECLARE_DRV_CMD(skua_create_qp_cmd, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		skua_create_qp_req, skua_create_qp_resp);
+DECLARE_DRV_CMD(skua_modify_qp_cmd, IB_USER_VERBS_CMD_MODIFY_QP,
+		skua_modify_qp_req, empty);
 DECLARE_DRV_CMD(skua_modify_qp_ex_cmd, IB_USER_VERBS_EX_CMD_MODIFY_QP,
 		skua_modify_qp_req, empty);
 DECLARE_DRV_CMD(skua_query_device_ex_cmd, IB_USER_VERBS_EX_CMD_QUERY_DEVICE,

@@ -342,6 +342,8 @@ struct skua_batch {
  * @buf: both rings' memory
  * @rate_limit: kbit/s, as last set
  * @is_rss: has no queues: spreads frames over work queues
+ * @ece_set: the options of the connection were agreed on
+ * @ece: these options
  */
 struct skua_qp {
 	struct verbs_qp vqp;
@@ -357,6 +359,8 @@ struct skua_qp {
 	struct skua_buf buf;
 	uint32_t rate_limit;
 	bool is_rss;
+	bool ece_set;
+	uint32_t ece;
 };
 
 /**
@@ -571,6 +575,8 @@ struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 int skua_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int skua_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
+int skua_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+int skua_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int skua_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
 int skua_destroy_qp(struct ibv_qp *qp);

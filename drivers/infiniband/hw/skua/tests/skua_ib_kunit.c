@@ -761,6 +761,30 @@ static void test_wqe_blocks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_ib_wqe_blocks(&mem_limits, IB_QPT_RC, &cap), 2);
 }
 
+/* --- what was agreed on with the peer --- */
+
+static void test_ece(struct kunit *test)
+{
+	struct skua_limits lim = { .caps = SKUA_CAP_MASKED_ATOMIC | SKUA_CAP_VENDOR_OFF };
+	struct skua_cmd_modify_qp_in in = {};
+
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_options(&lim), SKUA_ECE_MASKED_ATOMIC);
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_RC, SKUA_ECE_MASKED_ATOMIC, &in), 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(in.mask), SKUA_QP_M_VENDOR_OFF);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(in.attr.vendor_off), 0);
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_XRC_TGT, 0, &in), 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(in.attr.vendor_off), SKUA_VENDOR_MASKED_ATOMIC);
+	/* Options of a newer peer are for the provider to drop. */
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_RC, 3, &in), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_UD, 0, &in), -EINVAL);
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_UC, 0, &in), -EINVAL);
+	lim.caps = SKUA_CAP_MASKED_ATOMIC;
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_options(&lim), 0);
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_RC, 0, &in), -EOPNOTSUPP);
+	lim.caps = SKUA_CAP_VENDOR_OFF;
+	KUNIT_EXPECT_EQ(test, skua_ib_ece_options(&lim), 0);
+}
+
 /* --- pools of regions --- */
 
 #ifndef SKUA_COMPAT_FRMR
@@ -828,6 +852,7 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_post_invalidate),
 	KUNIT_CASE(test_post_reg),
 	KUNIT_CASE(test_wqe_blocks),
+	KUNIT_CASE(test_ece),
 #ifndef SKUA_COMPAT_FRMR
 	KUNIT_CASE(test_frmr_key),
 #endif
