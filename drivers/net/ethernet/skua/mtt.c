@@ -7,6 +7,31 @@
 /* Any value that is not NULL: the tree keeps the ranges. */
 #define SKUA_MTT_TAKEN		xa_mk_value(1)
 
+/*
+ * The device may read an entry at any time, and must not find a page's address by
+ * halves. Where a store takes two, the half with SKUA_MTT_PRESENT is the last to come
+ * and the first to go. No page takes another's place at once.
+ */
+static void skua_mtt_store(__le64 *entry, __le64 val)
+{
+	__le32 *half = (__le32 *)entry;
+	__le32 part[2];
+
+	if (IS_ENABLED(CONFIG_64BIT)) {
+		WRITE_ONCE(*entry, val);
+		return;
+	}
+	memcpy(part, &val, sizeof(part));
+	if (!val)
+		WRITE_ONCE(half[0], part[0]);
+	/* Not present before its address changes. */
+	dma_wmb();
+	WRITE_ONCE(half[1], part[1]);
+	/* The address before it is present. */
+	dma_wmb();
+	WRITE_ONCE(half[0], part[0]);
+}
+
 /* Without @pages the entries become empty. */
 static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pages, u32 npages,
 			  u64 flags)
@@ -18,7 +43,7 @@ static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pag
 
 		run = min(run, npages);
 		for (i = 0; i < run; i++)
-			entry[i] = pages ? cpu_to_le64(pages[i] | flags) : 0;
+			skua_mtt_store(&entry[i], pages ? cpu_to_le64(pages[i] | flags) : 0);
 		index += run;
 		pages = pages ? pages + run : NULL;
 		npages -= run;
@@ -191,8 +216,7 @@ void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_a
 	u32 run;
 	__le64 *entry = skua_icm_entry(dev, SKUA_ICM_MTT, mtt->first + i, &run);
 
-	/* Once: the device may read it at any time, and whole. */
-	WRITE_ONCE(*entry, cpu_to_le64(val));
+	skua_mtt_store(entry, cpu_to_le64(val));
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_set, "SKUA");
 
@@ -237,7 +261,7 @@ u32 skua_mtt_zap(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u3
 		for (i = 0; i < run; i++) {
 			if (!entry[i])
 				continue;
-			WRITE_ONCE(entry[i], 0);
+			skua_mtt_store(&entry[i], 0);
 			if (!num++)
 				low = first + i;
 			high = first + i;
@@ -273,8 +297,8 @@ int skua_mtt_dir_set(struct skua_dev *dev, const struct skua_mtt *dir, u32 i,
 	entry = skua_icm_entry(dev, SKUA_ICM_MTT, dir->first + i, &run);
 	/* The device finds the list empty, or better, but not as it was before. */
 	dma_wmb();
-	WRITE_ONCE(*entry, le64_encode_bits(block->first, SKUA_MTT_LIST) |
-			   cpu_to_le64(SKUA_MTT_PRESENT));
+	skua_mtt_store(entry, le64_encode_bits(block->first, SKUA_MTT_LIST) |
+			      cpu_to_le64(SKUA_MTT_PRESENT));
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_dir_set, "SKUA");
