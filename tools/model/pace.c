@@ -52,6 +52,12 @@ static uint64_t burst_of(const struct skua_sqc *sqc)
 	return burst ? burst : at_least(BURST_BYTES, bytes_in(sqc, BURST_NS));
 }
 
+/* At least some: a queue that may never be ahead of the clock would never send. */
+static uint64_t burst_time(const struct skua_sqc *sqc)
+{
+	return at_least(time_of(sqc, burst_of(sqc)), 1);
+}
+
 /* How far the queue is ahead of the clock, and no further than it can have come. */
 static uint64_t ahead(const struct skua_sqc *sqc, uint64_t now)
 {
@@ -63,7 +69,7 @@ static uint64_t ahead(const struct skua_sqc *sqc, uint64_t now)
 
 uint64_t pace_room(const struct skua_sqc *sqc, uint64_t now)
 {
-	uint64_t burst = time_of(sqc, burst_of(sqc));
+	uint64_t burst = burst_time(sqc);
 	uint64_t used = ahead(sqc, now);
 
 	/* A packet goes whole, if there is room for its beginning. */
@@ -74,7 +80,9 @@ void pace_charge(struct skua_sqc *sqc, uint64_t now, uint64_t bytes)
 {
 	uint32_t rate = le32_to_cpu(sqc->rate);
 	uint64_t used = ahead(sqc, now);
-	uint64_t cost = bytes * BYTE + (used ? le32_to_cpu(sqc->rate_frac) : 0);
+	/* Of a time that is just over the fraction is left. */
+	bool frac = le64_to_cpu(sqc->rate_time) >= now;
+	uint64_t cost = bytes * BYTE + (frac ? le32_to_cpu(sqc->rate_frac) : 0);
 
 	sqc->rate_time = cpu_to_le64(now + used + cost / rate);
 	sqc->rate_frac = cpu_to_le32(cost % rate);
@@ -97,7 +105,7 @@ void pace_wait(struct skua_dev *dev, struct qp *qp, uint64_t now)
 	uint64_t quantum = at_most(at_most(QUANTUM_BYTES, bytes_in(qp->sqc, QUANTUM_NS)),
 				   burst / 2);
 	uint64_t used = ahead(qp->sqc, now) + at_least(time_of(qp->sqc, quantum), 1);
-	uint64_t may = time_of(qp->sqc, burst);
+	uint64_t may = burst_time(qp->sqc);
 
 	qp->sqc->rate_deadline = cpu_to_le64(now + (used > may ? used - may : 1));
 	pace_arm(dev, qp);
