@@ -416,15 +416,17 @@ static void test_many_groups(void **state)
 
 #define CROWD	200u
 #define OWN	30u
+#define TURN	64u	/* members that hear at once */
+#define FLOOD	20u	/* more than are kept */
 
 /* So many QPs of side 1 in group 1, none of which has a receive: each counts what it hears. */
-static void crowd_open(struct room *r)
+static void crowd_open_num(struct room *r, unsigned int num)
 {
 	uint8_t gid[16];
 
 	room_open(r, false, 0);
 	group_gid(gid, false, 1);
-	for (unsigned int k = 0; k < CROWD; k++) {
+	for (unsigned int k = 0; k < num; k++) {
 		struct mini_qp qp;
 
 		rc_qp(&r->rc, 1, &qp, &(struct rc_opt){ .type = SKUA_QP_UD, .log_sq = 1,
@@ -434,13 +436,18 @@ static void crowd_open(struct room *r)
 	}
 }
 
+static void crowd_open(struct room *r)
+{
+	crowd_open_num(r, CROWD);
+}
+
 static uint64_t crowd_heard(struct room *r)
 {
 	return rc_cnt(&r->rc, 1, SKUA_CNT_OUT_OF_BUFFER);
 }
 
 /* A packet to the group comes from the wire; nothing else is done. */
-static void crowd_rx(struct room *r)
+static void group_rx(struct room *r, uint8_t group)
 {
 	uint8_t frame[SKUA_PKT_OVERHEAD + 64];
 	struct skua_pkt_addr a = rc_addr(&r->rc, 0);
@@ -450,11 +457,16 @@ static void crowd_rx(struct room *r)
 	};
 	struct skua_pkt_build b;
 
-	group_gid(a.dgid, false, 1);
+	group_gid(a.dgid, false, group);
 	ib_gid_multicast_mac(a.dgid, a.dmac);
 	assert_int_equal(skua_pkt_build_start(&b, frame, sizeof(frame), &a, &bth), 0);
 	ib_deth_put(b.deth, RC_QKEY, r->qp[0][0].qpn);
 	rc_inject(&r->rc, 1, &b, 8);
+}
+
+static void crowd_rx(struct room *r)
+{
+	group_rx(r, 1);
 }
 
 /* However many the members, a turn is short, and none is left out or hears it twice. */
@@ -556,6 +568,88 @@ static void test_crowd_own(void **state)
 	rc_close(&r.rc);
 }
 
+/* A group that one turn is enough for leaves nothing for another. */
+static void test_crowd_of_a_turn(void **state)
+{
+	struct room r;
+
+	(void)state;
+	crowd_open_num(&r, TURN);
+	for (unsigned int i = 1; i <= 100; i++) {
+		crowd_rx(&r);
+		assert_int_equal(crowd_heard(&r), i * TURN);
+	}
+	assert_false(skua_dev_run(r.rc.s[1].f.dev));
+	rc_close(&r.rc);
+}
+
+/* A large group does not delay others; its own packets stay in order behind each other. */
+static void test_crowd_beside(void **state)
+{
+	struct skua_cqe cqe;
+	struct room r;
+	uint64_t had;
+
+	(void)state;
+	crowd_open(&r);
+	attach(&r, 1, 250, 2, 0);
+	attach(&r, 1, 251, 1, 1);
+	listen(&r);
+	for (unsigned int i = 0; i < FLOOD; i++)
+		crowd_rx(&r);
+	had = crowd_heard(&r);
+	group_rx(&r, 2);
+	assert_int_equal(crowd_heard(&r), had);
+	assert_true(mini_cq_next(&r.rc.s[1].m, &r.rc.s[1].rcq, &cqe));
+	assert_int_equal(le32_to_cpu(cqe.qpn), r.qp[1][0].qpn);
+	assert_false(mini_cq_next(&r.rc.s[1].m, &r.rc.s[1].rcq, &cqe));
+	rc_close(&r.rc);
+}
+
+/* A turn of side 1 while the wire is full of packets to the crowd. */
+static void flooded_turn(struct room *r)
+{
+	for (unsigned int i = 0; i < FLOOD; i++)
+		crowd_rx(r);
+	skua_dev_run(r->rc.s[1].f.dev);
+}
+
+/* What the device sends itself gets its turn, however much comes from the wire. */
+static void test_crowd_starves_none(void **state)
+{
+	struct skua_wqe_av av;
+	unsigned int turns = 0;
+	struct skua_cqe cqe;
+	struct room r;
+
+	(void)state;
+	crowd_open(&r);
+	listen(&r);
+	for (unsigned int i = 0; i < FLOOD; i++)
+		crowd_rx(&r);
+	/* To one of its own QPs. */
+	av = rc_av(&r.rc, 0);
+	rc_post(&r.rc, 1, &(struct rc_wr){ .op = SKUA_WQE_SEND, .off = 8192, .len = 16,
+					   .av = &av });
+	flooded_turn(&r);
+	flooded_turn(&r);
+	assert_int_equal(rc_cnt(&r.rc, 1, SKUA_CNT_LOOPBACK_PKTS), 1);
+	assert_true(mini_cq_next(&r.rc.s[1].m, &r.rc.s[1].rcq, &cqe));
+	rc_expect(&r.rc, 1, false, SKUA_CQE_OK);
+	/* To the crowd. */
+	group_gid(av.av.dgid, false, 1);
+	ib_gid_multicast_mac(av.av.dgid, av.av.dmac);
+	av.dest_qpn = cpu_to_le32(SKUA_QPN_MULTICAST);
+	for (unsigned int i = 0; i < OWN; i++)
+		rc_post(&r.rc, 1, &(struct rc_wr){ .op = SKUA_WQE_SEND, .off = 8192, .len = 16,
+						   .av = &av });
+	while (rc_cnt(&r.rc, 1, SKUA_CNT_LOOPBACK_PKTS) < 1 + OWN) {
+		assert_in_range(turns++, 0, 50 * OWN);
+		flooded_turn(&r);
+	}
+	rc_close(&r.rc);
+}
+
 /* A GID of our own is no group. */
 static void test_gid_no_group(void **state)
 {
@@ -587,6 +681,9 @@ int main(void)
 		cmocka_unit_test(test_crowd_changes),
 		cmocka_unit_test(test_crowd_flood),
 		cmocka_unit_test(test_crowd_own),
+		cmocka_unit_test(test_crowd_of_a_turn),
+		cmocka_unit_test(test_crowd_beside),
+		cmocka_unit_test(test_crowd_starves_none),
 		rig_test(test_gid_no_group),
 	};
 

@@ -587,7 +587,7 @@ void pace_set(struct skua_dev *dev, struct qp *qp);
 void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own);
 /* Go on with datagrams to large groups; true while there are more. */
 bool roce_run(struct skua_dev *dev);
-/* No more of them can be kept: one that comes now is lost. */
+/* No more of them can be kept: one of our own that comes now may be lost. */
 bool roce_groups_full(const struct skua_dev *dev);
 /* From sched_run(): one turn of this QP. True: put it at the end of the queue again. */
 bool engine_run(struct skua_dev *dev, struct qp *qp);

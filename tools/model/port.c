@@ -261,6 +261,12 @@ void port_rx(struct skua_dev *dev, const void *frame, size_t len)
 		deliver(dev, frame, len, false);
 }
 
+/* Of its own to a group the device loses none: while others fill the room, it waits. */
+static bool must_wait(struct skua_dev *dev, const void *frame, size_t len)
+{
+	return mac_multicast(frame) && roce_groups_full(dev) && to_members(dev, frame, len);
+}
+
 /*
  * A frame on its way round. It stays in place while it is delivered: what that
  * sends goes behind it.
@@ -268,6 +274,7 @@ void port_rx(struct skua_dev *dev, const void *frame, size_t len)
 bool port_run(struct skua_dev *dev)
 {
 	struct port *p = dev->port;
+	const uint8_t *frame;
 	uint32_t len;
 
 	for (unsigned int i = 0; i < LOOP_BUDGET && p->loop_head != p->loop_tail; i++) {
@@ -276,11 +283,11 @@ bool port_run(struct skua_dev *dev)
 			p->loop_head += LOOP_SIZE - p->loop_head % LOOP_SIZE;
 			continue;
 		}
-		/* Of its own the device loses none: it may wait. */
-		if (roce_groups_full(dev))
+		frame = p->loop + p->loop_head % LOOP_SIZE + sizeof(len);
+		if (must_wait(dev, frame, len))
 			break;
 		dev->cnt[SKUA_CNT_LOOPBACK_PKTS]++;
-		deliver(dev, p->loop + p->loop_head % LOOP_SIZE + sizeof(len), len, true);
+		deliver(dev, frame, len, true);
 		p->loop_head += (sizeof(len) + len + 7) & ~7ull;
 	}
 	return p->loop_head != p->loop_tail;

@@ -93,17 +93,21 @@ struct flight {
 
 /* Datagrams to groups that not all members have had, at most. */
 #define ENGINE_GROUPS		16
+/* Of these so many are not for what comes from the wire. */
+#define ENGINE_GROUPS_OWN	4
 
 /**
  * struct group_rx - a datagram to a group, on its way to the members
  * @pos: the member that had it last, as port_mcg_next() has it; 0: none yet
  * @own: the device sent it itself
+ * @dgid: the group
  * @len: of the frame
  * @frame: the frame
  */
 struct group_rx {
 	uint32_t pos;
 	bool own;
+	uint8_t dgid[16];
 	uint32_t len;
 	uint8_t frame[MODEL_MAX_FRAME];
 };

@@ -126,7 +126,7 @@ static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t 
 static bool deliver_some(struct skua_dev *dev, const struct skua_pkt *pkt, size_t len, bool own,
 			 uint32_t *pos)
 {
-	uint32_t qpn;
+	uint32_t last, qpn;
 
 	for (unsigned int n = 0; n < GROUP_TURN; n++) {
 		if (dev->state != DEV_OPERATIONAL || !port_mcg_next(dev, pkt->dgid, pos, &qpn))
@@ -134,7 +134,8 @@ static bool deliver_some(struct skua_dev *dev, const struct skua_pkt *pkt, size_
 		if (!own || !own_echo(dev, pkt, qpn))
 			deliver(dev, pkt, len, qpn);
 	}
-	return true;
+	last = *pos;
+	return dev->state == DEV_OPERATIONAL && port_mcg_next(dev, pkt->dgid, &last, &qpn);
 }
 
 bool roce_groups_full(const struct skua_dev *dev)
@@ -142,18 +143,40 @@ bool roce_groups_full(const struct skua_dev *dev)
 	return dev->engine->group_tail - dev->engine->group_head == ENGINE_GROUPS;
 }
 
+/* The wire gets no more than its share: a flood from there must not keep out our own. */
+static bool group_room(const struct skua_dev *dev, bool own)
+{
+	const struct engine *e = dev->engine;
+	unsigned int wire = 0;
+
+	for (uint32_t n = e->group_head; n != e->group_tail; n++)
+		wire += !e->group[n % ENGINE_GROUPS].own;
+	return !roce_groups_full(dev) && (own || wire < ENGINE_GROUPS - ENGINE_GROUPS_OWN);
+}
+
+static bool group_waits(const struct engine *e, const uint8_t dgid[16])
+{
+	for (uint32_t n = e->group_head; n != e->group_tail; n++) {
+		if (!memcmp(e->group[n % ENGINE_GROUPS].dgid, dgid, 16))
+			return true;
+	}
+	return false;
+}
+
 /* The rest of a datagram waits for its turn. What there is no room for is lost. */
-static void group_put(struct skua_dev *dev, const void *frame, size_t len, bool own, uint32_t pos)
+static void group_put(struct skua_dev *dev, const struct skua_pkt *pkt, const void *frame,
+		      size_t len, bool own, uint32_t pos)
 {
 	struct engine *e = dev->engine;
 	struct group_rx *g = &e->group[e->group_tail % ENGINE_GROUPS];
 
-	if (roce_groups_full(dev) || len > sizeof(g->frame)) {
+	if (!group_room(dev, own) || len > sizeof(g->frame)) {
 		dev->cnt[SKUA_CNT_OUT_OF_BUFFER]++;
 		return;
 	}
 	g->pos = pos;
 	g->own = own;
+	memcpy(g->dgid, pkt->dgid, sizeof(g->dgid));
 	g->len = (uint32_t)len;
 	memcpy(g->frame, frame, len);
 	e->group_tail++;
@@ -163,7 +186,6 @@ static void group_put(struct skua_dev *dev, const void *frame, size_t len, bool 
 static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, const void *frame,
 			  size_t len, bool own)
 {
-	struct engine *e = dev->engine;
 	uint32_t pos = 0;
 
 	if (!pkt->deth) {
@@ -174,9 +196,9 @@ static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, cons
 		dev->cnt[SKUA_CNT_RX_NO_QP]++;
 		return;
 	}
-	/* None overtakes another. */
-	if (e->group_head != e->group_tail || deliver_some(dev, pkt, len, own, &pos))
-		group_put(dev, frame, len, own, pos);
+	/* None overtakes another to the same group; groups do not wait for each other. */
+	if (group_waits(dev->engine, pkt->dgid) || deliver_some(dev, pkt, len, own, &pos))
+		group_put(dev, pkt, frame, len, own, pos);
 }
 
 bool roce_run(struct skua_dev *dev)
