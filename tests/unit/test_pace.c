@@ -30,13 +30,14 @@
  * @burst: likewise
  * @bytes: so far
  * @frames: so far
+ * @asks: of them, those that ask for an acknowledgment
  * @over: bytes ahead of the rate, times 8000000
  * @last: time of the last one
  */
 struct flow {
 	uint32_t qpn;
 	uint32_t kbps, burst;
-	uint64_t bytes, frames;
+	uint64_t bytes, frames, asks;
 	unsigned __int128 over;
 	uint64_t last;
 };
@@ -76,8 +77,10 @@ static bool see(void *priv, struct fake_frame *frame)
 	struct watch *w = priv;
 
 	for (unsigned int i = 0; i < w->num; i++) {
-		if (w->flow[i].qpn == frame_qpn(frame))
-			account(&w->flow[i], w->rc->s[0].f.now, frame->len);
+		if (w->flow[i].qpn != frame_qpn(frame))
+			continue;
+		account(&w->flow[i], w->rc->s[0].f.now, frame->len);
+		w->flow[i].asks += frame->data[14 + 20 + 8 + 8] >> 7;
 	}
 	return !w->lose || ++w->seen % w->lose;
 }
@@ -241,6 +244,33 @@ static void idle_saves_a_burst(void **state)
 		assert_int_equal(completed(&rc), 1);
 	}
 	rc_close(&rc);
+}
+
+/* Where no timer waits for it, an acknowledgment is not asked for more often. */
+static void asks_without_timeout(void **state)
+{
+	struct watch w;
+	struct flow *f;
+	struct rc rc;
+	struct qp qp;
+
+	(void)state;
+	for (int timer = 0; timer < 2; timer++) {
+		open_watched(&w, &rc, NULL);
+		assert_int_equal(qp_get(rc.s[0].f.dev, rc.s[0].qp.qpn, &qp), 0);
+		le32p_replace_bits(&qp.sqc->attr.retry, timer, SKUA_ATTR_ACK_TIMEOUT);
+		qp_put(rc.s[0].f.dev, &qp);
+		f = watch(&w, rc.s[1].qp.qpn, 1000000, 1 << 20);
+		set_rate(&rc, 0, 1000000, 1 << 20);
+		fill_sq(&rc, &rc.s[0].qp, SKUA_WQE_WRITE, 1 << 19, 1);
+		rc_pump(&rc);
+		assert_int_equal(completed(&rc), 1);
+		if (timer)
+			assert_int_equal(f->asks, f->frames);
+		else
+			assert_in_range(f->asks, 1, f->frames / 8);
+		rc_close(&rc);
+	}
 }
 
 /* --- queues beside each other --- */
@@ -686,6 +716,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rate_is_kept),
 		cmocka_unit_test(idle_saves_a_burst),
+		cmocka_unit_test(asks_without_timeout),
 		cmocka_unit_test(others_go_on),
 		cmocka_unit_test(waits_without_work),
 		cmocka_unit_test(changed),

@@ -674,6 +674,9 @@ static uint32_t paced_ack_mask(const struct turn *t)
 	uint32_t code = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
 	uint64_t bits = 8ull * ENGINE_ACK_EVERY * (t->mtu + SKUA_PKT_OVERHEAD);
 
+	/* There is no timer. */
+	if (!code)
+		return ACK_MASK;
 	return bits * 1000000 / le32_to_cpu(t->sqc->rate) > (4096ull << code) / 2 ? 0 : ACK_MASK;
 }
 
