@@ -383,6 +383,50 @@ static void send_vlan(void **state)
 	free(out);
 }
 
+/* Frames that @num WQEs of @pieces each become in one look at the device's queues. */
+static uint64_t lso_in_a_round(struct eth *e, unsigned int num, uint32_t pieces)
+{
+	struct fake *f = &e->r->f;
+	const uint64_t *sent = &f->dev->cnt[SKUA_CNT_ETH_TX_PKTS];
+	struct eth_wqe w = {
+		.ctrl.op = le32_encode_bits(SKUA_WQE_ETH, SKUA_WQE_OPCODE),
+		.ctrl.flags = cpu_to_le32(SKUA_WQE_F_LSO),
+		.ctrl.eth = cpu_to_le32(536 << 16),
+	};
+	uint64_t before = *sent, round;
+	struct fake_frame *out;
+
+	sge(&w.sge[0], e->tx, SKUA_RESERVED_LKEY,
+	    datagram(fake_ptr(f, e->tx), false, true, pieces * 536));
+	for (unsigned int i = 0; i < num; i++)
+		mini_post(&e->r->m, &e->qp, &w, 2);
+	mini_ring(&e->r->m, &e->qp);
+	skua_dev_run(f->dev);
+	round = *sent - before;
+	fake_run(f);
+	assert_int_equal(*sent - before, num * pieces);
+	while ((out = fake_tx(f)))
+		free(out);
+	return round;
+}
+
+/* A queue with a rate has as short a turn as others: frames count, not requests. */
+static void turn_of_lso(void **state)
+{
+	struct skua_qp_attr rate = {
+		.rate_kbps = cpu_to_le32(10000000), .rate_burst = cpu_to_le32(1 << 20),
+	};
+	struct rig *r = *state;
+	uint64_t round;
+	struct eth e;
+
+	eth_up(&e, r);
+	round = lso_in_a_round(&e, 14, 40);
+	assert_in_range(round, 40, 14 * 40 - 1);
+	assert_status(mini_qp_modify(&r->m, &e.qp, SKUA_QP_RTS, SKUA_QP_M_RATE, &rate), OK);
+	assert_int_equal(lso_in_a_round(&e, 14, 40), round);
+}
+
 static void send_lso(void **state)
 {
 	struct rig *r = *state;
@@ -882,7 +926,7 @@ int main(void)
 		rig_test(send_checksums),
 		rig_test(send_udp_zero),
 		rig_test(send_vlan),
-		rig_test(send_lso),
+		rig_test(send_lso), rig_test(turn_of_lso),
 		rig_test(send_lso_tiny),
 		rig_test(bad_wqe),
 		rig_test(malformed_wqes),

@@ -270,16 +270,24 @@ static bool flush(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 	return !budget;
 }
 
+/* What is left of it: a WQE costs as much as the frames that it became, one at least. */
+static unsigned int spend(unsigned int budget, uint64_t frames)
+{
+	frames = frames ? frames : 1;
+	return frames < budget ? budget - (unsigned int)frames : 0;
+}
+
 /* A queue with a rate: WQE by WQE, as there is no telling what one comes to. */
 static bool run_paced(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 {
 	const uint64_t *bytes = &dev->cnt[SKUA_CNT_ETH_TX_BYTES];
+	const uint64_t *sent = &dev->cnt[SKUA_CNT_ETH_TX_PKTS];
 	struct wqe_win win = { .blocks = 0 };
 	uint64_t now = dev_now(dev);
 
 	qp->sqc->rate_deadline = 0;
-	for (; qp_state(qp) == SKUA_QP_RTS && qp->sqc->ci != qp->sqc->pi; budget--) {
-		uint64_t before = *bytes;
+	while (qp_state(qp) == SKUA_QP_RTS && qp->sqc->ci != qp->sqc->pi) {
+		uint64_t before = *bytes, frames = *sent;
 
 		if (!budget || port_tx_busy(dev))
 			return true;
@@ -292,6 +300,7 @@ static bool run_paced(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 		if (dev->state != DEV_OPERATIONAL)
 			return false;
 		pace_charge(qp->sqc, now, *bytes - before);
+		budget = spend(budget, *sent - frames);
 	}
 	return qp_state(qp) == SKUA_QP_ERR;
 }
@@ -311,10 +320,7 @@ bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 		run_wqe(dev, qp, &win);
 		if (dev->state != DEV_OPERATIONAL)
 			return false;
-		/* A WQE costs as much as the frames that it became, and one at least. */
-		frames = *sent - frames;
-		frames = frames ? frames : 1;
-		budget = frames < budget ? budget - (unsigned int)frames : 0;
+		budget = spend(budget, *sent - frames);
 	}
 	return qp_state(qp) == SKUA_QP_ERR ? flush(dev, qp, budget) : false;
 }
