@@ -274,7 +274,8 @@ static inline bool sent_to_wc(struct skua_sq *sq, const struct skua_cqe *cqe, st
 		return false;
 
 	sent = &sq->sent[at & (sq->blocks - 1)];
-	if (unlikely(!sent->blocks))
+	/* It may name the middle of one. */
+	if (unlikely(sent->at != at))
 		return false;
 	wc->wr_id = sent->wr_id;
 	wc->opcode = sent->opcode;

@@ -505,6 +505,8 @@ static void qp_reset(struct skua_qp *qp)
 	atomic_store_explicit(&qp->rq.pi, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->rq.ci, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->rq.in_err, false, memory_order_relaxed);
+	/* What was sent before is no WQE of the lap that begins. */
+	memset(qp->sq.sent, 0, qp->sq.blocks * sizeof(*qp->sq.sent));
 	/* sq_event is the device's; it is zero by now. */
 	skua_record(&qp->dbr->sq_pi, 0);
 	skua_record(&qp->dbr->rq_pi, 0);

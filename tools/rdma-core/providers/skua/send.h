@@ -216,7 +216,6 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 	const struct send_op *op = e->op;
 	struct skua_sq *sq = e->sq;
 	struct skua_sent *sent = &sq->sent[e->pi & (sq->blocks - 1)];
-	unsigned int i;
 
 	skua_wqe_ctrl_set(c, op->op, e->nseg, e->pi,
 			  (send_flags[flags & ALL_SEND_FLAGS] & op->flags) | sq->sig);
@@ -227,11 +226,9 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 	else if (op->head == HEAD_FLUSH)
 		skua_wqe_flush_len_set(c, e->flush_len);
 	sent->wr_id = wr_id;
+	sent->at = e->pi;
 	sent->opcode = op->wc;
 	sent->blocks = blocks;
-	/* A CQE that names one of the others names no WQE. */
-	for (i = 1; i < blocks; i++)
-		sq->sent[(e->pi + i) & (sq->blocks - 1)].blocks = 0;
 	e->pi += blocks;
 	e->room -= blocks;
 }

@@ -190,11 +190,13 @@ struct skua_cq {
 /**
  * struct skua_sent - what software remembers of a posted send WQE
  * @wr_id: the consumer's
+ * @at: free-running index of its first block: another if no WQE begins here in this lap
  * @opcode: enum ibv_wc_opcode of its completion
- * @blocks: blocks it takes up; 0: no WQE begins here
+ * @blocks: blocks it takes up
  */
 struct skua_sent {
 	uint64_t wr_id;
+	uint32_t at;
 	uint8_t opcode;
 	uint8_t blocks;
 };
