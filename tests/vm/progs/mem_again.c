@@ -196,7 +196,33 @@ static bool remapped(struct mem *m)
 	return ok;
 }
 
+/* A key has 8 bits that change: it must not be the same again when they come round. */
+static bool never_again(struct mem *m)
+{
+	uint32_t key[600];
+	const unsigned int num = sizeof(key) / sizeof(key[0]);
+	uint8_t *p = scattered();
+	unsigned int i, k;
+	struct ibv_mr *mr;
+	bool ok = true;
+
+	if (!m->end[1].is_skua)
+		return skip("not of soft-RoCE");
+	for (i = 0; ok && i < num; i++) {
+		mr = reg(m, p, 1, MEM_ALL);
+		if (!mr)
+			return false;
+		key[i] = mr->rkey;
+		ok = dereg(mr, true);
+		for (k = 0; ok && k < i; k++)
+			ok = key[k] != key[i] || fail("key %u is key %u again", i, k);
+	}
+	drop(p);
+	return ok;
+}
+
 const struct mem_case mem_cases_again[] = {
+	{ "keys do not come back", never_again },
 	{ "keys of regions that are gone", old_keys },
 	{ "other pages under keys that serve again", other_pages },
 	{ "rereg, and the key serves again", after_rereg },

@@ -22,17 +22,21 @@
 /* MTT entries that wait, at most, and keys: this part of all that there are. */
 #define SKUA_IB_FRMR_IDLE_MTT	BIT(22)
 #define SKUA_IB_FRMR_IDLE_PART	8
+/* Regions of a handle, each under a variant of its own: the IBTA's 8 bits of a key. */
+#define SKUA_IB_FRMR_MAX_USES	U8_MAX
 
 /**
  * struct skua_ib_frmr - a handle
  * @core: the key
  * @mtt: its MTT entries, if @mtt.npages is not 0
+ * @uses: regions that it has served
  * @known: regions have used the MTT entries, so that the device may remember them
  * @idle: counted as waiting
  */
 struct skua_ib_frmr {
 	struct skua_mr core;
 	struct skua_mtt mtt;
+	u32 uses;
 	bool known;
 	bool idle;
 };
@@ -145,17 +149,26 @@ static void skua_ib_destroy_frmrs(struct ib_device *ibdev, u32 *handles, u32 cou
 static int skua_ib_create_frmrs(struct ib_device *ibdev, struct ib_frmr_key *key, u32 *handles,
 				u32 count)
 {
+	struct skua_ib_dev *dev = to_skua_dev(ibdev);
 	u32 i;
 	int err;
 
 	for (i = 0; i < count; i++) {
-		err = skua_ib_frmr_create(to_skua_dev(ibdev), key->num_dma_blocks, &handles[i]);
-		if (err) {
-			skua_ib_destroy_frmrs(ibdev, handles, i);
-			return err;
+		err = skua_ib_frmr_create(dev, key->num_dma_blocks, &handles[i]);
+		if (err)
+			goto err_destroy;
+		/* It waits from now on, be it for a moment or because it was asked for. */
+		if (!skua_ib_frmr_set_idle(dev, xa_load(&dev->frmrs, handles[i]), true)) {
+			err = -ENOSPC;
+			i++;
+			goto err_destroy;
 		}
 	}
 	return 0;
+
+err_destroy:
+	skua_ib_destroy_frmrs(ibdev, handles, i);
+	return err;
 }
 
 static const struct ib_frmr_pool_ops skua_ib_frmr_ops = {
@@ -256,8 +269,11 @@ void skua_ib_frmr_put(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
 	mr->mem.frmr = NULL;
 	/* The variant that was used last. */
 	frmr->core = mr->core;
-	/* From the push on somebody else may have it. */
-	if (skua_ib_frmr_set_idle(dev, frmr, true)) {
+	/*
+	 * A variant that came round would let peers in who know it from an earlier region.
+	 * From the push on somebody else may have it.
+	 */
+	if (++frmr->uses < SKUA_IB_FRMR_MAX_USES && skua_ib_frmr_set_idle(dev, frmr, true)) {
 		ib_frmr_pool_push(&dev->ibdev, &mr->ibmr);
 		return;
 	}
