@@ -51,7 +51,7 @@ static int skua_ib_odp_dmabuf_fill(struct skua_ib_odp_dmabuf *mem)
 	/* Waits also for what the owner still has to copy there. */
 	err = ib_umem_dmabuf_map_pages(mem->umem);
 	if (err)
-		return err;
+		return err == -EBUSY ? -EIO : err;
 	rdma_umem_for_each_dma_block(&mem->umem->umem, &biter, PAGE_SIZE)
 		skua_mtt_set(odp->dev->core, &mem->mtt, i++,
 			     rdma_block_iter_dma_address(&biter), odp->write);
@@ -65,7 +65,8 @@ static int skua_ib_odp_dmabuf_fill(struct skua_ib_odp_dmabuf *mem)
  * @how: what for; SKUA_ODP_PRESENT maps nothing
  *
  * Return: the number of pages that it did not have; or -ENODEV if the owner has taken
- * them away for good, or another negative errno, the owner's.
+ * them away for good, or another negative errno, the owner's; never -EBUSY, upon which
+ * callers would ask again and again.
  */
 int skua_ib_odp_dmabuf_page_in(struct skua_ib_odp_dmabuf *mem, enum skua_ib_odp_how how)
 {
