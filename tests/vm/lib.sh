@@ -117,12 +117,17 @@ pingpong()
 # (MiB/s or us)
 perf()
 {
-	local out=$TMP/perf.out rc=0
+	local out=$TMP/perf.out rc=0 i
 
-	# shellcheck disable=SC2086
-	GIDOPT=-x on_pair "$1" -F ${PERFOPT-} "${@:2}" >"$out" 2>&1 || rc=$?
-	cat "$out"
-	[ $rc = 0 ] || return 1
+	# It measures the clock first, and where others disturb that it goes on and takes
+	# every time to be infinite
+	for i in 1 2 3; do
+		# shellcheck disable=SC2086
+		GIDOPT=-x on_pair "$1" -F ${PERFOPT-} "${@:2}" >"$out" 2>&1 || rc=$?
+		cat "$out"
+		[ $rc = 0 ] || return 1
+		grep -q 'Correlation coefficient' "$out" || break
+	done
 	PERF=$(awk '/^ *#bytes/ { head = 1; col = /t_typical/ ? 5 : 4; next }
 		head && $1 ~ /^[0-9]+$/ { v = $col }
 		END { print v + 0 }' "$out")
