@@ -352,6 +352,7 @@ static bool case_not_offered(void)
 	struct ibv_cq *cq = make_cq(64);
 	struct ibv_qp *a = make_qp(cq, NULL), *b = make_qp(cq, NULL);
 	struct ibv_qp_attr attr = { .path_mig_state = IBV_MIG_REARM };
+	struct ibv_device_attr_ex ex;
 	int ret;
 
 	join(a, b);
@@ -359,8 +360,10 @@ static bool case_not_offered(void)
 	must(ret == EOPNOTSUPP || ret == EINVAL);
 	ret = ibv_modify_qp(a, &attr, IBV_QP_ALT_PATH);
 	must(ret == EOPNOTSUPP || ret == EINVAL);
-	ret = ibv_modify_qp_rate_limit(a, &rate);
-	must(ret == EOPNOTSUPP || ret == ENOTSUP);
+	must(!ibv_query_device_ex(dev.ctx, NULL, &ex));
+	rate.rate_limit = ex.packet_pacing_caps.qp_rate_limit_min;
+	must(ibv_modify_qp_rate_limit(a, &rate) ==
+	     (ex.packet_pacing_caps.qp_rate_limit_max ? 0 : EOPNOTSUPP));
 	ibv_destroy_qp(a);
 	ibv_destroy_qp(b);
 	ibv_destroy_cq(cq);
