@@ -36,7 +36,9 @@ static int is_eventfd(int fd)
 
 /*
  * A full counter is an interrupt already under way. The client shares the open file
- * and may have it block by now, whatever was set when it came: look first.
+ * and may have it block by now, whatever was set when it came: look first. That is
+ * against mistakes only. A client that makes the file block and fills the counter
+ * between the look and the write holds us up until somebody reads it.
  */
 static void notify(int fd)
 {
