@@ -55,7 +55,7 @@ struct daemon {
 	struct event_source signals;
 	struct control *control;
 	struct wire *wire;
-	struct vfu_bus bus;
+	struct vfu_bus bus[OPT_MAX_BUSES];
 	struct function nics[OPT_MAX_NICS];
 	struct link_source links[OPT_MAX_LINKS];
 	bool stop;
@@ -115,7 +115,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 	struct vfu_cfg host = {
 		.path = nic->socket,
 		.epfd = d->epfd,
-		.bus = &d->bus,
+		.bus = nic->has_bus ? &d->bus[nic->bus] : NULL,
 		.log = log_msg,
 		.log_priv = fn,
 	};

@@ -25,6 +25,8 @@ static const char usage[] =
 "        serial=N          PCIe serial number (default: from the address)\n"
 "        cache=N           entries of each context cache\n"
 "        vectors=N         MSI-X vectors, 1 to 64\n"
+"        bus=N             reaches the device memory of the other NICs with the same\n"
+"                          N, 0 to 63, which must be the same VM's (default: none)\n"
 "  --dgram local=PATH,remote=PATH\n"
 "                        a peer with QEMU's -netdev dgram; local is its remote\n"
 "  --tap NAME            a TAP interface on the same wire\n"
@@ -111,13 +113,19 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 			return false;
 		nic->vectors = num;
 		return true;
+	case 5:
+		if (!parse_u64(val, OPT_MAX_BUSES - 1, &num))
+			return false;
+		nic->has_bus = true;
+		nic->bus = num;
+		return true;
 	}
 	return false;
 }
 
 static int parse_nic(struct options *opt, char *arg)
 {
-	char *const keys[] = { "socket", "mac", "serial", "cache", "vectors", NULL };
+	char *const keys[] = { "socket", "mac", "serial", "cache", "vectors", "bus", NULL };
 	struct opt_nic *nic;
 	char *val, *text = arg;
 	int key;

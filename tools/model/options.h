@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define OPT_MAX_NICS	64
+#define OPT_MAX_BUSES	64
 #define OPT_MAX_LINKS	64
 #define OPT_MAX_FAULTS	64
 
@@ -17,8 +18,10 @@
  * @serial: PCIe serial number
  * @cache: entries of each context cache, 0: the default
  * @vectors: MSI-X vectors, 0: the default
+ * @bus: PCIe bus where it reaches the other NICs there, if @has_bus
  * @has_mac: the user gave @mac
  * @has_serial: the user gave @serial
+ * @has_bus: the user gave @bus; else it is alone
  */
 struct opt_nic {
 	const char *socket;
@@ -26,8 +29,10 @@ struct opt_nic {
 	uint64_t serial;
 	unsigned int cache;
 	unsigned int vectors;
+	unsigned int bus;
 	bool has_mac;
 	bool has_serial;
+	bool has_bus;
 };
 
 /* A --dgram (@tap is NULL) or a --tap. */

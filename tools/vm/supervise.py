@@ -134,7 +134,8 @@ class Model:
         cmd = shlex.split(os.environ.get("SKUA_MODEL_WRAPPER", "")) + [binary]
         for n in range(o.nics):
             mac = "" if "mac=" in more.get(n, "") else f",mac=02:5c:a0:00:00:{n + 1:02x}"
-            cmd += ["--nic", f"socket={nic_socket(n)}{mac}{more.get(n, '')}"]
+            bus = "" if "bus=" in more.get(n, "") else ",bus=0"
+            cmd += ["--nic", f"socket={nic_socket(n)}{mac}{bus}{more.get(n, '')}"]
         cmd += ["--control", MODEL_CONTROL]
         if o.peer:
             cmd += ["--dgram", "local=/run/wire-model,remote=/run/wire-qemu"]

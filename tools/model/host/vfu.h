@@ -17,7 +17,8 @@ struct vfu;
  * struct vfu_bus - functions that reach each other, as behind one PCIe switch
  * @first: list of those that have a device
  *
- * Zeroed: none. It lives longer than its servers.
+ * Zeroed: none. It lives longer than its servers. All are of one client, a VM: there is
+ * no look at who asks, and the VM's addresses of BARs mean nothing in another.
  */
 struct vfu_bus {
 	struct vfu *first;
