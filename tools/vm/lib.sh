@@ -25,6 +25,17 @@ hash_files()
 	cat -- "$@" | sha256sum | cut -c1-16
 }
 
+# unused KEEP FILE...: those, without KEEP, that nobody has used for a week
+unused()
+{
+	local keep=$1 old
+
+	shift
+	for old; do
+		[ "$old" = "$keep" ] || find "$old" -maxdepth 0 -mtime +7 2>/dev/null
+	done
+}
+
 # with_lock NAME CMD...: one caller at a time; the others wait and then look again
 with_lock()
 {

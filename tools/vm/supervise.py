@@ -40,6 +40,7 @@ def options():
     p.add_argument("--peer", choices=["rxe"])
     p.add_argument("--kernel", default="stock")
     p.add_argument("--kernel-dir")
+    p.add_argument("--root")
     p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--iommu", choices=["virtio"])
     p.add_argument("--switch", action="store_true")
@@ -62,6 +63,10 @@ def options():
     return o
 
 
+def output(cmd):
+    return subprocess.run(cmd, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 class Kernel:
     """Where the image and the modules of the chosen kernel are."""
 
@@ -71,6 +76,7 @@ class Kernel:
         self.modules = None             # a directory to mount in the guest
         if built:
             self.release = open(f"{built}/release").read().strip()
+            # KASAN checks what runs at the PVH entry before it has its shadow
             self.image = f"{built}/bzImage"
             self.modules = f"{built}/modules"
             return
@@ -78,14 +84,12 @@ class Kernel:
         for path in (f"/boot/vmlinuz-{self.release}",
                      f"/usr/lib/modules/{self.release}/vmlinuz"):
             if os.path.exists(path):
-                self.image = path
+                self.image = output([f"{HERE}/mkvmlinux", path])
                 return
         raise HarnessError(f"no image of kernel {self.release} in the tree")
 
     def initrd(self):
-        out = subprocess.run([f"{HERE}/mkinitrd", self.release, self.modules or ""],
-                             check=True, stdout=subprocess.PIPE, text=True)
-        return out.stdout.strip()
+        return output([f"{HERE}/mkinitrd", self.release, self.modules or ""])
 
 
 # ---- choice of the accelerator ---------------------------------------------
@@ -244,7 +248,10 @@ def qemu_command(o, kernel):
         cmd += ["-serial", f"file:{JOB}/console"]
     if o.iommu:
         cmd += ["-device", "virtio-iommu-pci"]
-    cmd += share("root", "/guest") + share("skua", "/skua") + share("build", "/build")
+    cmd += ["-blockdev", "driver=raw,node-name=root,read-only=on,file.driver=file,"
+                         f"file.filename={o.root}",
+            "-device", "virtio-blk-pci,drive=root"]
+    cmd += share("skua", "/skua") + share("build", "/build")
     cmd += share("job", JOB, readonly=False)
     if kernel.modules:
         cmd += share("modules", kernel.modules)
