@@ -2,9 +2,11 @@
 /*
  * skua-api -d DEV -g GID; TAP. The newer half of the verbs on one device with itself:
  * errors of ibv_wr_complete(), extended CQs and their clocks, thread and parent
- * domains, flags that nobody knows.
+ * domains, flags that nobody knows, the port's speed.
  */
 #include <errno.h>
+#include <net/if.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -342,6 +344,62 @@ static bool imported(struct pair *p)
 	return (!ctx || !ibv_close_device(ctx) || fail("close_device: %m")) && ok;
 }
 
+/* --- what the device tells ------------------------------------------------- */
+
+/* Of kernel 7.2: newer than the headers of libibverbs here. */
+enum { METHOD_QUERY_PORT_SPEED = UVERBS_METHOD_QUERY_GID_ENTRY + 1 };
+enum { ATTR_PORT_SPEED_PORT_NUM, ATTR_PORT_SPEED_RESP };
+
+/* In units of 100 Mb/s; 0 or errno. */
+static int port_speed(unsigned int port, uint64_t *speed)
+{
+	struct uverbs_call c = { .attr = {
+		{ .attr_id = ATTR_PORT_SPEED_PORT_NUM, .flags = UVERBS_ATTR_F_MANDATORY,
+		  .len = sizeof(uint64_t), .data = port },
+		{ .attr_id = ATTR_PORT_SPEED_RESP, .flags = UVERBS_ATTR_F_MANDATORY,
+		  .len = sizeof(*speed), .data = (uintptr_t)speed },
+	} };
+
+	return uverbs_call(dev.ctx, &c, UVERBS_OBJECT_DEVICE, METHOD_QUERY_PORT_SPEED);
+}
+
+/* As the netdev of the GID has it, in Mb/s; -1: it does not say. */
+static int netdev_speed(void)
+{
+	char name[IF_NAMESIZE], path[64];
+	struct ibv_gid_entry entry;
+	int speed = -1;
+	FILE *f;
+
+	if (ibv_query_gid_ex(dev.ctx, 1, dev.gid_index, &entry, 0) ||
+	    !if_indextoname(entry.ndev_ifindex, name))
+		return -1;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", name);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	if (fscanf(f, "%d", &speed) != 1)
+		speed = -1;
+	fclose(f);
+	return speed;
+}
+
+static bool speed_of_port(struct pair *p)
+{
+	uint64_t speed = ~0ULL;
+	int err = port_speed(1, &speed), mbps;
+
+	(void)p;
+	if (err == EPROTONOSUPPORT)
+		return skip("the kernel has no port speed");
+	mbps = netdev_speed();
+	return expect_err("port speed", err, 0) &&
+	       ((mbps > 0 && speed == (uint64_t)mbps / 100) ||
+		fail("speed %ju, netdev %d Mb/s", (uintmax_t)speed, mbps)) &&
+	       expect_err("speed of port 0", port_speed(0, &speed), EINVAL) &&
+	       expect_err("speed of port 2", port_speed(2, &speed), EINVAL);
+}
+
 static const struct {
 	const char *name;
 	bool (*run)(struct pair *p);
@@ -353,6 +411,7 @@ static const struct {
 	{ "time stamps and clocks", clocks },
 	{ "thread and parent domain", domains },
 	{ "imported context, domain, region", imported },
+	{ "speed of the port", speed_of_port },
 };
 
 int main(int argc, char **argv)

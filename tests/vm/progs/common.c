@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -222,6 +223,14 @@ void qp_connect(const struct dev *dev, struct ibv_qp *qp, uint32_t psn, const st
 unsigned int mtu_bytes(enum ibv_mtu mtu)
 {
 	return 128U << mtu;
+}
+
+int uverbs_call(struct ibv_context *ctx, struct uverbs_call *c, uint16_t object, uint16_t method)
+{
+	c->hdr = (struct ib_uverbs_ioctl_hdr) {
+		.length = sizeof(*c), .object_id = object, .method_id = method, .num_attrs = 2,
+	};
+	return ioctl(ctx->cmd_fd, RDMA_VERBS_IOCTL, c) ? errno : 0;
 }
 
 /* --- waiting ---------------------------------------------------------------- */

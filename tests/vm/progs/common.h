@@ -7,6 +7,7 @@
 #define PROGS_COMMON_H
 
 #include <infiniband/verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -107,6 +108,16 @@ void qp_connect(const struct dev *dev, struct ibv_qp *qp, uint32_t psn, const st
 		const struct link_attr *l);
 
 unsigned int mtu_bytes(enum ibv_mtu mtu);
+
+/* --- methods of uverbs that libibverbs does not call ------------------------- */
+
+struct uverbs_call {
+	struct ib_uverbs_ioctl_hdr hdr;
+	struct ib_uverbs_attr attr[2];
+};
+
+/* 0 or errno. */
+int uverbs_call(struct ibv_context *ctx, struct uverbs_call *c, uint16_t object, uint16_t method);
 
 /* --- waiting ---------------------------------------------------------------- */
 

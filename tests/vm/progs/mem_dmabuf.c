@@ -7,7 +7,6 @@
 #include <linux/dma-heap.h>
 #include <linux/udmabuf.h>
 #include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/skua-abi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -229,31 +228,17 @@ enum { ATTR_ALLOC_DMABUF_HANDLE, ATTR_ALLOC_DMABUF_PGOFF };
 
 #define DM_LEN	(32 * 1024)
 
-struct call {
-	struct ib_uverbs_ioctl_hdr hdr;
-	struct ib_uverbs_attr attr[2];
-};
-
-/* 0 or errno. */
-static int call(struct ibv_context *ctx, struct call *c, uint16_t object, uint16_t method)
-{
-	c->hdr = (struct ib_uverbs_ioctl_hdr) {
-		.length = sizeof(*c), .object_id = object, .method_id = method, .num_attrs = 2,
-	};
-	return ioctl(ctx->cmd_fd, RDMA_VERBS_IOCTL, c) ? errno : 0;
-}
-
 /* Where device memory is mapped: what is exported is named by that. */
 static uint64_t dm_offset(struct ibv_dm *dm)
 {
 	struct skua_dm_resp resp;
-	struct call c = { .attr = {
+	struct uverbs_call c = { .attr = {
 		{ .attr_id = SKUA_ATTR_DM_QUERY_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY,
 		  .data = dm->handle },
 		{ .attr_id = SKUA_ATTR_DM_QUERY_RESP, .flags = UVERBS_ATTR_F_MANDATORY,
 		  .len = sizeof(resp), .data = (uintptr_t)&resp },
 	} };
-	int err = call(dm->context, &c, UVERBS_OBJECT_DM, SKUA_METHOD_DM_QUERY);
+	int err = uverbs_call(dm->context, &c, UVERBS_OBJECT_DM, SKUA_METHOD_DM_QUERY);
 
 	if (err)
 		die("DM_QUERY: %s", strerror(err));
@@ -263,13 +248,13 @@ static uint64_t dm_offset(struct ibv_dm *dm)
 /* A dma-buf, or -1 and errno. */
 static int export(struct ibv_context *ctx, uint64_t offset)
 {
-	struct call c = { .attr = {
+	struct uverbs_call c = { .attr = {
 		{ .attr_id = ATTR_ALLOC_DMABUF_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY },
 		{ .attr_id = ATTR_ALLOC_DMABUF_PGOFF, .flags = UVERBS_ATTR_F_MANDATORY,
 		  .len = sizeof(offset), .data = offset },
 	} };
 
-	errno = call(ctx, &c, OBJECT_DMABUF, METHOD_DMABUF_ALLOC);
+	errno = uverbs_call(ctx, &c, OBJECT_DMABUF, METHOD_DMABUF_ALLOC);
 	return errno ? -1 : (int)c.attr[0].data;
 }
 
