@@ -223,22 +223,6 @@ void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 	skua_unlock(&cq->lock);
 }
 
-void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
-{
-	skua_lock(&cq->lock);
-	list_add_tail(&cq->xsrqs, &srq->in_cq);
-	skua_unlock(&cq->lock);
-}
-
-/* After the SRQ was destroyed, before its number can be another's. */
-void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
-{
-	skua_lock(&cq->lock);
-	cq_clean_locked(cq, NULL, srq);
-	list_del(&srq->in_cq);
-	skua_unlock(&cq->lock);
-}
-
 static struct skua_srq *cq_find_srq(struct skua_cq *cq, uint32_t srqn)
 {
 	struct skua_srq *srq;
@@ -247,6 +231,37 @@ static struct skua_srq *cq_find_srq(struct skua_cq *cq, uint32_t srqn)
 		if (srq->srqn == srqn)
 			return srq;
 	return NULL;
+}
+
+/* Forget an SRQ and its CQEs. */
+static void cq_forget_srq(struct skua_cq *cq, struct skua_srq *srq)
+{
+	cq_clean_locked(cq, NULL, srq);
+	list_del(&srq->in_cq);
+	srq->known = false;
+}
+
+/* Enter an XRC SRQ; of one that had its number before: as skua_cq_attach(). */
+void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
+{
+	struct skua_srq *old;
+
+	skua_lock(&cq->lock);
+	old = cq_find_srq(cq, srq->srqn);
+	if (old)
+		cq_forget_srq(cq, old);
+	list_add_tail(&cq->xsrqs, &srq->in_cq);
+	srq->known = true;
+	skua_unlock(&cq->lock);
+}
+
+/* After the SRQ was destroyed: its completions concern nobody. */
+void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
+{
+	skua_lock(&cq->lock);
+	if (srq->known)
+		cq_forget_srq(cq, srq);
+	skua_unlock(&cq->lock);
 }
 
 /* --- polling ----------------------------------------------------------- */

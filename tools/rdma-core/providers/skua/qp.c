@@ -109,6 +109,9 @@ void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 		if (!qp_is_bare(to_sqp(event->element.qp)))
 			skua_qp_in_error(to_sqp(event->element.qp));
 		break;
+	case IBV_EVENT_WQ_FATAL:
+		skua_wq_in_error(event->element.wq);
+		break;
 	default:
 		break;
 	}

@@ -133,7 +133,6 @@ static int skua_setup(struct skua_context *ctx, int cmd_fd)
 		return ret;
 	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	list_head_init(&ctx->dbr_pages);
-	pthread_mutex_init(&ctx->xsrq_lock, NULL);
 	verbs_set_ops(&ctx->ibv_ctx, &skua_ops);
 	return 0;
 }
@@ -199,7 +198,6 @@ static void skua_free_context(struct ibv_context *ibctx)
 
 	skua_dbr_cleanup(ctx);
 	pthread_mutex_destroy(&ctx->dbr_lock);
-	pthread_mutex_destroy(&ctx->xsrq_lock);
 	munmap((void *)ctx->status, ctx->page_size);
 	munmap(ctx->uar, ctx->uar_size);
 	verbs_uninit_context(&ctx->ibv_ctx);

@@ -86,7 +86,6 @@ static inline void skua_unlock(struct skua_lock *l)
  * @page_size: the system's
  * @dbr_lock: protects @dbr_pages and the pages' bitmaps
  * @dbr_pages: pages of doorbell records with a free slot first
- * @xsrq_lock: held while an SRQ gets or loses its number
  * @lim: limits and capabilities that the driver told
  */
 struct skua_context {
@@ -97,7 +96,6 @@ struct skua_context {
 	size_t page_size;
 	pthread_mutex_t dbr_lock;
 	struct list_head dbr_pages;
-	pthread_mutex_t xsrq_lock;
 	struct skua_alloc_ucontext_resp lim;
 };
 
@@ -380,7 +378,7 @@ struct skua_srq_slot {
 /**
  * struct skua_srq - shared receive queue
  * @vsrq: libibverbs' part
- * @lock: protects all below but @srqn and @in_cq; taken inside a CQ's
+ * @lock: protects all below but @srqn, @in_cq and @known; taken inside a CQ's
  * @ring: the WQEs
  * @slot: by position
  * @head: first free position
@@ -393,6 +391,7 @@ struct skua_srq_slot {
  * @srqn: the device's number
  * @dbr: doorbell record
  * @in_cq: XRC: in the list of its CQ; that CQ's lock
+ * @known: it is in that list; that CQ's lock
  * @buf: the ring's memory
  */
 struct skua_srq {
@@ -410,6 +409,7 @@ struct skua_srq {
 	uint32_t srqn;
 	struct skua_srq_dbr *dbr;
 	struct list_node in_cq;
+	bool known;
 	struct skua_buf buf;
 };
 
@@ -584,6 +584,7 @@ int skua_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 int skua_destroy_qp(struct ibv_qp *qp);
 int skua_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 void skua_qp_in_error(struct skua_qp *qp);
+void skua_wq_in_error(struct ibv_wq *wq);
 void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
 
 /* send.c */

@@ -164,10 +164,7 @@ static int srq_create_basic(struct skua_srq *srq, struct ibv_pd *pd,
 	return ret;
 }
 
-/*
- * CQEs find an XRC SRQ by its number. The lock keeps the number of one that goes
- * from being another's before its CQEs are gone.
- */
+/* CQEs find an XRC SRQ by its number. */
 static int srq_create_xrc(struct skua_context *ctx, struct skua_srq *srq,
 			  struct ibv_srq_init_attr_ex *attr)
 {
@@ -176,14 +173,13 @@ static int srq_create_xrc(struct skua_context *ctx, struct skua_srq *srq,
 	int ret;
 
 	srq_req(srq, &cmd.drv_payload);
-	pthread_mutex_lock(&ctx->xsrq_lock);
 	ret = ibv_cmd_create_srq_ex(&ctx->ibv_ctx.context, &srq->vsrq, attr, &cmd.ibv_cmd,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
 	srq->srqn = resp.drv_payload.srqn;
-	if (!ret)
-		skua_cq_attach_srq(to_scq(attr->cq), srq);
-	pthread_mutex_unlock(&ctx->xsrq_lock);
-	return ret;
+	skua_cq_attach_srq(to_scq(attr->cq), srq);
+	return 0;
 }
 
 #define SRQ_KNOWN	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |	\
@@ -252,6 +248,10 @@ struct ibv_srq *skua_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	return srq;
 }
 
+/*
+ * As with a QP, the kernel goes first, and then the number may be another's. No lock:
+ * libibverbs waits here until the program has acknowledged the SRQ's events.
+ */
 int skua_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct skua_context *ctx = to_sctx(ibsrq->context);
@@ -259,14 +259,13 @@ int skua_destroy_srq(struct ibv_srq *ibsrq)
 	struct ibv_cq *cq = srq->vsrq.cq;
 	int ret;
 
-	pthread_mutex_lock(&ctx->xsrq_lock);
 	ret = ibv_cmd_destroy_srq(ibsrq);
-	if (!ret && cq)
+	if (ret)
+		return ret;
+	if (cq)
 		skua_cq_detach_srq(to_scq(cq), srq);
-	pthread_mutex_unlock(&ctx->xsrq_lock);
-	if (!ret)
-		srq_free(ctx, srq);
-	return ret;
+	srq_free(ctx, srq);
+	return 0;
 }
 
 /* --- resize ------------------------------------------------------------ */

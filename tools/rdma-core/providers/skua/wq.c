@@ -127,6 +127,11 @@ err:
 	return NULL;
 }
 
+void skua_wq_in_error(struct ibv_wq *ibwq)
+{
+	skua_qp_in_error(&to_swq(ibwq)->qp);
+}
+
 int skua_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 {
 	struct skua_qp *qp = &to_swq(ibwq)->qp;
