@@ -383,6 +383,7 @@ int main(int argc, char **argv)
 		{ "XRC: one target, two SRQs", case_xrc_traffic },
 		{ "XRC: a target that two have open", case_xrc_shared },
 		{ "XRC: what the target refuses", case_xrc_errors },
+		{ "XRC: an SRQ that waits for its event", case_xrc_event },
 		{ "CQ resize: what cannot be", case_cq_resize_errors },
 		{ "CQ resize under traffic", case_cq_resize_traffic },
 		{ "send queue drained", case_sqd },

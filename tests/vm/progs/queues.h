@@ -33,5 +33,6 @@ bool case_xrc_objects(void);
 bool case_xrc_traffic(void);
 bool case_xrc_shared(void);
 bool case_xrc_errors(void);
+bool case_xrc_event(void);
 
 #endif /* PROGS_QUEUES_H */

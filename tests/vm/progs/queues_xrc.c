@@ -4,7 +4,10 @@
  * where a domain is this process's own unless it is said to be a file's.
  */
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "queues.h"
@@ -333,4 +336,81 @@ bool case_xrc_errors(void)
 		must(cleanup(&x));
 	}
 	return true;
+}
+
+static void *destroy_first(void *arg)
+{
+	struct xrc *x = arg;
+	int ret;
+
+	/* It is busy while it is queried. */
+	do
+		ret = ibv_destroy_srq(x->srq[0]);
+	while (ret == EBUSY);
+	return (void *)(uintptr_t)ret;
+}
+
+static void *make_third(void *arg)
+{
+	struct xrc *x = arg;
+
+	return make_xsrq(x->xrcd, x->rcq[0]);
+}
+
+/*
+ * An SRQ that goes waits until its event is acknowledged. Who will do that may first make
+ * another SRQ, which may get the number of the one that goes.
+ */
+static bool made_meanwhile(struct xrc *x, pthread_t *destroyer)
+{
+	struct ibv_srq_attr attr;
+	struct timespec until;
+	pthread_t maker;
+	void *made;
+	int n = 0;
+
+	must(!pthread_create(destroyer, NULL, destroy_first, x));
+	/* The kernel knows it no more. */
+	while (!ibv_query_srq(x->srq[0], &attr) && n++ < 10000)
+		usleep(1000);
+	must(!pthread_create(&maker, NULL, make_third, x));
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 10;
+	must(!pthread_timedjoin_np(maker, &made, &until));
+	must(made);
+	x->srq[0] = made;
+	return true;
+}
+
+bool case_xrc_event(void)
+{
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+	struct pollfd pfd = { .fd = dev.ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event ev;
+	pthread_t destroyer;
+	struct xrc x;
+	void *ret;
+	bool ok;
+
+	must(setup(&x, -1));
+	must(!srq_post(x.srq[0], 1));
+	must(!ibv_modify_srq(x.srq[0], &limit, IBV_SRQ_LIMIT));
+	/* Its completion is not looked at: it goes with the SRQ. */
+	must(!post(&x, IBV_WR_SEND_WITH_IMM, 2, x.srqn[0]));
+	must(done(x.scq, 2, IBV_WC_SUCCESS));
+	must(poll(&pfd, 1, 10000) == 1 && !ibv_get_async_event(dev.ctx, &ev));
+	must(ev.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
+	ok = made_meanwhile(&x, &destroyer);
+	ibv_ack_async_event(&ev);
+	must(!pthread_join(destroyer, &ret));
+	if (!ok)
+		return false;
+	must(!ret);
+
+	must(!ibv_get_srq_num(x.srq[0], &x.srqn[0]));
+	must(!srq_post(x.srq[0], 3));
+	must(!post(&x, IBV_WR_SEND_WITH_IMM, 4, x.srqn[0]));
+	must(done(x.scq, 4, IBV_WC_SUCCESS));
+	must(received(&x, 0, 3, IBV_WC_RECV));
+	return cleanup(&x);
 }
