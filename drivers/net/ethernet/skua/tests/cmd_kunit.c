@@ -237,7 +237,7 @@ static void test_reserved_slots(struct kunit *test)
 	/* It is polled, whatever the others are. */
 	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.late, 0);
 
-	for (i = 0; i < 1000 && atomic_read(&fake->served) <= num; i++) {
+	for (i = 0; i < 10000 && atomic_read(&fake->served) <= num; i++) {
 		fake_finish_all(fake);
 		usleep_range(1000, 2000);
 	}
@@ -267,6 +267,7 @@ static void run_timeout(struct kunit *test, bool events)
 
 	skua_cmdq_use_events(&fake->dev, events);
 	fake->mode = FAKE_HOLD;
+	fake->dev.cmd_timeout_ms = 0;
 	KUNIT_EXPECT_EQ(test, run_nop(fake), -ETIMEDOUT);
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + SKUA_CMD_FAST_MS / 1000 * HZ));
 	ctx = &fake->dev.cmdq.ctx[fake->token & 0xffff];

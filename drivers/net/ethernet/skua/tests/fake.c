@@ -115,6 +115,8 @@ struct fake *fake_create(struct kunit *test)
 	dev->dev->dma_mask = &dev->dev->coherent_dma_mask;
 	KUNIT_ASSERT_EQ(test, dma_set_mask_and_coherent(dev->dev, DMA_BIT_MASK(64)), 0);
 	dev->hw = &fake_hw_ops;
+	/* A machine that is busy is no device that is dead. */
+	dev->cmd_timeout_ms = 60 * MSEC_PER_SEC;
 	skua_reset_init(dev);
 	dev->wq = skua_alloc_wq("fake");
 	KUNIT_ASSERT_NOT_NULL(test, dev->wq);
