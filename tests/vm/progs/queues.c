@@ -32,7 +32,7 @@ static struct ibv_srq *make_srq(uint32_t wr, uint32_t sge)
 	return ibv_create_srq(dev.pd, &attr);
 }
 
-static struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq)
+struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = IBV_QPT_RC,
@@ -46,7 +46,7 @@ static struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq)
 	return qp;
 }
 
-static void join(struct ibv_qp *a, struct ibv_qp *b)
+void join_qps(struct ibv_qp *a, struct ibv_qp *b)
 {
 	struct addr aa = qp_addr(&dev, a, 1), ba = qp_addr(&dev, b, 2);
 	struct link_attr l = link_default;
@@ -72,7 +72,7 @@ static int recv_post(struct ibv_qp *qp, uint64_t id)
 	return ibv_post_recv(qp, &wr, &bad);
 }
 
-static int send_post(struct ibv_qp *qp, uint64_t id, bool signaled)
+int send_post(struct ibv_qp *qp, uint64_t id, bool signaled)
 {
 	struct ibv_sge sg = { (uintptr_t)buf, 64, mr->lkey };
 	struct ibv_send_wr wr = {
@@ -163,7 +163,7 @@ static bool case_srq_life(void)
 	for (i = 0; i < 2; i++) {
 		a[i] = make_qp(scq, NULL);
 		b[i] = make_qp(rcq, srq);
-		join(a[i], b[i]);
+		join_qps(a[i], b[i]);
 	}
 	must(ibv_destroy_srq(srq) == EBUSY);
 	must(recv_post(b[0], 0) == EINVAL);
@@ -217,7 +217,7 @@ static bool case_cq_resize_errors(void)
 	struct ibv_qp *a = make_qp(cq, NULL), *b = make_qp(scq, NULL);
 	unsigned int i;
 
-	join(a, b);
+	join_qps(a, b);
 	must(ibv_resize_cq(cq, 0) == EINVAL);
 	must(ibv_resize_cq(cq, dev.attr.max_cqe + 1) == EINVAL);
 	for (i = 0; i < 100; i++)
@@ -264,7 +264,7 @@ static bool case_cq_resize_traffic(void)
 	void *failed;
 	bool ok = true;
 
-	join(a, b);
+	join_qps(a, b);
 	stop = false;
 	resized = 0;
 	if (pthread_create(&thread, NULL, resizer, cq))
@@ -298,7 +298,7 @@ static bool case_sqd(void)
 	struct ibv_qp_init_attr init;
 	unsigned int i;
 
-	join(a, b);
+	join_qps(a, b);
 	for (i = 0; i < 200; i++)
 		must(!recv_post(b, i));
 	for (i = 0; i < 100; i++)
@@ -357,7 +357,7 @@ static bool case_not_offered(void)
 	struct ibv_device_attr_ex ex;
 	int ret;
 
-	join(a, b);
+	join_qps(a, b);
 	ret = ibv_modify_qp(a, &attr, IBV_QP_PATH_MIG_STATE);
 	must(ret == EOPNOTSUPP || ret == EINVAL);
 	ret = ibv_modify_qp(a, &attr, IBV_QP_ALT_PATH);
@@ -386,6 +386,7 @@ int main(int argc, char **argv)
 		{ "XRC: a target that two have open", case_xrc_shared },
 		{ "XRC: what the target refuses", case_xrc_errors },
 		{ "XRC: an SRQ that waits for its event", case_xrc_event },
+		{ "XRC: a plain SRQ with the number of one that waits", case_xrc_basic },
 		{ "CQ resize: what cannot be", case_cq_resize_errors },
 		{ "CQ resize under traffic", case_cq_resize_traffic },
 		{ "send queue drained", case_sqd },

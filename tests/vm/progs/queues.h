@@ -20,7 +20,11 @@ extern uint8_t buf[LEN];
 	return fail("line %d: %s (errno %d)", __LINE__, #cond, errno); } while (0)
 
 struct ibv_cq *make_cq(int n);
+/* An RC QP with both queues on one CQ. */
+struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq);
+void join_qps(struct ibv_qp *a, struct ibv_qp *b);
 int srq_post(struct ibv_srq *srq, uint64_t id);
+int send_post(struct ibv_qp *qp, uint64_t id, bool signaled);
 /* The next asynchronous event is of this type. */
 bool event(enum ibv_event_type type);
 /* None comes. */
@@ -34,5 +38,6 @@ bool case_xrc_traffic(void);
 bool case_xrc_shared(void);
 bool case_xrc_errors(void);
 bool case_xrc_event(void);
+bool case_xrc_basic(void);
 
 #endif /* PROGS_QUEUES_H */

@@ -350,18 +350,27 @@ static void *destroy_first(void *arg)
 	return (void *)(uintptr_t)ret;
 }
 
-static void *make_third(void *arg)
+static void *make_xrc(void *arg)
 {
 	struct xrc *x = arg;
 
 	return make_xsrq(x->xrcd, x->rcq[0]);
 }
 
+static void *make_basic(void *arg)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 15, .max_sge = 1 } };
+
+	(void)arg;
+	return ibv_create_srq(dev.pd, &attr);
+}
+
 /*
  * An SRQ that goes waits until its event is acknowledged. Who will do that may first make
  * another SRQ, which may get the number of the one that goes.
  */
-static bool made_meanwhile(struct xrc *x, pthread_t *destroyer)
+static bool made_meanwhile(struct xrc *x, void *(*make)(void *), pthread_t *destroyer,
+			   struct ibv_srq **srq)
 {
 	struct ibv_srq_attr attr;
 	struct timespec until;
@@ -369,48 +378,91 @@ static bool made_meanwhile(struct xrc *x, pthread_t *destroyer)
 	void *made;
 	int n = 0;
 
-	must(!pthread_create(destroyer, NULL, destroy_first, x));
+	if (pthread_create(destroyer, NULL, destroy_first, x))
+		die("pthread_create");
 	/* The kernel knows it no more. */
 	while (!ibv_query_srq(x->srq[0], &attr) && n++ < 10000)
 		usleep(1000);
-	must(!pthread_create(&maker, NULL, make_third, x));
+	/* It will look for its completions there. */
+	must(ibv_destroy_cq(x->rcq[0]) == EBUSY);
+	must(!pthread_create(&maker, NULL, make, x));
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 10;
 	must(!pthread_timedjoin_np(maker, &made, &until));
-	must(made);
-	x->srq[0] = made;
+	must(*srq = made);
+	return true;
+}
+
+/* Its completion is not looked at: it goes with the SRQ. */
+static bool limit_reached(struct xrc *x, struct ibv_async_event *ev)
+{
+	struct pollfd pfd = { .fd = dev.ctx->async_fd, .events = POLLIN };
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+
+	must(setup(x, -1));
+	must(!srq_post(x->srq[0], 1));
+	must(!ibv_modify_srq(x->srq[0], &limit, IBV_SRQ_LIMIT));
+	must(!post(x, IBV_WR_SEND_WITH_IMM, 2, x->srqn[0]));
+	must(done(x->scq, 2, IBV_WC_SUCCESS));
+	must(poll(&pfd, 1, 10000) == 1 && !ibv_get_async_event(dev.ctx, ev));
+	must(ev->event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
 	return true;
 }
 
 bool case_xrc_event(void)
 {
-	struct ibv_srq_attr limit = { .srq_limit = 1 };
-	struct pollfd pfd = { .fd = dev.ctx->async_fd, .events = POLLIN };
+	static struct xrc x;	/* threads may have it when the case has failed */
 	struct ibv_async_event ev;
+	struct ibv_srq *srq;
 	pthread_t destroyer;
-	struct xrc x;
+	uint32_t num;
 	void *ret;
 	bool ok;
 
-	must(setup(&x, -1));
-	must(!srq_post(x.srq[0], 1));
-	must(!ibv_modify_srq(x.srq[0], &limit, IBV_SRQ_LIMIT));
-	/* Its completion is not looked at: it goes with the SRQ. */
-	must(!post(&x, IBV_WR_SEND_WITH_IMM, 2, x.srqn[0]));
-	must(done(x.scq, 2, IBV_WC_SUCCESS));
-	must(poll(&pfd, 1, 10000) == 1 && !ibv_get_async_event(dev.ctx, &ev));
-	must(ev.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
-	ok = made_meanwhile(&x, &destroyer);
+	must(limit_reached(&x, &ev));
+	ok = made_meanwhile(&x, make_xrc, &destroyer, &srq);
 	ibv_ack_async_event(&ev);
 	must(!pthread_join(destroyer, &ret));
 	if (!ok)
 		return false;
 	must(!ret);
 
-	must(!ibv_get_srq_num(x.srq[0], &x.srqn[0]));
-	must(!srq_post(x.srq[0], 3));
-	must(!post(&x, IBV_WR_SEND_WITH_IMM, 4, x.srqn[0]));
+	must(!ibv_get_srq_num(srq, &num) && num == x.srqn[0]);
+	x.srq[0] = srq;
+	must(!srq_post(srq, 3));
+	must(!post(&x, IBV_WR_SEND_WITH_IMM, 4, num));
 	must(done(x.scq, 4, IBV_WC_SUCCESS));
 	must(received(&x, 0, 3, IBV_WC_RECV));
+	return cleanup(&x);
+}
+
+/* The other one is a plain SRQ, and what came for it stays when the first one goes. */
+bool case_xrc_basic(void)
+{
+	static struct xrc x;
+	struct ibv_qp *qp = NULL, *peer = NULL;
+	struct ibv_async_event ev;
+	struct ibv_srq *srq;
+	pthread_t destroyer;
+	void *ret;
+	bool ok;
+
+	must(limit_reached(&x, &ev));
+	ok = made_meanwhile(&x, make_basic, &destroyer, &srq);
+	if (ok) {
+		qp = make_qp(x.rcq[0], srq);
+		peer = make_qp(x.scq, NULL);
+		join_qps(peer, qp);
+		ok = !srq_post(srq, 3) && !send_post(peer, 4, true) &&
+		     done(x.scq, 4, IBV_WC_SUCCESS);
+	}
+	ibv_ack_async_event(&ev);
+	must(!pthread_join(destroyer, &ret));
+	if (!ok)
+		return false;
+	must(!ret);
+	must(done(x.rcq[0], 3, IBV_WC_SUCCESS));
+	must(!ibv_destroy_qp(qp) && !ibv_destroy_qp(peer) && !ibv_destroy_srq(srq));
+	must(x.srq[0] = make_xsrq(x.xrcd, x.rcq[0]));
 	return cleanup(&x);
 }

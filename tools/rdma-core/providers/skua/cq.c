@@ -111,13 +111,28 @@ static uint32_t cqe_is_shared(const struct skua_cqe *cqe)
 	return skua_cqe_flags(cqe) & SKUA_CQE_F_SRQ;
 }
 
+/*
+ * The QP whose SRQ had the WQE of a CQE; NULL: it is an XRC SRQ's. The number alone does
+ * not tell: a QP here may have the number of an XRC target that is gone.
+ */
+static struct skua_qp *cq_find_sharing(struct skua_cq *cq, const struct skua_cqe *cqe)
+{
+	struct skua_qp *qp = cq_find(cq, le32_to_cpu(cqe->qpn));
+
+	return qp && qp->vqp.qp.srq && to_ssrq(qp->vqp.qp.srq)->srqn == le32_to_cpu(cqe->srqn) ?
+	       qp : NULL;
+}
+
 /* What is to be taken out: CQEs of a QP, or those of an XRC SRQ. */
-static bool cqe_is_of(const struct skua_cqe *cqe, const struct skua_qp *qp,
+static bool cqe_is_of(struct skua_cq *cq, const struct skua_cqe *cqe, const struct skua_qp *qp,
 		      const struct skua_srq *srq)
 {
-	if (qp)
-		return le32_to_cpu(cqe->qpn) == qp->vqp.qp.qp_num;
-	return cqe_is_shared(cqe) && le32_to_cpu(cqe->srqn) == srq->srqn;
+	const struct skua_qp *sharing;
+
+	if (!cqe_is_shared(cqe))
+		return qp && le32_to_cpu(cqe->qpn) == qp->vqp.qp.qp_num;
+	sharing = cq_find_sharing(cq, cqe);
+	return qp ? sharing == qp : !sharing && le32_to_cpu(cqe->srqn) == srq->srqn;
 }
 
 /* A CQE that nobody will see: its WQE is free again all the same. */
@@ -147,7 +162,7 @@ static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 		struct skua_cqe *cqe = cqe_at(cq, i - 1), *to;
 		__le32 phase;
 
-		if (cqe_is_of(cqe, qp, srq)) {
+		if (cqe_is_of(cq, cqe, qp, srq)) {
 			cqe_drop(cqe, qp);
 			gone++;
 		} else if (gone) {
@@ -201,6 +216,7 @@ void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
 
 	cq_grow(cq);
 	skua_lock(&cq->lock);
+	cq->users++;
 	old = cq_find(cq, qp->vqp.qp.qp_num);
 	if (old)
 		cq_forget(cq, old);
@@ -220,6 +236,7 @@ void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 	skua_lock(&cq->lock);
 	if (qp->known[cq_link(cq, qp)])
 		cq_forget(cq, qp);
+	cq->users--;
 	skua_unlock(&cq->lock);
 }
 
@@ -247,6 +264,7 @@ void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
 	struct skua_srq *old;
 
 	skua_lock(&cq->lock);
+	cq->users++;
 	old = cq_find_srq(cq, srq->srqn);
 	if (old)
 		cq_forget_srq(cq, old);
@@ -261,6 +279,7 @@ void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
 	skua_lock(&cq->lock);
 	if (srq->known)
 		cq_forget_srq(cq, srq);
+	cq->users--;
 	skua_unlock(&cq->lock);
 }
 
@@ -316,19 +335,14 @@ static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, st
 	}
 }
 
-/* An SRQ's WQE: of the QP's SRQ, or of an XRC SRQ, whose QP we need not know. */
+/* An SRQ's WQE: of the QP's SRQ, or without a QP of an XRC SRQ. */
 static inline bool shared_to_wc(struct skua_cq *cq, struct skua_qp *qp, const struct skua_cqe *cqe,
 				unsigned int opcode, struct ibv_wc *wc)
 {
-	uint32_t srqn = le32_to_cpu(cqe->srqn);
 	struct skua_srq *srq;
 
-	if (qp)
-		srq = qp->vqp.qp.srq ? to_ssrq(qp->vqp.qp.srq) : NULL;
-	else
-		srq = cq_find_srq(cq, srqn);
-	if (unlikely(!srq || srq->srqn != srqn ||
-		     !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id)))
+	srq = qp ? to_ssrq(qp->vqp.qp.srq) : cq_find_srq(cq, le32_to_cpu(cqe->srqn));
+	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id)))
 		return false;
 	rcvd_fill(cqe, opcode, wc);
 	return true;
@@ -386,14 +400,14 @@ static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, str
 	unsigned int status = skua_cqe_status(cqe);
 	struct skua_qp *qp;
 
-	qp = cq_find(cq, le32_to_cpu(cqe->qpn));
-	if (opcode == SKUA_CQE_RECV || opcode == SKUA_CQE_RECV_WRITE_IMM) {
-		if (cqe_is_shared(cqe)) {
-			if (unlikely(!shared_to_wc(cq, qp, cqe, opcode, wc)))
-				return false;
-			goto found;
-		}
+	if ((opcode == SKUA_CQE_RECV || opcode == SKUA_CQE_RECV_WRITE_IMM) &&
+	    cqe_is_shared(cqe)) {
+		qp = cq_find_sharing(cq, cqe);
+		if (unlikely(!shared_to_wc(cq, qp, cqe, opcode, wc)))
+			return false;
+		goto found;
 	}
+	qp = cq_find(cq, le32_to_cpu(cqe->qpn));
 	if (unlikely(!qp))
 		return false;
 
@@ -686,14 +700,25 @@ int skua_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
+/*
+ * The kernel lets a CQ go when the queues of it are gone there; one that waits for its
+ * events to be acknowledged still comes to be detached.
+ */
 int skua_destroy_cq(struct ibv_cq *ibcq)
 {
+	struct skua_cq *cq = to_scq(ibcq);
+	bool busy;
 	int ret;
 
+	skua_lock(&cq->lock);
+	busy = cq->users;
+	skua_unlock(&cq->lock);
+	if (busy)
+		return EBUSY;
 	ret = ibv_cmd_destroy_cq(ibcq);
 	if (ret)
 		return ret;
-	cq_free(to_sctx(ibcq->context), to_scq(ibcq));
+	cq_free(to_sctx(ibcq->context), cq);
 	return 0;
 }
 

@@ -153,6 +153,7 @@ enum skua_side {
  * @bucket: QPs that complete here, by the low bits of their number
  * @mask: buckets less one
  * @nqps: QPs in the table
+ * @users: queues that were attached and not yet detached
  * @sides: queues that complete here, in order of creation, by side
  * @xsrqs: XRC SRQs that complete here
  * @pd: parent domain that it was made with, or NULL
@@ -176,6 +177,7 @@ struct skua_cq {
 	struct skua_qp **bucket;
 	uint32_t mask;
 	uint32_t nqps;
+	uint32_t users;
 	struct list_head sides[SKUA_SIDES];
 	struct list_head xsrqs;
 	struct skua_pd *pd;
