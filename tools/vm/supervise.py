@@ -224,6 +224,8 @@ def qemu_command(o, kernel):
     append = ("console=ttyS0 panic=-1 oops=panic mitigations=off quiet loglevel=5 "
               "tsc=reliable no_timer_check watchdog_thresh=30 "
               "rcupdate.rcu_cpu_stall_timeout=90 ")
+    if kernel.modules:
+        append += "skua.modules "
     cmd = ["qemu-system-x86_64", "-nodefaults", "-no-user-config",
            "-display", "none", "-no-reboot", "-name", "skua",
            # guest RAM must be a shared file: the model maps it
@@ -472,7 +474,7 @@ class Run:
             return MODEL_DIED, (f"model died: {describe(self.model.proc.returncode)}\n"
                                 + tail(f"{JOB}/model.log", 15))
         if panic and "skua: initramfs:" in tail(f"{JOB}/console", 400):
-            return HARNESS, "the guest found no root\n" + tail(f"{JOB}/console", 60)
+            return HARNESS, "the guest did not mount all\n" + tail(f"{JOB}/console", 60)
         if panic:
             return PANIC, "panic\n" + (splats() or tail(f"{JOB}/console", 40))
         if why == "hang" and not exists("rc"):
