@@ -14,8 +14,6 @@
 
 #include "options.h"
 
-#define VERSION "0.1"
-
 static const char usage[] =
 "Usage: skua-model --nic socket=PATH[,KEY=VALUE...] [OPTION...]\n"
 "Serve Skua NICs to virtual machines over vfio-user.\n"
