@@ -345,3 +345,15 @@ void rc_inject(struct rc *rc, int to, struct skua_pkt_build *b, size_t payload)
 	assert_true(len);
 	fake_rx(&rc->s[to].f, b->frame, len);
 }
+
+void rc_forge(struct rc *rc, const struct rc_forged *p, uint32_t psn)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 4096];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(rc, 0, &b, frame, sizeof(frame), p->op, psn), 0);
+	if (b.reth)
+		ib_reth_put(b.reth, RC_VA, rc->s[1].key, p->reth_len);
+	memset(b.payload, 0x77, p->payload);
+	rc_inject(rc, 1, &b, p->payload);
+}

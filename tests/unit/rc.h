@@ -153,4 +153,19 @@ int rc_build(struct rc *rc, int from, struct skua_pkt_build *b, uint8_t *frame, 
 	     uint8_t opcode, uint32_t psn);
 void rc_inject(struct rc *rc, int to, struct skua_pkt_build *b, size_t payload);
 
+/**
+ * struct rc_forged - a request of side 0 that its device did not make
+ * @op: opcode
+ * @payload: bytes of 0x77
+ * @reth_len: length that its RETH announces, if it has one
+ */
+struct rc_forged {
+	uint8_t op;
+	uint32_t payload;
+	uint32_t reth_len;
+};
+
+/* Give it to side 1; a RETH points to the beginning of the buffer there. */
+void rc_forge(struct rc *rc, const struct rc_forged *p, uint32_t psn);
+
 #endif /* SKUA_TEST_RC_H */

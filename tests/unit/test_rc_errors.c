@@ -290,17 +290,11 @@ static void test_responder_receive(void **state)
 
 /* --- responder: sequences no requester of ours would send --- */
 
-struct forged {
-	uint8_t op;
-	uint32_t payload;
-	uint32_t reth_len;
-};
-
 #define O(op)	IB_OPCODE(RC, op)
 
 static const struct {
 	const char *name;
-	struct forged pkt[3];
+	struct rc_forged pkt[3];
 	unsigned int n;
 	enum ib_nak_code nak;
 	enum skua_qp_event event;
@@ -364,18 +358,6 @@ static const struct {
 	  SKUA_CQE_LOC_LEN_ERR },
 };
 
-static void forge(struct rc *rc, const struct forged *p, uint32_t psn)
-{
-	uint8_t frame[SKUA_PKT_OVERHEAD + 4096];
-	struct skua_pkt_build b;
-
-	assert_int_equal(rc_build(rc, 0, &b, frame, sizeof(frame), p->op, psn), 0);
-	if (b.reth)
-		ib_reth_put(b.reth, RC_VA, rc->s[1].key, p->reth_len);
-	memset(b.payload, 0x77, p->payload);
-	rc_inject(rc, 1, &b, p->payload);
-}
-
 /* The last response that side @i sent; its AETH's syndrome. */
 static uint8_t last_syndrome(struct rc *rc, int i, uint32_t *psn)
 {
@@ -407,7 +389,7 @@ static void test_responder_sequences(void **state)
 					       .no_caps = OPTIONAL });
 		rc_recv(&rc, 1, 0, 300);
 		for (unsigned int i = 0; i < c->n; i++)
-			forge(&rc, &c->pkt[i], (0xfffffe + i) & IB_PSN_MASK);
+			rc_forge(&rc, &c->pkt[i], (0xfffffe + i) & IB_PSN_MASK);
 		fake_run(&rc.s[1].f);
 		assert_int_equal(last_syndrome(&rc, 1, &psn), IB_AETH_NAK | c->nak);
 		assert_int_equal(psn, (0xfffffe + c->n - 1) & IB_PSN_MASK);
@@ -420,7 +402,7 @@ static void test_responder_sequences(void **state)
 			rc_expect_event(&rc, 1, c->event);
 		rc_expect_no_event(&rc, 1);
 		/* In ERR it hears nothing any more. */
-		forge(&rc, &c->pkt[0], (0xfffffe + c->n) & IB_PSN_MASK);
+		rc_forge(&rc, &c->pkt[0], (0xfffffe + c->n) & IB_PSN_MASK);
 		fake_run(&rc.s[1].f);
 		assert_null(fake_tx(&rc.s[1].f));
 		assert_true(rc_cnt(&rc, 1, SKUA_CNT_RX_BAD_STATE) >= 1);
@@ -437,7 +419,7 @@ static void test_responder_read_depth(void **state)
 	(void)state;
 	rc_open(&rc, &(struct rc_opt){ .mtu_code = 1, .rd_atomic = 1 + 4 });
 	for (uint32_t k = 0; k < 5; k++)
-		forge(&rc, &(struct forged){ O(READ_REQUEST), 0, 256 }, k);
+		rc_forge(&rc, &(struct rc_forged){ O(READ_REQUEST), 0, 256 }, k);
 	fake_run(&rc.s[1].f);
 	assert_int_equal(last_syndrome(&rc, 1, &psn), IB_AETH_NAK | IB_NAK_INVALID_REQUEST);
 	assert_int_equal(psn, 4);
@@ -456,25 +438,25 @@ static void test_responder_gap(void **state)
 	(void)state;
 	rc_open(&rc, &(struct rc_opt){ .mtu_code = 1 });
 	for (uint32_t k = 1; k < 10; k++) {
-		forge(&rc, &(struct forged){ O(WRITE_ONLY), 8, 8 }, k);
+		rc_forge(&rc, &(struct rc_forged){ O(WRITE_ONLY), 8, 8 }, k);
 		fake_run(&rc.s[1].f);
 	}
 	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_TX_NAK), 1);
 	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_OUT_OF_SEQUENCE), 9);
 	assert_int_equal(last_syndrome(&rc, 1, &psn), IB_AETH_NAK | IB_NAK_PSN_SEQUENCE);
 	assert_int_equal(psn, 0);
-	forge(&rc, &(struct forged){ O(WRITE_ONLY), 8, 8 }, 0);
+	rc_forge(&rc, &(struct rc_forged){ O(WRITE_ONLY), 8, 8 }, 0);
 	fake_run(&rc.s[1].f);
 	assert_int_equal(last_syndrome(&rc, 1, &psn), IB_AETH_CREDIT_INVALID);
 	assert_int_equal(psn, 0);
 	/* Another gap, another NAK. */
-	forge(&rc, &(struct forged){ O(WRITE_ONLY), 8, 8 }, 5);
+	rc_forge(&rc, &(struct rc_forged){ O(WRITE_ONLY), 8, 8 }, 5);
 	fake_run(&rc.s[1].f);
 	assert_int_equal(last_syndrome(&rc, 1, &psn), IB_AETH_NAK | IB_NAK_PSN_SEQUENCE);
 	assert_int_equal(psn, 1);
 	assert_int_equal(rc_state(&rc, 1), SKUA_QP_RTS);
 	/* An old one is acknowledged again, with the newest PSN. */
-	forge(&rc, &(struct forged){ O(WRITE_ONLY), 8, 8 }, 0);
+	rc_forge(&rc, &(struct rc_forged){ O(WRITE_ONLY), 8, 8 }, 0);
 	fake_run(&rc.s[1].f);
 	assert_int_equal(last_syndrome(&rc, 1, &psn), IB_AETH_CREDIT_INVALID);
 	assert_int_equal(psn, 0);
@@ -657,210 +639,7 @@ static void test_completer_implied_nak(void **state)
 	rc_close(&rc);
 }
 
-/* --- states --- */
-
-static const struct {
-	enum skua_qp_state state;
-	bool request, response;		/* taken */
-} hearing[] = {
-	{ SKUA_QP_RESET, false, false },
-	{ SKUA_QP_INIT, false, false },
-	{ SKUA_QP_RTR, true, false },
-	{ SKUA_QP_RTS, true, true },
-	{ SKUA_QP_SQD, true, true },
-	{ SKUA_QP_ERR, false, false },
-};
-
-static void to_state(struct rc *rc, int i, enum skua_qp_state state)
-{
-	struct rc_side *s = &rc->s[i];
-
-	if (state == SKUA_QP_RESET)
-		return;
-	assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_INIT, SKUA_QP_M_PKEY |
-					SKUA_QP_M_PORT | SKUA_QP_M_ACCESS, &s->attr), 0);
-	if (state == SKUA_QP_INIT)
-		return;
-	assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RTR, SKUA_QP_M_AV |
-					SKUA_QP_M_PATH_MTU | SKUA_QP_M_DEST_QPN |
-					SKUA_QP_M_RQ_PSN | SKUA_QP_M_MAX_DEST_RD_ATOMIC |
-					SKUA_QP_M_MIN_RNR_TIMER, &s->attr), 0);
-	if (state == SKUA_QP_RTR)
-		return;
-	assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RTS, SKUA_QP_M_ACK_TIMEOUT |
-					SKUA_QP_M_RETRY_CNT | SKUA_QP_M_RNR_RETRY |
-					SKUA_QP_M_SQ_PSN | SKUA_QP_M_MAX_RD_ATOMIC, &s->attr), 0);
-	if (state != SKUA_QP_RTS)
-		assert_int_equal(mini_qp_modify(&s->m, &s->qp, state, 0, NULL), 0);
-}
-
-static void test_states_hear(void **state)
-{
-	uint8_t frame[SKUA_PKT_OVERHEAD + 4096];
-	struct skua_pkt_build b;
-	struct rc rc;
-
-	(void)state;
-	for (size_t k = 0; k < N(hearing); k++) {
-		rc_open(&rc, &(struct rc_opt){ .down = true });
-		to_state(&rc, 1, hearing[k].state);
-		forge(&rc, &(struct forged){ O(WRITE_ONLY), 8, 8 }, 0);
-		fake_run(&rc.s[1].f);
-		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_WRITE), hearing[k].request);
-		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_BAD_STATE), !hearing[k].request);
-		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_TX_ACK), hearing[k].request);
-		assert_int_equal(rc.s[1].buf[0], hearing[k].request ? 0x77 : 0);
-		rc_build(&rc, 0, &b, frame, sizeof(frame), O(ACK), 3);
-		rc_inject(&rc, 1, &b, 0);
-		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_BAD_STATE),
-				 !hearing[k].request + !hearing[k].response);
-		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_BAD_RESP), hearing[k].response);
-		rc_close(&rc);
-	}
-}
-
-/* Requests posted in INIT and RTR wait for RTS. */
-static void test_states_post_early(void **state)
-{
-	struct rc rc;
-
-	(void)state;
-	rc_open(&rc, &(struct rc_opt){ .down = true });
-	to_state(&rc, 1, SKUA_QP_RTS);
-	to_state(&rc, 0, SKUA_QP_RTR);
-	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 });
-	rc_pump(&rc);
-	rc_expect_none(&rc, 0, false);
-	assert_int_equal(mini_qp_modify(&rc.s[0].m, &rc.s[0].qp, SKUA_QP_RTS,
-					SKUA_QP_M_ACK_TIMEOUT | SKUA_QP_M_RETRY_CNT |
-					SKUA_QP_M_RNR_RETRY | SKUA_QP_M_SQ_PSN |
-					SKUA_QP_M_MAX_RD_ATOMIC, &rc.s[0].attr), 0);
-	rc_pump(&rc);
-	rc_expect(&rc, 0, false, SKUA_CQE_OK);
-	rc_close(&rc);
-}
-
-static void test_sqd(void **state)
-{
-	struct skua_qp_attr notify = { .state = cpu_to_le32(SKUA_ATTR_SQD_NOTIFY) };
-	struct skua_cmd_modify_qp_in in = {
-		.mask = cpu_to_le32(SKUA_QP_M_STATE | SKUA_QP_M_SQD_NOTIFY),
-		.cur_state = cpu_to_le32(SKUA_QP_RTS),
-		.attr.state = le32_encode_bits(SKUA_QP_SQD, SKUA_ATTR_STATE) | notify.state,
-	};
-	struct rc rc;
-
-	(void)state;
-	rc_open(&rc, NULL);
-	rc_fill(rc.s[0].buf, 1 << 20, 1);
-	/* So much that it is not sent at once. */
-	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20 });
-	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 100, .roff = 2 << 20 });
-	skua_dev_run(rc.s[0].f.dev);
-	in.qpn = cpu_to_le32(rc.s[0].qp.qpn);
-	mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
-	rc_expect_no_event(&rc, 0);
-	rc_pump(&rc);
-	/* What was begun is finished, the second one is not begun. */
-	rc_expect(&rc, 0, false, SKUA_CQE_OK);
-	rc_expect_none(&rc, 0, false);
-	rc_check(rc.s[1].buf, 1 << 20, 1);
-	assert_int_equal(rc.s[1].buf[2 << 20], 0);
-	rc_expect_event(&rc, 0, SKUA_QP_EV_SQ_DRAINED);
-	assert_int_equal(rc_state(&rc, 0), SKUA_QP_SQD);
-	assert_int_equal(mini_qp_modify(&rc.s[0].m, &rc.s[0].qp, SKUA_QP_RTS, 0, NULL), 0);
-	rc_pump(&rc);
-	rc_expect(&rc, 0, false, SKUA_CQE_OK);
-	rc_check(rc.s[1].buf + (2 << 20), 100, 1);
-	rc_expect_no_event(&rc, 0);
-	/* An idle queue is drained at once. */
-	mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
-	rc_pump(&rc);
-	rc_expect_event(&rc, 0, SKUA_QP_EV_SQ_DRAINED);
-	rc_close(&rc);
-}
-
-/* By command: send queue first, then receives, all in order, also what comes later. */
-static void test_flush(void **state)
-{
-	struct skua_cqe cqe;
-	struct rc rc;
-
-	(void)state;
-	rc_open(&rc, NULL);
-	for (unsigned int k = 0; k < 30; k++) {
-		rc_recv(&rc, 0, 0, 100);
-		rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_SEND,
-			      .len = 100, .quiet = k & 1, .nsge = k % 10,
-			      .sge[0] = { RC_VA, rc.s[0].key, 100 } });
-	}
-	/* Nobody is there to receive: RNR. */
-	mini_ring(&rc.s[0].m, &rc.s[0].qp);
-	rc_pump(&rc);
-	assert_int_equal(mini_qp_modify(&rc.s[0].m, &rc.s[0].qp, SKUA_QP_ERR, 0, NULL), 0);
-	rc_pump_for(&rc, SEC);
-	for (unsigned int k = 0, index = 0; k < 30; k++) {
-		cqe = rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
-		assert_int_equal(skua_cqe_wqe_index(&cqe), index);
-		index += (2 * 16 + (k % 10 ? k % 10 - 1 : 0) * 16 + 63) / 64;
-	}
-	for (unsigned int k = 0; k < 30; k++) {
-		cqe = rc_expect(&rc, 0, true, SKUA_CQE_WR_FLUSH_ERR);
-		assert_int_equal(skua_cqe_wqe_index(&cqe), k);
-	}
-	rc_expect_none(&rc, 0, false);
-	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 100 });
-	rc_pump(&rc);
-	rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
-	/* A receive has no doorbell: the send queue's is repeated. */
-	rc_recv(&rc, 0, 0, 100);
-	rc_pump(&rc);
-	rc_expect_none(&rc, 0, true);
-	mini_ring(&rc.s[0].m, &rc.s[0].qp);
-	rc_pump(&rc);
-	rc_expect(&rc, 0, true, SKUA_CQE_WR_FLUSH_ERR);
-	rc_expect_none(&rc, 0, true);
-	rc_close(&rc);
-}
-
-/* From RESET the QP lives again, and its former life is forgotten. */
-static void test_reset(void **state)
-{
-	struct skua_qp_dbr *dbr;
-	struct rc rc;
-
-	(void)state;
-	rc_open(&rc, &(struct rc_opt){ .mtu_code = 1 });
-	for (unsigned int life = 0; life < 5; life++) {
-		rc_recv(&rc, 1, 0, 5000);
-		rc_fill(rc.s[0].buf, 5000, life);
-		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 5000 - life });
-		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 5000, .off = 10000 });
-		rc_pump(&rc);
-		rc_expect(&rc, 0, false, SKUA_CQE_OK);
-		rc_expect(&rc, 0, false, SKUA_CQE_OK);
-		rc_expect(&rc, 1, true, SKUA_CQE_OK);
-		rc_check(rc.s[1].buf, 5000 - life, life);
-		rc_check(rc.s[0].buf + 10000, 5000 - life, life);
-		/* It ends in the midst of things. */
-		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20 });
-		skua_dev_run(rc.s[0].f.dev);
-		for (int i = 0; i < 2; i++) {
-			struct rc_side *s = &rc.s[i];
-
-			assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RESET, 0, NULL), 0);
-			dbr = fake_ptr(&s->f, s->qp.dbr);
-			memset(dbr, 0, sizeof(*dbr));
-			s->qp.sq_pi = 0;
-			s->qp.rq_pi = 0;
-		}
-		rc_pump_for(&rc, SEC);
-		rc_expect_none(&rc, 0, false);
-		for (int i = 0; i < 2; i++)
-			mini_rc_to_rts(&rc.s[i].m, &rc.s[i].qp, &rc.s[i].attr);
-	}
-	rc_close(&rc);
-}
+/* --- completion queue --- */
 
 /* A completion that cannot be written ends the QP, with an event. */
 static void test_cq_overrun(void **state)
@@ -897,11 +676,6 @@ int main(void)
 		cmocka_unit_test(test_completer_naks),
 		cmocka_unit_test(test_completer_responses),
 		cmocka_unit_test(test_completer_implied_nak),
-		cmocka_unit_test(test_states_hear),
-		cmocka_unit_test(test_states_post_early),
-		cmocka_unit_test(test_sqd),
-		cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_cq_overrun),
 	};
 
