@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * skua-queues: SRQs, XRC, CQs that change their size, QP states; one process on one
- * device. "skua-queues [-d DEV] [-g GID]"; TAP.
+ * skua-queues: SRQs, XRC, CQs that change their size, QP states, work queues; one process
+ * on one device. "skua-queues [-d DEV] [-g GID] [-m MAC]"; TAP. MAC is the port's.
  */
 #include <getopt.h>
 #include <poll.h>
@@ -15,6 +15,7 @@
 struct dev dev;
 struct ibv_mr *mr;
 uint8_t buf[LEN];
+uint8_t mac[6];
 
 struct ibv_cq *make_cq(int n)
 {
@@ -72,15 +73,25 @@ static int recv_post(struct ibv_qp *qp, uint64_t id)
 	return ibv_post_recv(qp, &wr, &bad);
 }
 
-int send_post(struct ibv_qp *qp, uint64_t id, bool signaled)
+static int send_any(struct ibv_qp *qp, void *p, uint32_t len, uint64_t id, unsigned int flags)
 {
-	struct ibv_sge sg = { (uintptr_t)buf, 64, mr->lkey };
+	struct ibv_sge sg = { (uintptr_t)p, len, mr->lkey };
 	struct ibv_send_wr wr = {
 		.wr_id = id, .sg_list = &sg, .num_sge = 1, .opcode = IBV_WR_SEND,
-		.send_flags = signaled ? IBV_SEND_SIGNALED : 0,
+		.send_flags = flags,
 	}, *bad;
 
 	return ibv_post_send(qp, &wr, &bad);
+}
+
+int send_post(struct ibv_qp *qp, uint64_t id, bool signaled)
+{
+	return send_any(qp, buf, 64, id, signaled ? IBV_SEND_SIGNALED : 0);
+}
+
+int send_from(struct ibv_qp *qp, void *p, uint32_t len, uint64_t id)
+{
+	return send_any(qp, p, len, id, IBV_SEND_SIGNALED);
 }
 
 bool event(enum ibv_event_type type)
@@ -391,17 +402,24 @@ int main(int argc, char **argv)
 		{ "CQ resize under traffic", case_cq_resize_traffic },
 		{ "send queue drained", case_sqd },
 		{ "communication established", case_comm_est },
+		{ "work queue with a bad WQE", case_wq_error },
+		{ "work queue whose CQ has no room", case_wq_fatal },
 		{ "what is not offered", case_not_offered },
 	};
 	unsigned int i;
 	const char *name = NULL;
 	int gid = 0, opt, ret;
 
-	while ((opt = getopt(argc, argv, "d:g:")) != -1) {
+	while ((opt = getopt(argc, argv, "d:g:m:")) != -1) {
 		switch (opt) {
 		case 'd': name = optarg; break;
 		case 'g': gid = atoi(optarg); break;
-		default: die("usage: skua-queues [-d DEV] [-g GID]");
+		case 'm':
+			if (sscanf(optarg, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1],
+				   &mac[2], &mac[3], &mac[4], &mac[5]) == 6)
+				break;
+			/* fall through */
+		default: die("usage: skua-queues [-d DEV] [-g GID] [-m MAC]");
 		}
 	}
 	setlinebuf(stdout);

@@ -15,6 +15,7 @@
 extern struct dev dev;
 extern struct ibv_mr *mr;
 extern uint8_t buf[LEN];
+extern uint8_t mac[6];	/* the port's; all zero: not told */
 
 #define must(cond)	do { if (!(cond))						\
 	return fail("line %d: %s (errno %d)", __LINE__, #cond, errno); } while (0)
@@ -25,6 +26,8 @@ struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq);
 void join_qps(struct ibv_qp *a, struct ibv_qp *b);
 int srq_post(struct ibv_srq *srq, uint64_t id);
 int send_post(struct ibv_qp *qp, uint64_t id, bool signaled);
+/* These bytes of buf, signaled. */
+int send_from(struct ibv_qp *qp, void *p, uint32_t len, uint64_t id);
 /* The next asynchronous event is of this type. */
 bool event(enum ibv_event_type type);
 /* None comes. */
@@ -39,5 +42,9 @@ bool case_xrc_shared(void);
 bool case_xrc_errors(void);
 bool case_xrc_event(void);
 bool case_xrc_basic(void);
+
+/* queues_wq.c */
+bool case_wq_error(void);
+bool case_wq_fatal(void);
 
 #endif /* PROGS_QUEUES_H */

@@ -374,14 +374,14 @@ static bool made_meanwhile(struct xrc *x, void *(*make)(void *), pthread_t *dest
 {
 	struct ibv_srq_attr attr;
 	struct timespec until;
+	int n = 0, ret;
 	pthread_t maker;
 	void *made;
-	int n = 0;
 
 	if (pthread_create(destroyer, NULL, destroy_first, x))
 		die("pthread_create");
-	/* The kernel knows it no more. */
-	while (!ibv_query_srq(x->srq[0], &attr) && n++ < 10000)
+	/* The kernel knows it no more: it is neither there nor busy with going. */
+	while (ret = ibv_query_srq(x->srq[0], &attr), (!ret || ret == EBUSY) && n++ < 10000)
 		usleep(1000);
 	/* It will look for its completions there. */
 	must(ibv_destroy_cq(x->rcq[0]) == EBUSY);

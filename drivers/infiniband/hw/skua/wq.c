@@ -45,7 +45,8 @@ static void skua_ib_wq_event(struct skua_qp *core, enum skua_qp_event what)
 		.event = IB_EVENT_WQ_FATAL,
 	};
 
-	if (what >= SKUA_QP_EV_FATAL && wq->ibwq.event_handler)
+	/* The handler goes by the object, which uverbs gives the WQ when it has been made. */
+	if (what >= SKUA_QP_EV_FATAL && READ_ONCE(wq->ibwq.uobject))
 		wq->ibwq.event_handler(&event, wq->ibwq.wq_context);
 }
 
@@ -150,6 +151,8 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 	mutex_init(&wq->lock);
 	/* Events may come before the RDMA core fills this in. */
 	wq->ibwq.device = &dev->ibdev;
+	/* Nor does it for uverbs. */
+	wq->ibwq.event_handler = init->event_handler;
 	err = skua_ib_wq_pin(dev, uc, wq, &req);
 	if (err)
 		return ERR_PTR(err);
