@@ -5,12 +5,14 @@
 
 #include <skua/bits.h>
 #include <skua/hw/cmd.h>
-#include <skua/hw/context.h>
 #include <skua/hw/counters.h>
 #include <skua/hw/cqe.h>
 #include <skua/hw/doorbell.h>
 #include <skua/hw/eqe.h>
+#include <skua/hw/icm.h>
 #include <skua/hw/pci.h>
+#include <skua/hw/queue.h>
 #include <skua/hw/regs.h>
+#include <skua/hw/steer.h>
 #include <skua/hw/wqe.h>
 #include <rdma/skua-abi.h>

@@ -20,7 +20,9 @@
 #include <skua/hw/wqe.h>
 #include <skua/hw/cqe.h>
 #include <skua/hw/eqe.h>
-#include <skua/hw/context.h>
+#include <skua/hw/icm.h>
+#include <skua/hw/queue.h>
+#include <skua/hw/steer.h>
 #include <skua/hw/cmd.h>
 #include <skua/hw/counters.h>
 

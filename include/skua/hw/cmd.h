@@ -22,7 +22,9 @@
 #define SKUA_HW_CMD_H
 
 #include <linux/types.h>
-#include <skua/hw/context.h>
+#include <skua/hw/icm.h>
+#include <skua/hw/queue.h>
+#include <skua/hw/steer.h>
 
 /**
  * struct skua_cmd_slot - one command

@@ -9,6 +9,9 @@
 #ifndef SKUA_HW_COUNTERS_H
 #define SKUA_HW_COUNTERS_H
 
+#include <linux/types.h>
+#include <skua/hw/icm.h>
+
 #define SKUA_COUNTER_TABLE(X)								\
 	X(RDMA_TX_PKTS,		RDMA, tx_pkts,		"RoCE packets sent")			\
 	X(RDMA_TX_BYTES,	RDMA, tx_bytes,		"bytes of them")			\
@@ -131,6 +134,22 @@ enum skua_set_counter {
 #undef X
 	SKUA_SET_COUNT
 };
+
+/* Values that a counter set has room for. */
+#define SKUA_SET_MAX			32
+
+/**
+ * struct skua_counter_set - what some QPs or steering rules have done
+ * @value: state: by enum skua_set_counter
+ *
+ * Sets are numbered from 1: 0 says that there is none, and is the device's own in
+ * QUERY_COUNTERS.
+ */
+struct skua_counter_set {
+	__le64 value[SKUA_SET_MAX];
+};
+
+_Static_assert(sizeof(struct skua_counter_set) == SKUA_ICM_CNT_SIZE, "skua_counter_set");
 
 enum skua_counter_group {
 	SKUA_CNT_GROUP_RDMA,
