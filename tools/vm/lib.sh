@@ -36,8 +36,9 @@ unused()
 }
 
 # make_once KIND FILE CMD...: print FILE's path. CMD, a program of its own for "set -e" to
-# mean something in it, makes it at the path that is its last word, unless it is there. The lock also serves processes that have the same number, in
-# pid namespaces of their own.
+# mean something in it, makes it at the path that is its last word, unless it is there.
+# The lock also serves processes that have the same number, in pid namespaces of their
+# own.
 make_once()
 {
 	[ -e "$2" ] || with_lock "$1" make_now "$@" || die "$2 was not made"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -223,6 +224,22 @@ void qp_connect(const struct dev *dev, struct ibv_qp *qp, uint32_t psn, const st
 unsigned int mtu_bytes(enum ibv_mtu mtu)
 {
 	return 128U << mtu;
+}
+
+uint8_t *scattered(size_t pages)
+{
+	uint8_t *p = mmap(NULL, 2 * pages * PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i;
+
+	if (p == MAP_FAILED)
+		die("mmap: %m");
+	madvise(p, 2 * pages * PAGE, MADV_NOHUGEPAGE);
+	for (i = 0; i < pages; i++) {
+		p[i * PAGE] = 1;
+		p[(2 * pages - 1 - i) * PAGE] = 1;
+	}
+	return p;
 }
 
 int uverbs_call(struct ibv_context *ctx, struct uverbs_call *c, uint16_t object, uint16_t method)

@@ -109,6 +109,16 @@ void qp_connect(const struct dev *dev, struct ibv_qp *qp, uint32_t psn, const st
 
 unsigned int mtu_bytes(enum ibv_mtu mtu);
 
+/* --- memory --------------------------------------------------------------- */
+
+#define PAGE	4096
+
+/*
+ * So many pages of which few follow each other, as far as that can be had; as many
+ * behind them are theirs to be unmapped with.
+ */
+uint8_t *scattered(size_t pages);
+
 /* --- methods of uverbs that libibverbs does not call ------------------------- */
 
 struct uverbs_call {

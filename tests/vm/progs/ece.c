@@ -15,7 +15,6 @@
 
 #include "common.h"
 
-#define PAGE	4096
 #define BUF	(2 * PAGE)	/* results of one side, memory of the other */
 
 static struct dev dev;

@@ -20,7 +20,6 @@
 
 #include "common.h"
 
-#define PAGE	4096
 #define MANY	16
 
 /* Newer than the headers of many a distribution. */
@@ -283,23 +282,6 @@ static void drain(const struct device *dev)
 }
 
 /* --- regions ------------------------------------------------------------------------ */
-
-/* Memory of which no two pages follow each other, as far as that can be had. */
-static uint8_t *scattered(size_t pages)
-{
-	uint8_t *p = mmap(NULL, 2 * pages * PAGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t i;
-
-	if (p == MAP_FAILED)
-		die("mmap: %m");
-	madvise(p, 2 * pages * PAGE, MADV_NOHUGEPAGE);
-	for (i = 0; i < pages; i++) {
-		p[i * PAGE] = 1;
-		p[(2 * pages - 1 - i) * PAGE] = 1;
-	}
-	return p;
-}
 
 static void regions(const char *name, size_t pages, unsigned int times, const char *how)
 {

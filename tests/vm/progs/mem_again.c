@@ -7,25 +7,7 @@
 
 #include "mem.h"
 
-#define PAGE	4096
 #define PAGES	48
-
-/* Pages of which few follow each other, so that they are listed one by one. */
-static uint8_t *scattered(void)
-{
-	uint8_t *p = mmap(NULL, 2 * PAGES * PAGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	unsigned int i;
-
-	if (p == MAP_FAILED)
-		die("mmap: %m");
-	madvise(p, 2 * PAGES * PAGE, MADV_NOHUGEPAGE);
-	for (i = 0; i < PAGES; i++) {
-		p[i * PAGE] = 1;
-		p[(2 * PAGES - 1 - i) * PAGE] = 1;
-	}
-	return p;
-}
 
 static void drop(uint8_t *p)
 {
@@ -66,7 +48,7 @@ static bool refused(struct mem *m, uint8_t *p, uint32_t rkey)
 static bool old_keys(struct mem *m)
 {
 	static const unsigned int pages[] = { 1, 5, PAGES };
-	uint8_t *p = scattered();
+	uint8_t *p = scattered(PAGES);
 	unsigned int i, k, r;
 	struct ibv_mr *mr;
 	uint32_t key[6];
@@ -106,7 +88,7 @@ static bool other_pages(struct mem *m)
 	static const struct { unsigned int pages; bool write; } turn[] = {
 		{ 40, true }, { 48, true }, { 33, true }, { 48, false }, { 48, true }, { 47, true },
 	};
-	uint8_t *p[2] = { scattered(), scattered() };
+	uint8_t *p[2] = { scattered(PAGES), scattered(PAGES) };
 	unsigned int i, off;
 	struct ibv_mr *mr;
 	bool ok = true;
@@ -144,7 +126,7 @@ static bool other_pages(struct mem *m)
 /* One that was registered again in between has its list from elsewhere. */
 static bool after_rereg(struct mem *m)
 {
-	uint8_t *p[3] = { scattered(), scattered(), scattered() };
+	uint8_t *p[3] = { scattered(PAGES), scattered(PAGES), scattered(PAGES) };
 	struct ibv_mr *mr;
 	unsigned int i;
 	bool ok = true;
@@ -178,7 +160,7 @@ static bool after_rereg(struct mem *m)
 /* New pages at the old address. */
 static bool remapped(struct mem *m)
 {
-	uint8_t *p = scattered();
+	uint8_t *p = scattered(PAGES);
 	struct ibv_mr *mr;
 	unsigned int i;
 	bool ok = true;
@@ -201,7 +183,7 @@ static bool never_again(struct mem *m)
 {
 	uint32_t key[600];
 	const unsigned int num = sizeof(key) / sizeof(key[0]);
-	uint8_t *p = scattered();
+	uint8_t *p = scattered(PAGES);
 	unsigned int i, k;
 	struct ibv_mr *mr;
 	bool ok = true;

@@ -91,32 +91,29 @@ static bool over_dmabuf(struct mem *m, int fd, uint8_t *p)
 	return ok;
 }
 
-static bool over_udmabuf(struct mem *m)
+/* @none: why @make has none. */
+static bool over(struct mem *m, int (*make)(uint8_t **p), const char *none)
 {
 	uint8_t *p;
-	int fd = udmabuf(&p);
+	int fd = make(&p);
 	bool ok;
 
 	if (fd < 0)
-		return skip("no udmabuf");
+		return skip(none);
 	ok = over_dmabuf(m, fd, p);
 	close(fd);
 	munmap(p, DMABUF_LEN);
 	return ok;
 }
 
+static bool over_udmabuf(struct mem *m)
+{
+	return over(m, udmabuf, "no udmabuf");
+}
+
 static bool over_heap(struct mem *m)
 {
-	uint8_t *p;
-	int fd = heap_dmabuf(&p);
-	bool ok;
-
-	if (fd < 0)
-		return skip("no dma-buf heap");
-	ok = over_dmabuf(m, fd, p);
-	munmap(p, DMABUF_LEN);
-	close(fd);
-	return ok;
+	return over(m, heap_dmabuf, "no dma-buf heap");
 }
 
 /* The region keeps the buffer, whoever lets go of it. */

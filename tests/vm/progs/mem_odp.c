@@ -15,7 +15,6 @@
 #include "mem.h"
 
 #define LEN	(16 * 4096)
-#define PAGE	4096
 #define BLOCK	(128ULL << 20)
 #define ODP_ALL	(MEM_ALL | IBV_ACCESS_ON_DEMAND)
 

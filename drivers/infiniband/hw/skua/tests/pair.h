@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For tests on a live device: the first Skua function there is, and two connected QPs
- * of it. For one source file of a module.
+ * For tests on a live device: two connected QPs of it. For one source file of a module.
  */
 #ifndef SKUA_IB_TESTS_PAIR_H
 #define SKUA_IB_TESTS_PAIR_H
@@ -9,34 +8,14 @@
 #include <kunit/test.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
-#include <linux/module.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+
+#include "live.h"
 
 #define DEPTH		16
 #define BUF_SIZE	16384
 #define TIMEOUT		msecs_to_jiffies(20000)
-
-static struct ib_device *live_dev;
-
-static int live_add(struct ib_device *ibdev)
-{
-	if (live_dev || strncmp(dev_name(&ibdev->dev), "skua", 4))
-		return -EOPNOTSUPP;
-	live_dev = ibdev;
-	return 0;
-}
-
-static void live_remove(struct ib_device *ibdev, void *data)
-{
-	live_dev = NULL;
-}
-
-static struct ib_client live_client = {
-	.name = KBUILD_MODNAME,
-	.add = live_add,
-	.remove = live_remove,
-};
 
 /* A work request and how it ended. */
 struct req {

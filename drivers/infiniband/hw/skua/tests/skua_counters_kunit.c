@@ -3,35 +3,13 @@
  * Counters of some QPs: which set a QP has, when a set comes and goes. On a live
  * device; without one they are skipped.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_counter.h>
 
 #include "../skua_ib.h"
+#include "live.h"
 
 #define QPS	3
-
-static struct ib_device *live_dev;
-
-static int live_add(struct ib_device *ibdev)
-{
-	if (live_dev || strncmp(dev_name(&ibdev->dev), "skua", 4))
-		return -EOPNOTSUPP;
-	live_dev = ibdev;
-	return 0;
-}
-
-static void live_remove(struct ib_device *ibdev, void *data)
-{
-	live_dev = NULL;
-}
-
-static struct ib_client live_client = {
-	.name = "skua_counters_kunit",
-	.add = live_add,
-	.remove = live_remove,
-};
 
 /**
  * struct bound - QPs and counters as the RDMA core has them
@@ -236,20 +214,10 @@ static struct kunit_case skua_counters_cases[] = {
 	{}
 };
 
-static int skua_counters_init(struct kunit_suite *suite)
-{
-	return ib_register_client(&live_client);
-}
-
-static void skua_counters_exit(struct kunit_suite *suite)
-{
-	ib_unregister_client(&live_client);
-}
-
 static struct kunit_suite skua_counters_suite = {
 	.name = "skua_counters",
-	.suite_init = skua_counters_init,
-	.suite_exit = skua_counters_exit,
+	.suite_init = live_init,
+	.suite_exit = live_exit,
 	.init = bound_init,
 	.test_cases = skua_counters_cases,
 };

@@ -393,20 +393,10 @@ static struct kunit_case skua_dmabuf_cases[] = {
 	{}
 };
 
-static int skua_dmabuf_init(struct kunit_suite *suite)
-{
-	return ib_register_client(&live_client);
-}
-
-static void skua_dmabuf_exit(struct kunit_suite *suite)
-{
-	ib_unregister_client(&live_client);
-}
-
 static struct kunit_suite skua_dmabuf_suite = {
 	.name = "skua_dmabuf",
-	.suite_init = skua_dmabuf_init,
-	.suite_exit = skua_dmabuf_exit,
+	.suite_init = live_init,
+	.suite_exit = live_exit,
 	.test_cases = skua_dmabuf_cases,
 };
 

@@ -598,20 +598,10 @@ static struct kunit_case skua_kverbs_cases[] = {
 	{}
 };
 
-static int skua_kverbs_init(struct kunit_suite *suite)
-{
-	return ib_register_client(&live_client);
-}
-
-static void skua_kverbs_exit(struct kunit_suite *suite)
-{
-	ib_unregister_client(&live_client);
-}
-
 static struct kunit_suite skua_kverbs_suite = {
 	.name = "skua_kverbs",
-	.suite_init = skua_kverbs_init,
-	.suite_exit = skua_kverbs_exit,
+	.suite_init = live_init,
+	.suite_exit = live_exit,
 	.test_cases = skua_kverbs_cases,
 };
 
