@@ -588,7 +588,7 @@ static void cq_free(struct skua_context *ctx, struct skua_cq *cq)
 	if (cq->dbr)
 		skua_dbr_free(ctx, cq->dbr);
 	if (cq->buf.len)
-		skua_buf_free(&cq->buf);
+		skua_mem_free(&cq->buf);
 	free(cq->bucket);
 	skua_parent_put(cq->pd);
 	skua_lock_destroy(&cq->lock);
@@ -607,7 +607,7 @@ static int cq_setup(struct skua_context *ctx, struct skua_cq *cq,
 	cq->bucket = calloc(CQ_MIN_BUCKETS, sizeof(struct skua_qp *));
 	if (!cq->bucket)
 		return ENOMEM;
-	if (skua_buf_alloc_in(ctx, cq->pd, &cq->buf, sizeof(struct skua_cqe) << cq->log_size,
+	if (skua_mem_alloc_in(ctx, cq->pd, &cq->buf, sizeof(struct skua_cqe) << cq->log_size,
 			      SKUADV_RES_CQ))
 		return errno;
 	cq->ring = cq->buf.addr;
@@ -751,7 +751,7 @@ static void cq_move(const struct skua_cq *cq, struct skua_cqe *ring, uint32_t lo
 }
 
 /* Under the lock: nobody polls while the device changes over. */
-static int cq_switch(struct skua_cq *cq, const struct skua_buf *buf, uint32_t log_size)
+static int cq_switch(struct skua_cq *cq, const struct skua_mem *buf, uint32_t log_size)
 {
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	struct skua_resize_cq_cmd_resp resp = {};
@@ -776,7 +776,7 @@ int skua_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct skua_context *ctx = to_sctx(ibcq->context);
 	struct skua_cq *cq = to_scq(ibcq);
-	struct skua_buf buf, old;
+	struct skua_mem buf, old;
 	uint32_t log_size;
 	int ret;
 
@@ -787,7 +787,7 @@ int skua_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (cqe < CQ_MIN_ENTRIES)
 		cqe = CQ_MIN_ENTRIES;
 	log_size = ilog32_nz(roundup_pow_of_two(cqe)) - 1;
-	if (skua_buf_alloc_in(ctx, cq->pd, &buf, sizeof(struct skua_cqe) << log_size,
+	if (skua_mem_alloc_in(ctx, cq->pd, &buf, sizeof(struct skua_cqe) << log_size,
 			      SKUADV_RES_CQ))
 		return errno;
 
@@ -799,6 +799,6 @@ int skua_resize_cq(struct ibv_cq *ibcq, int cqe)
 		buf = old;
 	}
 	skua_unlock(&cq->lock);
-	skua_buf_free(&buf);
+	skua_mem_free(&buf);
 	return ret;
 }

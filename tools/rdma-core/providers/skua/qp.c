@@ -304,7 +304,7 @@ static int qp_alloc_rings(struct skua_context *ctx, struct skua_qp *qp,
 
 	rq_len = align((size_t)rq->size * rq->segs * SKUA_WQE_SEG, SKUA_WQE_BLOCK);
 	sq_len = (size_t)sq->blocks * SKUA_WQE_BLOCK;
-	if (skua_buf_alloc_in(ctx, qp->pd, &qp->buf, rq_len + sq_len, SKUADV_RES_QP))
+	if (skua_mem_alloc_in(ctx, qp->pd, &qp->buf, rq_len + sq_len, SKUADV_RES_QP))
 		return errno;
 	sq->sent = calloc(sq->blocks + 1, sizeof(*sq->sent));
 	rq->wr_id = calloc(rq->size + 1, sizeof(*rq->wr_id));
@@ -341,7 +341,7 @@ void skua_qp_free(struct skua_context *ctx, struct skua_qp *qp)
 	free(qp->rq.wr_id);
 	free(qp->sq.sent);
 	if (qp->buf.len)
-		skua_buf_free(&qp->buf);
+		skua_mem_free(&qp->buf);
 	skua_parent_put(qp->pd);
 	skua_lock_destroy(&qp->rq.lock);
 	skua_lock_destroy(&qp->sq.lock);

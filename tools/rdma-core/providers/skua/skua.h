@@ -30,13 +30,13 @@
 #define SKUA_RING_MAX		65536U
 
 /**
- * struct skua_buf - memory that the device reads or writes
+ * struct skua_mem - memory that the device reads or writes
  * @addr: first byte, page aligned, zeroed, not inherited over fork()
  * @len: bytes, whole pages
  * @owner: parent domain whose allocator it comes from, or NULL
  * @type: enum skuadv_res_type, with @owner
  */
-struct skua_buf {
+struct skua_mem {
 	void *addr;
 	size_t len;
 	struct skua_pd *owner;
@@ -185,7 +185,7 @@ struct skua_cq {
 	struct ibv_wc wc;
 	const struct skua_cqe *cqe;
 	struct skua_clock_resp clock;
-	struct skua_buf buf;
+	struct skua_mem buf;
 };
 
 /**
@@ -359,7 +359,7 @@ struct skua_qp {
 	struct list_node side[SKUA_SIDES];
 	bool known[SKUA_SIDES];
 	struct skua_pd *pd;
-	struct skua_buf buf;
+	struct skua_mem buf;
 	uint32_t rate_limit;
 	bool is_rss;
 	bool ece_set;
@@ -413,7 +413,7 @@ struct skua_srq {
 	struct skua_srq_dbr *dbr;
 	struct list_node in_cq;
 	bool known;
-	struct skua_buf buf;
+	struct skua_mem buf;
 };
 
 static inline struct skua_srq *to_ssrq(struct ibv_srq *srq)
@@ -456,11 +456,11 @@ static inline bool skua_has(const struct skua_context *ctx, uint64_t cap)
 	return ctx->lim.caps & cap;
 }
 
-/* buf.c */
-int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len);
-int skua_buf_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_buf *buf,
+/* mem.c */
+int skua_mem_alloc(struct skua_context *ctx, struct skua_mem *buf, size_t len);
+int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_mem *buf,
 		      size_t len, uint64_t type);
-void skua_buf_free(struct skua_buf *buf);
+void skua_mem_free(struct skua_mem *buf);
 void *skua_dbr_alloc(struct skua_context *ctx);
 void skua_dbr_free(struct skua_context *ctx, void *dbr);
 void skua_dbr_cleanup(struct skua_context *ctx);

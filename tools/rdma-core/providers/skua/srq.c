@@ -118,7 +118,7 @@ static int srq_alloc(struct skua_context *ctx, struct skua_srq *srq,
 	srq->wqes = 1U << log2_up(attr->max_wr + 1);
 	srq->segs = 1U << log2_up((attr->max_sge ? attr->max_sge : 1) + 1);
 	srq->max_sge = min_t(uint32_t, srq->segs - 1, ctx->lim.max_rq_sge);
-	ret = skua_buf_alloc(ctx, &srq->buf, (size_t)srq->wqes * srq->segs * SKUA_WQE_SEG);
+	ret = skua_mem_alloc(ctx, &srq->buf, (size_t)srq->wqes * srq->segs * SKUA_WQE_SEG);
 	if (ret)
 		return errno;
 	srq->slot = calloc(srq->wqes, sizeof(*srq->slot));
@@ -136,7 +136,7 @@ static void srq_free(struct skua_context *ctx, struct skua_srq *srq)
 		skua_dbr_free(ctx, srq->dbr);
 	free(srq->slot);
 	if (srq->buf.len)
-		skua_buf_free(&srq->buf);
+		skua_mem_free(&srq->buf);
 	pthread_spin_destroy(&srq->lock);
 	free(srq);
 }
@@ -271,7 +271,7 @@ int skua_destroy_srq(struct ibv_srq *ibsrq)
 /* --- resize ------------------------------------------------------------ */
 
 static int srq_grow_kernel(struct skua_srq *srq, struct ibv_srq_attr *attr, int mask,
-			   const struct skua_buf *buf, uint32_t wqes)
+			   const struct skua_mem *buf, uint32_t wqes)
 {
 	struct skua_modify_srq_cmd cmd = {};
 
@@ -290,14 +290,14 @@ static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_s
 {
 	uint32_t wqes = 1U << log2_up((uint64_t)attr->max_wr + 1), old;
 	struct skua_srq_slot *slot;
-	struct skua_buf buf;
+	struct skua_mem buf;
 	int ret;
 
-	if (skua_buf_alloc(ctx, &buf, (size_t)wqes * srq->segs * SKUA_WQE_SEG))
+	if (skua_mem_alloc(ctx, &buf, (size_t)wqes * srq->segs * SKUA_WQE_SEG))
 		return errno;
 	slot = calloc(wqes, sizeof(*slot));
 	if (!slot) {
-		skua_buf_free(&buf);
+		skua_mem_free(&buf);
 		return ENOMEM;
 	}
 
@@ -312,7 +312,7 @@ static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_s
 	}
 	if (!ret) {
 		struct skua_srq_slot *old_slot = srq->slot;
-		struct skua_buf old_buf = srq->buf;
+		struct skua_mem old_buf = srq->buf;
 
 		srq->slot = slot;
 		srq->buf = buf;
@@ -324,7 +324,7 @@ static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_s
 	}
 	pthread_spin_unlock(&srq->lock);
 	free(slot);
-	skua_buf_free(&buf);
+	skua_mem_free(&buf);
 	return ret;
 }
 

@@ -38,7 +38,7 @@ static void wq_free(struct skua_context *ctx, struct skua_wq *wq)
 		skua_dbr_free(ctx, qp->dbr);
 	free(qp->rq.wr_id);
 	if (qp->buf.len)
-		skua_buf_free(&qp->buf);
+		skua_mem_free(&qp->buf);
 	skua_lock_destroy(&qp->rq.lock);
 	skua_lock_destroy(&qp->sq.lock);
 	free(wq);
@@ -50,7 +50,7 @@ static int wq_alloc_ring(struct skua_context *ctx, struct skua_qp *qp,
 	struct skua_rq *rq = &qp->rq;
 	size_t len = align((size_t)rq->size * rq->segs * SKUA_WQE_SEG, SKUA_WQE_BLOCK);
 
-	if (skua_buf_alloc(ctx, &qp->buf, len))
+	if (skua_mem_alloc(ctx, &qp->buf, len))
 		return errno;
 	rq->wr_id = calloc(rq->size, sizeof(*rq->wr_id));
 	qp->dbr = skua_dbr_alloc(ctx);

@@ -25,14 +25,14 @@
  */
 struct skua_dbr_page {
 	struct list_node node;
-	struct skua_buf buf;
+	struct skua_mem buf;
 	unsigned int slots;
 	unsigned int used;
 	uint64_t free[];
 };
 
 /* errno is set on failure. */
-int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len)
+int skua_mem_alloc(struct skua_context *ctx, struct skua_mem *buf, size_t len)
 {
 	int ret;
 
@@ -56,7 +56,7 @@ int skua_buf_alloc(struct skua_context *ctx, struct skua_buf *buf, size_t len)
  * Likewise, by the allocator of a parent domain, if it has one and that does not
  * leave it to us.
  */
-int skua_buf_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_buf *buf,
+int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_mem *buf,
 		      size_t len, uint64_t type)
 {
 	void *addr = IBV_ALLOCATOR_USE_DEFAULT;
@@ -66,7 +66,7 @@ int skua_buf_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_
 	if (pd && pd->alloc)
 		addr = pd->alloc(&pd->ibv_pd, pd->pd_context, len, ctx->page_size, type);
 	if (addr == IBV_ALLOCATOR_USE_DEFAULT)
-		return skua_buf_alloc(ctx, buf, len);
+		return skua_mem_alloc(ctx, buf, len);
 	if (!addr) {
 		errno = ENOMEM;
 		return ENOMEM;
@@ -89,7 +89,7 @@ int skua_buf_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_
 	return 0;
 }
 
-void skua_buf_free(struct skua_buf *buf)
+void skua_mem_free(struct skua_mem *buf)
 {
 	struct skua_pd *pd = buf->owner;
 
@@ -110,7 +110,7 @@ static struct skua_dbr_page *dbr_page_add(struct skua_context *ctx)
 	page = calloc(1, sizeof(*page) + words * sizeof(page->free[0]));
 	if (!page)
 		return NULL;
-	if (skua_buf_alloc(ctx, &page->buf, ctx->page_size)) {
+	if (skua_mem_alloc(ctx, &page->buf, ctx->page_size)) {
 		free(page);
 		return NULL;
 	}
@@ -124,7 +124,7 @@ static struct skua_dbr_page *dbr_page_add(struct skua_context *ctx)
 static void dbr_page_del(struct skua_dbr_page *page)
 {
 	list_del(&page->node);
-	skua_buf_free(&page->buf);
+	skua_mem_free(&page->buf);
 	free(page);
 }
 
