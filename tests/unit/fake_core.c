@@ -42,10 +42,12 @@ void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t
 	skua_pci_read(&dev->pci, off, buf, len);
 }
 
-void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len)
+bool skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len)
 {
-	if (skua_pci_write(&dev->pci, off, buf, len) & SKUA_PCI_EV_FLR)
-		skua_dev_reset(dev, SKUA_RESET_FLR);
+	if (!(skua_pci_write(&dev->pci, off, buf, len) & SKUA_PCI_EV_FLR))
+		return false;
+	skua_dev_reset(dev, SKUA_RESET_FLR);
+	return true;
 }
 
 uint64_t skua_dev_bar_size(const struct skua_dev *dev, unsigned int bar)

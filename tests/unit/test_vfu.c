@@ -380,6 +380,38 @@ static void test_reset(void **state)
 	assert_int_equal(dev->resets, 1);
 }
 
+/* Messages that waited for their interrupt to be set up do not outlive a reset of any kind. */
+static void test_reset_pending(void **state)
+{
+	const unsigned int config = VFIO_PCI_CONFIG_REGION_INDEX;
+	const unsigned int devctl = SKUA_PCI_CAP_EXP + PCI_EXP_DEVCTL;
+
+	(void)state;
+	for (unsigned int flr = 0; flr < 2; flr++) {
+		uint64_t pba = 0;
+		uint16_t ctl = 0;
+
+		post_write(SKUA_BAR_DM, FAKE_MSIX, 3);
+		run();
+		assert_int_equal(reg_read(SKUA_BAR_REGS, SKUA_BAR_MSIX_PBA, &pba, 8), 0);
+		assert_int_equal(pba, 1 << 3);
+		/* Another write to configuration space leaves them alone. */
+		assert_int_equal(reg_read(config, devctl, &ctl, 2), 0);
+		assert_int_equal(reg_write(config, devctl, &ctl, 2), 0);
+		assert_int_equal(reg_read(SKUA_BAR_REGS, SKUA_BAR_MSIX_PBA, &pba, 8), 0);
+		assert_int_equal(pba, 1 << 3);
+		ctl |= PCI_EXP_DEVCTL_BCR_FLR;
+		if (flr)
+			assert_int_equal(reg_write(config, devctl, &ctl, 2), 0);
+		else
+			assert_int_equal(ask(VFU_DEVICE_RESET, NULL, 0, NULL, 0), 0);
+		assert_int_equal(reg_read(SKUA_BAR_REGS, SKUA_BAR_MSIX_PBA, &pba, 8), 0);
+		assert_int_equal(pba, 0);
+	}
+	assert_int_equal(dev->flrs, 1);
+	assert_int_equal(dev->resets, 1);
+}
+
 static void test_timer(void **state)
 {
 	(void)state;
@@ -400,7 +432,7 @@ int main(void)
 		T_RAW(test_version), T_RAW(test_version_short), T_RAW(test_version_no_multi),
 		T_RAW(test_version_bad), T(test_info), T(test_region_info), T(test_region_rw),
 		T(test_posted), T(test_write_multi), T(test_irqs), T(test_irqs_blocking),
-		T(test_irqs_bad), T(test_reset), T(test_timer),
+		T(test_irqs_bad), T(test_reset), T(test_reset_pending), T(test_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,7 @@ void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t
 	skua_pci_read(&dev->pci, off, buf, len);
 }
 
-void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len)
+bool skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len)
 {
 	unsigned int ev = skua_pci_write(&dev->pci, off, buf, len);
 
@@ -144,6 +144,7 @@ void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf,
 	/* It may master the bus again: deadlines that passed meanwhile are due. */
 	if (running(dev))
 		timer_sync(dev);
+	return ev & SKUA_PCI_EV_FLR;
 }
 
 unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)

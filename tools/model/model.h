@@ -101,7 +101,8 @@ void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind);
  * which it answers its peers.
  */
 void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t len);
-void skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len);
+/* True: the write reset the function, and what the host side kept of it is void. */
+bool skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len);
 
 /*
  * BAR accesses: any width and offset inside the BAR. Out-of-range reads give

@@ -358,10 +358,10 @@ static void region_write(struct vfu *vfu, const struct vfu_region_rw *rw, const 
 		memcpy(&word, data, rw->count);
 		data = (const uint8_t *)&word;
 	}
-	if (rw->region == VFIO_PCI_CONFIG_REGION_INDEX)
-		skua_dev_cfg_write(vfu->dev, rw->offset, data, rw->count);
-	else
+	if (rw->region != VFIO_PCI_CONFIG_REGION_INDEX)
 		skua_dev_bar_write(vfu->dev, rw->region, rw->offset, data, rw->count);
+	else if (skua_dev_cfg_write(vfu->dev, rw->offset, data, rw->count))
+		irq_reset(&vfu->irqs);
 }
 
 static int do_region_write(struct vfu *vfu, struct tran_msg *msg)
