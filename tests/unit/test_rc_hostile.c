@@ -404,7 +404,8 @@ static void test_scribbled_contexts(void **state)
 				sqc[from + rand_r(&seed) % (sizeof(struct skua_sqc) - from)] =
 					rand_r(&seed);
 			from = offsetof(struct skua_rqc, epsn);
-			rqc[from + rand_r(&seed) % 100] = rand_r(&seed);
+			rqc[from + rand_r(&seed) % (sizeof(struct skua_rqc) - from)] =
+				rand_r(&seed);
 			rrc[rand_r(&seed) % SKUA_ICM_RRC_SIZE] = rand_r(&seed);
 			skua_dev_run(rc.s[0].f.dev);
 			skua_dev_run(rc.s[1].f.dev);
@@ -412,6 +413,44 @@ static void test_scribbled_contexts(void **state)
 				rc_pump_for(&rc, 1000000);
 		}
 		rc_pump_for(&rc, 10000000);
+		rc_close(&rc);
+	}
+}
+
+/*
+ * The event of a failure that waits for its NAK, as the host would have it: there are
+ * so many kinds of events and no more.
+ */
+static void test_fail_event(void **state)
+{
+	static const uint32_t events[] = {
+		SKUA_QP_EV_REQ_ERR, SKUA_QP_EV_COUNT, SKUA_QP_EV_COUNT + 1, 31, 32, UINT32_MAX,
+	};
+	const struct rc_opt opt = { .cache = 1, .mtu_code = 1 };
+
+	(void)state;
+	for (size_t k = 0; k < N(events); k++) {
+		struct skua_cmd_query_qp_out out;
+		struct mini_qp qp[20];
+		struct skua_rqc *rqc;
+		struct rc rc;
+
+		rc_open(&rc, &opt);
+		/* So many that the one which matters leaves the cache. */
+		for (unsigned int q = 0; q < N(qp); q++)
+			rc_qp(&rc, 1, &qp[q], &opt);
+		for (unsigned int q = 0; q < N(qp); q++)
+			mini_index(&rc.s[1].m, SKUA_CMD_QUERY_QP, qp[q].qpn, &out, sizeof(out));
+		rqc = mini_icm(&rc.s[1].m, SKUA_ICM_RQC, qp_index(rc.s[1].qp.qpn));
+		rqc->flags |= cpu_to_le32(SKUA_RQC_FAILED | SKUA_RQC_NAK_PENDING);
+		rqc->nak = cpu_to_le32(IB_AETH_NAK | IB_NAK_INVALID_REQUEST);
+		rqc->fail_event = cpu_to_le32(events[k]);
+		mini_ring(&rc.s[1].m, &rc.s[1].qp);
+		rc_pump(&rc);
+		assert_int_equal(rc_state(&rc, 1), SKUA_QP_ERR);
+		if (events[k] < SKUA_QP_EV_COUNT)
+			rc_expect_event(&rc, 1, events[k]);
+		rc_expect_no_event(&rc, 1);
 		rc_close(&rc);
 	}
 }
@@ -425,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_ring_ends),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_scribbled_contexts),
+		cmocka_unit_test(test_fail_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

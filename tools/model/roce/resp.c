@@ -478,6 +478,14 @@ static void send_aeth(struct turn *t, uint8_t syndrome, uint32_t psn)
 	tx_finish(t, &b, 0);
 }
 
+/* The event of the failure, as noted in the context, which may come from memory of the host. */
+static enum skua_qp_event fail_event(const struct turn *t)
+{
+	uint32_t ev = le32_to_cpu(t->rqc->fail_event);
+
+	return ev < SKUA_QP_EV_COUNT ? ev : SKUA_QP_EV_COUNT;
+}
+
 static void send_nak(struct turn *t)
 {
 	uint8_t syndrome = (uint8_t)le32_to_cpu(t->rqc->nak);
@@ -488,7 +496,7 @@ static void send_nak(struct turn *t)
 		turn_count(t, SKUA_CNT_TX_RNR);
 	send_aeth(t, syndrome, le32_to_cpu(t->rqc->nak_psn));
 	if (rqc_is(t, SKUA_RQC_FAILED))
-		qp_error(t->dev, t->qp, SKUA_QP_ERR, le32_to_cpu(t->rqc->fail_event));
+		qp_error(t->dev, t->qp, SKUA_QP_ERR, fail_event(t));
 }
 
 static void send_ack(struct turn *t)
