@@ -487,6 +487,9 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @cur_srqn: SKUA_RQC_WQE_TAKEN: SRQ of that WQE; XRC: of the message under way
  * @cur_srq_life: SKUA_RQC_WQE_TAKEN: its @life: an SRQ may go while a WQE of it is used
  * @fault: page fault of the responder
+ * @dropped: PSN of the furthest packet that was dropped since the NAK became due
+ * @flush_num: FLUSH requests that wait for their answer
+ * @flush: these, in the order of their PSNs: SKUA_RQC_FLUSH_*
  * @engine: the responder's own further state
  */
 struct skua_rqc {
@@ -517,10 +520,17 @@ struct skua_rqc {
 	__le32 cur_srqn;
 	__le32 cur_srq_life;
 	struct skua_fault fault;
-	__le32 engine[22];
+	__le32 dropped;
+	__le32 flush_num;
+	__le32 flush[16];
+	__le32 engine[4];
 };
 
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
+
+#define SKUA_RQC_FLUSHES		16	/* entries of flush */
+#define SKUA_RQC_FLUSH_PSN		GENMASK(23, 0)
+#define SKUA_RQC_FLUSH_MSN		GENMASK(31, 24)	/* of the MSN, its low bits */
 
 #define SKUA_RQC_NAK_SENT		BIT(0)	/* sequence error reported */
 #define SKUA_RQC_RNR_SENT		BIT(1)
@@ -538,10 +548,13 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
  * @rkey: READ: key
  * @len: READ: bytes; atomics: 8
  * @sent: READ: bytes already answered
- * @psns: PSNs the response takes up
+ * @msn: MSN that the answer carries: the request itself included, later ones not
  *
- * An entry stays after its answer until its place is used again, so that the
- * original value of an atomic is there for a request that is repeated.
+ * An entry stays after its answer until its place is used again: what a repeated
+ * READ asks for is compared with it, and the original value of an atomic is there.
+ * FLUSH requests are not among them (see @flush of struct skua_rqc): their number is
+ * not limited by MAX_DEST_RD_ATOMIC, and they must not take the place of one that may
+ * be repeated.
  */
 struct skua_rr {
 	__le32 psn;
@@ -550,7 +563,7 @@ struct skua_rr {
 	__le32 rkey;
 	__le32 len;
 	__le32 sent;
-	__le32 psns;
+	__le32 msn;
 };
 
 _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");

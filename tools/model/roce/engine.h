@@ -319,7 +319,9 @@ void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err);
 void resp_wait_page(struct turn *t);
 /* A packet was executed, which takes up @psns PSNs. */
 void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns);
-void resp_put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome);
+void resp_put_aeth(struct skua_pkt_build *b, uint8_t syndrome, uint32_t msn);
+/* Can the device do what the request asks for, and does the QP allow it now? */
+bool resp_supported(const struct turn *t, const struct skua_pkt *pkt);
 /* The first packet for a QP that is not in RTS yet. */
 void resp_comm_est(struct turn *t);
 /* Report the receive WQE with @byte_len bytes and what the message's last packet says. */
@@ -368,6 +370,8 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt);
  */
 enum rres { RRES_DONE, RRES_BUDGET, RRES_STALLED };
 enum rres rres_run(struct turn *t);
+/* None of them will be sent any more. */
+void rres_forget(struct turn *t);
 
 /* --- recv.c --- */
 /* Is there a receive WQE for the message: yes, not now, or never (SRQ in error)? */

@@ -46,15 +46,10 @@ static void want_ack(struct turn *t)
 	sched_kick(t->dev, t->qp->qpn);
 }
 
-/* The furthest packet that was dropped since the NAK was due; one before it: none. */
-static __le32 *dropped(struct turn *t)
-{
-	return &t->rqc->engine[0];
-}
-
 static void want_nak(struct turn *t, uint8_t syndrome, uint32_t psn)
 {
-	*dropped(t) = cpu_to_le32(psn_add(psn, IB_PSN_MASK));
+	/* One before it: none. */
+	t->rqc->dropped = cpu_to_le32(psn_add(psn, IB_PSN_MASK));
 	/* What came before it is acknowledged by it. */
 	rqc_clear(t, SKUA_RQC_ACK_PENDING);
 	rqc_set(t, SKUA_RQC_NAK_PENDING);
@@ -191,8 +186,7 @@ static bool flush_supported(const struct skua_pkt *pkt, uint32_t access)
 	       u32_get_bits(word, IB_FETH_SELECT_MASK) <= SKUA_WQE_FLUSH_MR;
 }
 
-/* Can the device do it, and is the QP set up for it? */
-static bool supported(const struct turn *t, const struct skua_pkt *pkt)
+bool resp_supported(const struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t access = le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_ACCESS);
 
@@ -390,8 +384,8 @@ static void out_of_sequence(struct turn *t, uint32_t psn)
 		rqc_set(t, SKUA_RQC_NAK_SENT);
 		want_nak(t, IB_AETH_NAK | IB_NAK_PSN_SEQUENCE, le32_to_cpu(t->rqc->epsn));
 	}
-	if (ib_psn_diff(psn, le32_to_cpu(*dropped(t))) > 0)
-		*dropped(t) = cpu_to_le32(psn);
+	if (ib_psn_diff(psn, le32_to_cpu(t->rqc->dropped)) > 0)
+		t->rqc->dropped = cpu_to_le32(psn);
 }
 
 /*
@@ -402,7 +396,7 @@ static void out_of_sequence(struct turn *t, uint32_t psn)
 static void renew_nak(struct turn *t)
 {
 	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
-	__le32 furthest = *dropped(t);
+	__le32 furthest = t->rqc->dropped;
 
 	if (ib_psn_diff(le32_to_cpu(furthest), epsn) < 0) {
 		want_ack(t);
@@ -410,12 +404,12 @@ static void renew_nak(struct turn *t)
 	}
 	rqc_set(t, SKUA_RQC_NAK_SENT);
 	want_nak(t, IB_AETH_NAK | IB_NAK_PSN_SEQUENCE, epsn);
-	*dropped(t) = furthest;
+	t->rqc->dropped = furthest;
 }
 
 static void execute(struct turn *t, const struct skua_pkt *pkt)
 {
-	if (!sequence_ok(t, pkt) || !supported(t, pkt) || !resp_payload_ok(t, pkt) ||
+	if (!sequence_ok(t, pkt) || !resp_supported(t, pkt) || !resp_payload_ok(t, pkt) ||
 	    (pkt->xrceth && !recv_xrc_ok(t, pkt)))
 		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
 	else if (pkt->op->flags & IB_F_SEND)
@@ -461,11 +455,11 @@ void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 
 /* --- answers --- */
 
-void resp_put_aeth(const struct turn *t, struct skua_pkt_build *b, uint8_t syndrome)
+void resp_put_aeth(struct skua_pkt_build *b, uint8_t syndrome, uint32_t msn)
 {
 	/* End-to-end credits are not given: RNR NAKs tell of missing receives. */
 	if (b->aeth)
-		ib_aeth_put(b->aeth, syndrome, le32_to_cpu(t->rqc->msn));
+		ib_aeth_put(b->aeth, syndrome, msn);
 }
 
 static void send_aeth(struct turn *t, uint8_t syndrome, uint32_t psn)
@@ -474,7 +468,7 @@ static void send_aeth(struct turn *t, uint8_t syndrome, uint32_t psn)
 
 	if (!tx_start(t, &b, IB_OPCODE(RC, ACK), psn, false, false))
 		return;
-	resp_put_aeth(t, &b, syndrome);
+	resp_put_aeth(&b, syndrome, le32_to_cpu(t->rqc->msn));
 	tx_finish(t, &b, 0);
 }
 
@@ -537,7 +531,8 @@ void resp_farewell(struct turn *t)
 
 	if (state != SKUA_QP_RTR && state != SKUA_QP_RTS && state != SKUA_QP_SQD)
 		return;
-	if (rqc_is(t, SKUA_RQC_FAILED) || t->rqc->rr_head != t->rqc->rr_tail)
+	if (rqc_is(t, SKUA_RQC_FAILED) || t->rqc->rr_head != t->rqc->rr_tail ||
+	    t->rqc->flush_num)
 		return;
 	/* A NAK that waits is for nobody any more, but what is before it was taken. */
 	if (rqc_is(t, SKUA_RQC_ACK_PENDING) ||

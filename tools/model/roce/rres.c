@@ -8,9 +8,14 @@
  * is needed: a peer has no more requests outstanding than places were agreed on, so
  * that whatever it may repeat is there.
  *
- * A repeated READ is executed again, from now valid keys and from the PSN that the
- * peer lacks. The others are not: an atomic's original value was kept, FLUSH and
- * ATOMIC_WRITE have nothing to say but that they were done.
+ * A repeated READ is executed again from the PSN that the peer lacks, if it asks for a
+ * part of what it asked for before, and key and QP still allow it. The others are not:
+ * an atomic's original value was kept, FLUSH and ATOMIC_WRITE have nothing to say but
+ * that they were done.
+ *
+ * FLUSH requests wait in a list of their own. Not all peers count them among the
+ * requests of which a number was agreed on, so that they could take the places of all
+ * that may be repeated; and of one that was answered nothing needs to be kept.
  */
 #include <string.h>
 
@@ -53,11 +58,22 @@ static uint32_t rr_fresh(const struct turn *t, struct skua_rr *rrc)
 	return fresh;
 }
 
-/* More than were agreed on? Not all peers count FLUSH among them: it is not held to it. */
-static bool too_many(const struct turn *t, const struct skua_pkt *pkt, uint32_t fresh)
+/* More than were agreed on? */
+static bool too_many(const struct turn *t, uint32_t fresh)
 {
-	return !(pkt->op->flags & IB_F_FLUSH) &&
-	       fresh >= le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
+	return fresh >= le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
+}
+
+/* PSNs that the answer takes up. */
+static uint32_t rr_psns(const struct turn *t, const struct skua_rr *rr)
+{
+	return rr_op(rr) == SKUA_WQE_READ ? psns_of(le32_to_cpu(rr->len), t->mtu) : 1;
+}
+
+/* The MSN that the answer to the request which is being taken will carry. */
+static uint32_t next_msn(const struct turn *t)
+{
+	return (le32_to_cpu(t->rqc->msn) + 1) & IB_MSN_MASK;
 }
 
 /* There is a place, if need be that of one which is repeated. */
@@ -69,6 +85,61 @@ static void rr_add(struct turn *t, struct skua_rr *rrc, const struct skua_rr *rr
 		t->rqc->rr_head = cpu_to_le32(le32_to_cpu(t->rqc->rr_head) + 1);
 	*rr_at(rrc, tail) = *rr;
 	t->rqc->rr_tail = cpu_to_le32(tail + 1);
+}
+
+/* --- FLUSH requests that wait for their answer --- */
+
+static uint32_t flush_waiting(const struct turn *t)
+{
+	uint32_t n = le32_to_cpu(t->rqc->flush_num);
+
+	return n > SKUA_RQC_FLUSHES ? 0 : n;
+}
+
+static uint32_t flush_psn(const struct turn *t, uint32_t i)
+{
+	return le32_get_bits(t->rqc->flush[i], SKUA_RQC_FLUSH_PSN);
+}
+
+/* Only the low bits are kept: it is the latest MSN that has these. */
+static uint32_t flush_msn(const struct turn *t, uint32_t i)
+{
+	uint32_t low = le32_get_bits(t->rqc->flush[i], SKUA_RQC_FLUSH_MSN);
+	uint32_t now = le32_to_cpu(t->rqc->msn);
+
+	return (now - ((now - low) & 0xff)) & IB_MSN_MASK;
+}
+
+/* In the order of PSNs, each once. False: there is no room. */
+static bool flush_add(struct turn *t, uint32_t psn, uint32_t msn)
+{
+	uint32_t n = flush_waiting(t), i = n;
+
+	while (i && ib_psn_diff(psn, flush_psn(t, i - 1)) < 0)
+		i--;
+	if (i && flush_psn(t, i - 1) == psn)
+		return true;
+	if (n == SKUA_RQC_FLUSHES)
+		return false;
+	memmove(&t->rqc->flush[i + 1], &t->rqc->flush[i], (n - i) * sizeof(__le32));
+	t->rqc->flush[i] = le32_encode_bits(psn, SKUA_RQC_FLUSH_PSN) |
+			   le32_encode_bits(msn & 0xff, SKUA_RQC_FLUSH_MSN);
+	t->rqc->flush_num = cpu_to_le32(n + 1);
+	return true;
+}
+
+static void flush_del_first(struct turn *t)
+{
+	uint32_t n = flush_waiting(t) - 1;
+
+	memmove(&t->rqc->flush[0], &t->rqc->flush[1], n * sizeof(__le32));
+	t->rqc->flush_num = cpu_to_le32(n);
+}
+
+void rres_forget(struct turn *t)
+{
+	t->rqc->rr_head = t->rqc->rr_tail;
+	t->rqc->flush_num = 0;
 }
 
 /* --- a request of the expected PSN --- */
@@ -94,34 +165,23 @@ static uint32_t srqn_of(const struct skua_pkt *pkt)
 	return pkt->xrceth ? be24_get(pkt->xrceth->srqn) : 0;
 }
 
-static struct skua_rr rr_make(const struct skua_pkt *pkt, enum skua_wqe_op op, uint32_t psns)
+static struct skua_rr rr_make(const struct turn *t, const struct skua_pkt *pkt,
+			      enum skua_wqe_op op)
 {
 	return (struct skua_rr){
 		.psn = cpu_to_le32(pkt->psn),
 		.op = cpu_to_le32(op | SKUA_RR_PENDING) |
 		      le32_encode_bits(srqn_of(pkt), SKUA_RR_SRQN),
-		.psns = cpu_to_le32(psns),
+		.msn = cpu_to_le32(next_msn(t)),
 	};
 }
 
-static struct skua_rr rr_read(const struct skua_pkt *pkt, uint32_t psns)
-{
-	struct where w = where_of(pkt);
-	struct skua_rr rr = rr_make(pkt, SKUA_WQE_READ, psns);
-
-	rr.va = cpu_to_le64(w.va);
-	rr.rkey = cpu_to_le32(w.rkey);
-	rr.len = cpu_to_le32(w.len);
-	return rr;
-}
-
-/* Does the key allow it? The answer takes *@psns PSNs. */
-static enum skua_vendor read_check(struct turn *t, const struct skua_pkt *pkt, uint32_t *psns)
+/* Does the key allow it? */
+static enum skua_vendor read_check(struct turn *t, const struct skua_pkt *pkt)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
 	struct where w = where_of(pkt);
 
-	*psns = psns_of(w.len, t->mtu);
 	return mr_check(t->dev, &who, w.rkey, w.va, w.len);
 }
 
@@ -130,10 +190,12 @@ static enum skua_vendor do_read(struct turn *t, const struct skua_pkt *pkt, stru
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
 	uint32_t soon = ENGINE_READ_PSNS * t->mtu;
 	struct where w = where_of(pkt);
-	uint32_t psns;
-	enum skua_vendor err = read_check(t, pkt, &psns);
+	enum skua_vendor err = read_check(t, pkt);
 
-	*rr = rr_read(pkt, psns);
+	*rr = rr_make(t, pkt, SKUA_WQE_READ);
+	rr->va = cpu_to_le64(w.va);
+	rr->rkey = cpu_to_le32(w.rkey);
+	rr->len = cpu_to_le32(w.len);
 	who.want = w.len;
 	/* Better to put the peer off than to stop amid the answer. */
 	if (!err)
@@ -153,7 +215,7 @@ static enum skua_vendor do_atomic(struct turn *t, const struct skua_pkt *pkt, st
 
 	atomic_parse(pkt, &a, &va, &rkey);
 	err = mr_atomic(t->dev, &who, rkey, va, atomic_change, &a, &old);
-	*rr = rr_make(pkt, a.op, 1);
+	*rr = rr_make(t, pkt, a.op);
 	rr->va = cpu_to_le64(old);
 	rr->len = cpu_to_le32(sizeof(old));
 	if (!err)
@@ -168,14 +230,14 @@ static enum skua_vendor do_atomic_write(struct turn *t, const struct skua_pkt *p
 	struct where w = where_of(pkt);
 	enum skua_vendor err;
 
-	*rr = rr_make(pkt, SKUA_WQE_ATOMIC_WRITE, 1);
+	*rr = rr_make(t, pkt, SKUA_WQE_ATOMIC_WRITE);
 	err = mr_write(t->dev, &who, w.rkey, w.va, pkt->payload, pkt->payload_len);
 	if (!err)
 		turn_count(t, SKUA_CNT_RX_ATOMIC_WRITE);
 	return err;
 }
 
-static enum skua_vendor do_flush(struct turn *t, const struct skua_pkt *pkt, struct skua_rr *rr)
+static enum skua_vendor do_flush(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t word = be32_get(pkt->feth->word);
 	struct mr_who who = who_remote(t, 0);
@@ -186,7 +248,6 @@ static enum skua_vendor do_flush(struct turn *t, const struct skua_pkt *pkt, str
 		who.access |= SKUA_ACCESS_FLUSH_GLOBAL;
 	if (word & SKUA_WQE_FLUSH_PERSISTENT)
 		who.access |= SKUA_ACCESS_FLUSH_PERSISTENT;
-	*rr = rr_make(pkt, SKUA_WQE_FLUSH, 1);
 	err = mr_flush(t->dev, &who, w.rkey, w.va, w.len,
 		       u32_get_bits(word, IB_FETH_SELECT_MASK) == SKUA_WQE_FLUSH_MR);
 	if (!err)
@@ -217,39 +278,59 @@ static enum skua_vendor execute(struct turn *t, const struct skua_pkt *pkt, stru
 		return do_read(t, pkt, rr);
 	if (pkt->op->flags & IB_F_ATOMIC)
 		return do_atomic(t, pkt, rr);
-	if (pkt->op->flags & IB_F_ATOMIC_WRITE)
-		return do_atomic_write(t, pkt, rr);
-	return do_flush(t, pkt, rr);
+	return do_atomic_write(t, pkt, rr);
+}
+
+/* Was it executed? If not, the peer is told what became of it. */
+static bool executed(struct turn *t, enum skua_vendor err)
+{
+	err = fault_resp(t, err);
+	if (err == SKUA_VENDOR_MISS)
+		resp_wait_page(t);
+	else if (err)
+		resp_fail_key(t, le32_to_cpu(t->rqc->epsn), err);
+	return !err;
+}
+
+/* It was executed, and has its place among those that are answered. */
+static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
+{
+	resp_advance(t, pkt, psns);
+	/* The response is the acknowledgment. */
+	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING);
+	sched_kick(t->dev, t->qp->qpn);
+}
+
+/* Without a place it is as good as lost. */
+static void flush_request(struct turn *t, const struct skua_pkt *pkt)
+{
+	if (flush_waiting(t) == SKUA_RQC_FLUSHES || !executed(t, do_flush(t, pkt)))
+		return;
+	flush_add(t, pkt->psn, next_msn(t));
+	taken(t, pkt, 1);
 }
 
 void rres_request(struct turn *t, const struct skua_pkt *pkt)
 {
-	struct skua_rr *rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
-	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
-	enum skua_vendor err;
+	struct skua_rr *rrc;
 	struct skua_rr rr;
 	uint32_t fresh;
 
+	if (pkt->op->flags & IB_F_FLUSH) {
+		flush_request(t, pkt);
+		return;
+	}
+	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
 	if (!rrc)
 		return;
 	fresh = rr_fresh(t, rrc);
-	if (too_many(t, pkt, fresh) || !shape_ok(pkt)) {
-		resp_fail_at(t, epsn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
-	} else if (fresh < SKUA_RR_PER_QP) {
-		/* Without a place the packet is as good as lost. */
-		err = fault_resp(t, execute(t, pkt, &rr));
-		if (err == SKUA_VENDOR_MISS) {
-			resp_wait_page(t);
-		} else if (err) {
-			resp_fail_key(t, epsn, err);
-		} else {
-			rr_add(t, rrc, &rr);
-			ctx_dirty(t->dev, rrc);
-			resp_advance(t, pkt, le32_to_cpu(rr.psns));
-			/* The response is the acknowledgment. */
-			t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING);
-			sched_kick(t->dev, t->qp->qpn);
-		}
+	if (too_many(t, fresh) || !shape_ok(pkt)) {
+		resp_fail_at(t, le32_to_cpu(t->rqc->epsn), IB_NAK_INVALID_REQUEST,
+			     SKUA_QP_EV_REQ_ERR);
+	} else if (fresh < SKUA_RR_PER_QP && executed(t, execute(t, pkt, &rr))) {
+		rr_add(t, rrc, &rr);
+		ctx_dirty(t->dev, rrc);
+		taken(t, pkt, rr_psns(t, &rr));
 	}
 	ctx_put(t->dev, rrc);
 }
@@ -266,7 +347,7 @@ static bool rr_find(const struct turn *t, struct skua_rr *rrc, const struct skua
 		const struct skua_rr *rr = rr_at(rrc, tail - i);
 
 		*number = tail - i;
-		if (rr_op(rr) && psn_sub(pkt->psn, le32_to_cpu(rr->psn)) < le32_to_cpu(rr->psns))
+		if (rr_op(rr) && psn_sub(pkt->psn, le32_to_cpu(rr->psn)) < rr_psns(t, rr))
 			return true;
 	}
 	return false;
@@ -283,33 +364,58 @@ static bool same_kind(const struct skua_rr *rr, const struct skua_pkt *pkt)
 		return atomic_parse(pkt, &a, &va, &rkey) && rr_op(rr) == a.op;
 	if (pkt->op->flags & IB_F_ATOMIC_WRITE)
 		return rr_op(rr) == SKUA_WQE_ATOMIC_WRITE;
-	return rr_op(rr) == (pkt->op->flags & IB_F_FLUSH ? SKUA_WQE_FLUSH : SKUA_WQE_READ);
+	return pkt->op->flags & IB_F_READ && rr_op(rr) == SKUA_WQE_READ;
 }
 
 /*
  * A READ, asked for again from its start or from within: the peer has what is
- * before, and the answer starts anew there. False: it asks for more than it did.
+ * before, and the answer starts anew there. False: it is not a part of what was asked
+ * for, or may not be read any more.
  */
 static bool read_again(struct turn *t, struct skua_rr *rr, const struct skua_pkt *pkt)
 {
-	uint32_t in = psn_sub(pkt->psn, le32_to_cpu(rr->psn));
-	__le32 flags = rr->op;
-	uint32_t psns;
+	uint64_t in = (uint64_t)psn_sub(pkt->psn, le32_to_cpu(rr->psn)) * t->mtu;
+	struct where w = where_of(pkt);
 
-	if (!shape_ok(pkt) || read_check(t, pkt, &psns) || psns > le32_to_cpu(rr->psns) - in)
+	if (w.rkey != le32_to_cpu(rr->rkey) || w.va != le64_to_cpu(rr->va) + in ||
+	    w.len > le32_to_cpu(rr->len) - in ||
+	    srqn_of(pkt) != le32_get_bits(rr->op, SKUA_RR_SRQN) ||
+	    !resp_supported(t, pkt) || read_check(t, pkt))
 		return false;
-	*rr = rr_read(pkt, psns);
-	rr->op |= flags & cpu_to_le32(SKUA_RR_DUP);
+	rr->psn = cpu_to_le32(pkt->psn);
+	rr->va = cpu_to_le64(w.va);
+	rr->len = cpu_to_le32(w.len);
+	rr->sent = 0;
+	rr->op |= cpu_to_le32(SKUA_RR_PENDING);
 	return true;
+}
+
+/* Nothing is known of it but that its PSN is not that of another kind of request. */
+static void flush_again(struct turn *t, const struct skua_pkt *pkt)
+{
+	struct skua_rr *rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
+	uint32_t number;
+
+	if (!rrc)
+		return;
+	if (rr_find(t, rrc, pkt, &number) || !resp_supported(t, pkt))
+		turn_count(t, SKUA_CNT_RX_MALFORMED);
+	else if (flush_add(t, pkt->psn, le32_to_cpu(t->rqc->msn)))
+		sched_kick(t->dev, t->qp->qpn);
+	ctx_put(t->dev, rrc);
 }
 
 void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 {
-	struct skua_rr *rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
-	struct skua_rr *rr;
+	struct skua_rr *rrc, *rr;
 	uint32_t number;
 	bool pending;
 
+	if (pkt->op->flags & IB_F_FLUSH) {
+		flush_again(t, pkt);
+		return;
+	}
+	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
 	if (!rrc)
 		return;
 	if (!rr_find(t, rrc, pkt, &number) || !same_kind(rr_at(rrc, number), pkt) ||
@@ -350,6 +456,9 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 	struct skua_pkt_build b;
 
+	/* The QP may have ceased to allow it. */
+	if (!(le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_ACCESS) & SKUA_ACCESS_REMOTE_READ))
+		err = SKUA_VENDOR_KEY_ACCESS;
 	/* The key is of the PD of the SRQ that the request named, if it still is there. */
 	if (qp_type(t->qp) == SKUA_QP_XRC_TGT) {
 		if (!recv_use_srq(t, le32_get_bits(rr->op, SKUA_RR_SRQN)))
@@ -357,7 +466,7 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 		who.pd = t->pd;
 	}
 	if (!err && tx_start(t, &b, op[first][last], psn, false, false)) {
-		resp_put_aeth(t, &b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
+		resp_put_aeth(&b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, le32_to_cpu(rr->msn));
 		who.want = left;
 		err = fault_resp(t, mr_read(t->dev, &who, le32_to_cpu(rr->rkey),
 					    le64_to_cpu(rr->va) + sent, b.payload, n));
@@ -367,7 +476,7 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 	if (err == SKUA_VENDOR_MISS)
 		return err;
 	if (err) {
-		t->rqc->rr_head = t->rqc->rr_tail;
+		rres_forget(t);
 		resp_fail_key(t, psn, err);
 		return err;
 	}
@@ -377,20 +486,31 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 }
 
 /* Of all others. FLUSH and ATOMIC_WRITE are answered as a READ of nothing is. */
-static void answer_one(struct turn *t, struct skua_rr *rr)
+static void answer_one(struct turn *t, uint8_t op, uint32_t psn, uint32_t msn, uint64_t orig)
 {
-	uint8_t op = op_is_atomic(rr_op(rr)) ? IB_OPCODE(RC, ATOMIC_ACK) :
-					       IB_OPCODE(RC, READ_RESP_ONLY);
 	struct skua_pkt_build b;
 
-	if (tx_start(t, &b, op, le32_to_cpu(rr->psn), false, false)) {
-		resp_put_aeth(t, &b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
+	if (tx_start(t, &b, op, psn, false, false)) {
+		resp_put_aeth(&b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, msn);
 		if (b.atomicacketh)
-			be64_put(b.atomicacketh->orig, le64_to_cpu(rr->va));
+			be64_put(b.atomicacketh->orig, orig);
 		tx_finish(t, &b, 0);
 	}
-	rr->sent = rr->len;
 	t->budget -= SKUA_PKT_OVERHEAD;
+}
+
+static void answer_rr(struct turn *t, struct skua_rr *rr)
+{
+	answer_one(t, op_is_atomic(rr_op(rr)) ? IB_OPCODE(RC, ATOMIC_ACK) :
+						IB_OPCODE(RC, READ_RESP_ONLY),
+		   le32_to_cpu(rr->psn), le32_to_cpu(rr->msn), le64_to_cpu(rr->va));
+	rr->sent = rr->len;
+}
+
+static void answer_flush(struct turn *t)
+{
+	answer_one(t, IB_OPCODE(RC, READ_RESP_ONLY), flush_psn(t, 0), flush_msn(t, 0), 0);
+	flush_del_first(t);
 }
 
 /* May an entry be answered? It may come from memory of the host. */
@@ -408,7 +528,7 @@ static bool answer(struct turn *t, struct skua_rr *rr)
 {
 	if (rr_sane(rr)) {
 		if (rr_op(rr) != SKUA_WQE_READ)
-			answer_one(t, rr);
+			answer_rr(t, rr);
 		else if (answer_read(t, rr))
 			return false;
 		if (rr->sent != rr->len)
@@ -419,19 +539,32 @@ static bool answer(struct turn *t, struct skua_rr *rr)
 	return true;
 }
 
+/* Is a FLUSH the next to be answered? */
+static bool flush_is_next(const struct turn *t, struct skua_rr *rrc)
+{
+	if (!flush_waiting(t))
+		return false;
+	if (!rr_waiting(t))
+		return true;
+	return ib_psn_diff(flush_psn(t, 0),
+			   le32_to_cpu(rr_at(rrc, le32_to_cpu(t->rqc->rr_head))->psn)) < 0;
+}
+
 enum rres rres_run(struct turn *t)
 {
 	enum rres state = RRES_DONE;
 	struct skua_rr *rrc;
 
-	if (!rr_waiting(t))
+	if (!rr_waiting(t) && !flush_waiting(t))
 		return RRES_DONE;
 	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
 	if (!rrc)
 		return RRES_DONE;
-	while (state == RRES_DONE && rr_waiting(t)) {
+	while (state == RRES_DONE && (rr_waiting(t) || flush_waiting(t))) {
 		if (t->budget <= 0 || port_tx_busy(t->dev))
 			state = RRES_BUDGET;
+		else if (flush_is_next(t, rrc))
+			answer_flush(t);
 		else if (!answer(t, rr_at(rrc, le32_to_cpu(t->rqc->rr_head))) && rr_waiting(t))
 			state = RRES_STALLED;
 	}
