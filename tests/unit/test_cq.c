@@ -80,7 +80,9 @@ static void create_checks(void **state)
 	refuse(BAD_PARAM, in.pending = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.solicited = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.held = cpu_to_le32(1));
-	refuse(BAD_PARAM, in.reserved[13] = cpu_to_le32(1));
+	refuse(BAD_PARAM, in.told = cpu_to_le32(1));
+	refuse(BAD_PARAM, in.reserved[0] = cpu_to_le32(1));
+	refuse(BAD_PARAM, in.reserved[12] = cpu_to_le32(1));
 	refuse(BAD_INDEX, in.eqn = cpu_to_le32(20));
 	refuse(BAD_INDEX, in.eqn = cpu_to_le32(SKUA_NO_EQ));
 	refuse(OK, );
@@ -296,16 +298,24 @@ static void arm_solicited(void **state)
 	/* Errors always are. */
 	post_error(r, &cq);
 	fired(r, &cq, 1);
-	/* It is still there: at once. */
+	/* It is still there, but has been told of; another one has not: at once. */
 	mini_cq_arm(&r->m, &cq, true);
-	fired(r, &cq, 2);
+	none(r);
+	mini_cq_arm(&r->m, &cq, false);
+	none(r);
+	post_error(r, &cq);
+	fired(r, &cq, 3);
+	post_error(r, &cq);
+	none(r);
+	mini_cq_arm(&r->m, &cq, true);
+	fired(r, &cq, 0);
 	/* An arm for any replaces one for solicited ones. */
 	while (mini_cq_next(&r->m, &cq, &cqe))
 		;
 	mini_cq_arm(&r->m, &cq, true);
 	mini_cq_arm(&r->m, &cq, false);
 	post(r, &cq, 3, false);
-	fired(r, &cq, 0);
+	fired(r, &cq, 2);
 	while (mini_cq_next(&r->m, &cq, &cqe))
 		;
 	mini_cq_arm(&r->m, &cq, false);
@@ -324,7 +334,7 @@ static void arm_checks(void **state)
 		post(r, &cq, i, false);
 	assert_counts(&r->m, BAD_DB_INDEX, 1, fake_db(&r->f, MINI_UAR, SKUA_UAR_CQ_ARM, 4, cq.cqn));
 	assert_counts(&r->m, BAD_DB_INDEX, 1,
-		      fake_db(&r->f, MINI_UAR, SKUA_UAR_CQ_ARM, 0xfffffffe, cq.cqn));
+		      fake_db(&r->f, MINI_UAR, SKUA_UAR_CQ_ARM, 0x80000003, cq.cqn));
 	assert_counts(&r->m, BAD_DB_UAR, 1, fake_db(&r->f, 0, SKUA_UAR_CQ_ARM, 3, cq.cqn));
 	assert_counts(&r->m, BAD_DB_QP, 1, fake_db(&r->f, MINI_UAR, SKUA_UAR_CQ_ARM, 3, 0xffffff));
 	for (unsigned int bit = 27; bit < 32; bit++)
@@ -334,6 +344,11 @@ static void arm_checks(void **state)
 	assert_counts(&r->m, CQ_DB, 1, fake_db(&r->f, MINI_UAR, SKUA_UAR_CQ_ARM, 3, cq.cqn));
 	none(r);
 	assert_counts(&r->m, CQ_DB, 1, fake_db(&r->f, MINI_UAR, SKUA_UAR_CQ_ARM, 2, cq.cqn));
+	fired(r, &cq, 0);
+	/* One that was overtaken by a whole turn of the ring, and more, is late, not wrong. */
+	post(r, &cq, 3, false);
+	assert_counts(&r->m, CQ_DB, 1,
+		      fake_db(&r->f, MINI_UAR, SKUA_UAR_CQ_ARM, 0xfffffffe, cq.cqn));
 	fired(r, &cq, 0);
 }
 
@@ -369,6 +384,7 @@ static void moderation(void **state)
 	fake_advance(&r->f, 1000);
 	fired(r, &cq, 1);
 	/* An arm that finds one there is not held back. */
+	post(r, &cq, 5, false);
 	mini_cq_arm(&r->m, &cq, false);
 	fired(r, &cq, 2);
 	/* The CQ goes while its timer runs. */

@@ -321,6 +321,8 @@ bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t siz
  * takes the QP to ERR with SKUA_QP_EV_FATAL. An overrun posts SKUA_EQE_CQ_ERR.
  */
 int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited);
+/* An event of the CQ was written: it tells of all that was completed so far. */
+void cq_told(struct skua_dev *dev, struct skua_cqc *cqc);
 
 /* --- eq.c: events; they coalesce in the contexts' pending words when an EQ is full. */
 void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev);

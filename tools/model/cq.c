@@ -40,14 +40,25 @@ static struct skua_cqc *cq_get(struct skua_dev *dev, uint32_t cqn)
 
 /* --- arming --- */
 
-static void fire(struct skua_dev *dev, struct skua_cqc *cqc)
+static void hold_none(struct skua_dev *dev, struct skua_cqc *cqc)
 {
 	if (cqc->held)
 		timer_set_cq(dev, le32_to_cpu(cqc->cqn), SKUA_TIME_NEVER);
 	cqc->held = 0;
+	ctx_dirty(dev, cqc);
+}
+
+void cq_told(struct skua_dev *dev, struct skua_cqc *cqc)
+{
+	cqc->told = cqc->pi;
+	hold_none(dev, cqc);
+}
+
+static void fire(struct skua_dev *dev, struct skua_cqc *cqc)
+{
+	hold_none(dev, cqc);
 	/* The serial stays: an event that waits still needs it. */
 	cqc->arm &= ~cpu_to_le32(SKUA_CQC_ARM_ANY | SKUA_CQC_ARM_SOLICITED);
-	ctx_dirty(dev, cqc);
 	comp_event(dev, cqc);
 }
 
@@ -79,27 +90,22 @@ void cq_timer(struct skua_dev *dev, uint32_t cqn)
 }
 
 /*
- * What the arm asks for is there already if a completion was written at or past
- * its index. A mark of the last solicited one that lies behind the index is moved
- * up to it, or it would look like one ahead after 2^31 more completions.
+ * What the arm asks for is there already if the last completion of its kind was written
+ * at or past its index and after the last event. Indices are compared by how far they
+ * are behind the producer's, which none of them is ahead of.
  */
 static void arm(struct skua_dev *dev, struct skua_cqc *cqc, uint32_t ci, uint32_t hi)
 {
 	bool solicited = hi & SKUA_UAR_CQ_ARM_SOLICITED;
-	uint32_t last;
+	uint32_t pi = le32_to_cpu(cqc->pi);
+	uint32_t behind = solicited ? pi - le32_to_cpu(cqc->solicited) : 0;
 
-	if ((int32_t)(le32_to_cpu(cqc->solicited) - ci) < 0)
-		cqc->solicited = cpu_to_le32(ci);
-	last = le32_to_cpu(solicited ? cqc->solicited : cqc->pi);
 	cqc->arm_ci = cpu_to_le32(ci);
 	cqc->arm = le32_encode_bits(u32_get_bits(hi, SKUA_UAR_CQ_ARM_SERIAL),
 				    SKUA_CQC_ARM_SERIAL) |
 		   cpu_to_le32(solicited ? SKUA_CQC_ARM_SOLICITED : SKUA_CQC_ARM_ANY);
-	if (cqc->held)
-		timer_set_cq(dev, le32_to_cpu(cqc->cqn), SKUA_TIME_NEVER);
-	cqc->held = 0;
-	ctx_dirty(dev, cqc);
-	if (last != ci)
+	hold_none(dev, cqc);
+	if (behind < pi - ci && behind < pi - le32_to_cpu(cqc->told))
 		fire(dev, cqc);
 }
 
@@ -119,8 +125,7 @@ void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
 	}
 	if (le32_to_cpu(cqc->uar) != page) {
 		dev->cnt[SKUA_CNT_BAD_DB_UAR]++;
-	} else if (!(le32_to_cpu(cqc->flags) & SKUA_CQC_IGNORE_OVERRUN) &&
-		   le32_to_cpu(cqc->pi) - lo > 1u << cq_log(cqc)) {
+	} else if ((int32_t)(le32_to_cpu(cqc->pi) - lo) < 0) {
 		dev->cnt[SKUA_CNT_BAD_DB_INDEX]++;
 	} else {
 		dev->cnt[SKUA_CNT_CQ_DB]++;
@@ -163,6 +168,14 @@ static int cq_fail(struct skua_dev *dev, struct skua_cqc *cqc, enum skua_cq_err 
 	return -1;
 }
 
+/* One more completion: a mark that is now too far behind moves along. */
+static __le32 mark_keep(__le32 mark, uint32_t pi)
+{
+	const uint32_t most = 1u << 31;
+
+	return pi - le32_to_cpu(mark) > most ? cpu_to_le32(pi - most) : mark;
+}
+
 static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe *cqe,
 		     bool solicited)
 {
@@ -179,8 +192,8 @@ static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe
 			    cqe, sizeof(*cqe)))
 		return cq_fail(dev, cqc, SKUA_CQ_ERR_DMA);
 	cqc->pi = cpu_to_le32(pi + 1);
-	if (solicited || error)
-		cqc->solicited = cqc->pi;
+	cqc->told = mark_keep(cqc->told, pi + 1);
+	cqc->solicited = solicited || error ? cqc->pi : mark_keep(cqc->solicited, pi + 1);
 	ctx_dirty(dev, cqc);
 	if (le32_to_cpu(cqc->arm) & SKUA_CQC_ARM_ANY ||
 	    (le32_to_cpu(cqc->arm) & SKUA_CQC_ARM_SOLICITED && (solicited || error)))
@@ -211,7 +224,7 @@ static bool cqc_ok(struct skua_dev *dev, const struct skua_cqc *in)
 	       ring_ok(dev, &in->ring, ring_size(in)) &&
 	       le64_to_cpu(in->dbr) % SKUA_DBR_ALIGN == 0 &&
 	       !in->pi && !in->ci && !in->arm_ci && !in->arm && !in->pending &&
-	       !in->solicited && !in->held && all_zero(in->reserved, sizeof(in->reserved));
+	       !in->solicited && !in->held && !in->told && all_zero(in->reserved, sizeof(in->reserved));
 }
 
 int cmd_create_cq(struct skua_dev *dev, struct cmd *cmd)

@@ -261,12 +261,16 @@ static struct skua_eqe eqe_make(enum skua_eqe_type type, unsigned int subtype, u
 
 /* --- completion events --- */
 
-static int comp_post(struct skua_dev *dev, const struct skua_cqc *cqc)
+static int comp_post(struct skua_dev *dev, struct skua_cqc *cqc)
 {
 	struct skua_eqe eqe = eqe_make(SKUA_EQE_COMP, 0, le32_to_cpu(cqc->cqn));
+	int err;
 
 	eqe.info[0] = cpu_to_le32(le32_get_bits(cqc->arm, SKUA_CQC_ARM_SERIAL));
-	return eq_post(dev, le32_to_cpu(cqc->eqn), &eqe);
+	err = eq_post(dev, le32_to_cpu(cqc->eqn), &eqe);
+	if (!err)
+		cq_told(dev, cqc);
+	return err;
 }
 
 bool comp_event(struct skua_dev *dev, struct skua_cqc *cqc)

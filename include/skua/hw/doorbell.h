@@ -18,9 +18,10 @@
  * ERR get flushed (the receive queue has no doorbell of its own).
  *
  * A send doorbell is also out of range if it leaves more blocks outstanding than
- * the ring has, and in state RESET there is no send queue. A consumer index (CQ,
- * EQ) must lie within the ring's size behind the producer's; an arm may repeat
- * it. A high half is ignored and counted unless the last 32-bit store to the page
+ * the ring has, and in state RESET there is no send queue. The consumer index of an
+ * EQ must lie within the ring's size behind the producer's; that of a CQ must not be
+ * ahead of the producer's, and may be old: a thread that polls may overtake one that
+ * arms. Either may be repeated. A high half is ignored and counted unless the last 32-bit store to the page
  * was the low half of the same register.
  */
 #ifndef SKUA_HW_DOORBELL_H
@@ -37,8 +38,17 @@
 /*
  * CQ arm: low half = consumer index, a free-running count of CQEs; high half
  * as below. The device fires one completion EQE as soon as it has written, or
- * already had written, a CQE at or past that index (SOLICITED: a solicited or
- * error one). An arm replaces the one before it. SERIAL is returned in the EQE.
+ * already had written, a CQE at or past that index of which no completion EQE has
+ * told yet (SOLICITED: a solicited or error one). A completion EQE, whatever arm it
+ * answers, tells of every CQE that was written before it, so that a program which
+ * takes an event, arms, and only then polls does not have the same CQEs told twice.
+ * An arm replaces the one before it. SERIAL is returned in the EQE.
+ *
+ * Software that polls until the CQ is empty at some time after each EQE, and arms at
+ * some time after each EQE, in whichever order, misses nothing: with the arm before
+ * the last look because of that look, and with the arm after it because the arm names
+ * the index where the look ended. Software that drops an EQE without polling has no
+ * other EQE for what that one told of.
  */
 #define SKUA_UAR_CQ_ARM			0x008
 #define SKUA_UAR_CQ_ARM_CQN		GENMASK(23, 0)

@@ -47,7 +47,8 @@ _Static_assert(sizeof(struct skua_eqc) == SKUA_ICM_EQC_SIZE, "skua_eqc");
 
 /* Interrupt (EQ) or event (CQ) moderation: after COUNT events, or USEC microseconds
  * after the first, whichever is earlier; 0, 0: at once. COUNT 0 counts nothing:
- * after USEC; USEC 0: at once. An arm that finds events there is never held back.
+ * after USEC; USEC 0: at once. An arm that finds events there is never held back; what
+ * another event tells of in the meantime is held back no more.
  */
 #define SKUA_MOD_USEC			GENMASK(15, 0)
 #define SKUA_MOD_COUNT			GENMASK(31, 16)
@@ -68,7 +69,11 @@ _Static_assert(sizeof(struct skua_eqc) == SKUA_ICM_EQC_SIZE, "skua_eqc");
  * @pending: state: events that wait for room in the EQ
  * @solicited: state: index after the last solicited or error CQE
  * @held: state: completions since the arm that moderation holds back
+ * @told: state: @pi when the last completion EQE was written
  * @reserved: zero
+ *
+ * @told and @solicited are never more than 2^31 behind @pi: the device moves them along,
+ * so that after a long time without an event they do not look like indices ahead of it.
  */
 struct skua_cqc {
 	__le32 flags;
@@ -85,7 +90,8 @@ struct skua_cqc {
 	__le32 pending;
 	__le32 solicited;
 	__le32 held;
-	__le32 reserved[14];
+	__le32 told;
+	__le32 reserved[13];
 };
 
 _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
