@@ -21,8 +21,8 @@
  * the ring has, and in state RESET there is no send queue. The consumer index of an
  * EQ must lie within the ring's size behind the producer's; that of a CQ must not be
  * ahead of the producer's, and may be old: a thread that polls may overtake one that
- * arms. Either may be repeated. A high half is ignored and counted unless the last 32-bit store to the page
- * was the low half of the same register.
+ * arms. Either may be repeated. A high half is ignored and counted unless the last
+ * 32-bit store to the page was the low half of the same register.
  */
 #ifndef SKUA_HW_DOORBELL_H
 #define SKUA_HW_DOORBELL_H
