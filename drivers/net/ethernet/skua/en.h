@@ -23,6 +23,8 @@
 #define SKUA_EN_RING_MIN	64
 #define SKUA_EN_RING_MAX	4096
 #define SKUA_EN_TX_BLOCKS	2
+/* Send completions taken in one poll: more would keep receive waiting. */
+#define SKUA_EN_TX_BUDGET	256
 
 /* Receive buffers: a page for each scatter element; the first has room for an
  * skb's headroom and shared info around it.
@@ -261,6 +263,7 @@ void skua_en_channel_stop(struct skua_en_channel *ch);
 void skua_en_channel_destroy(struct skua_en_channel *ch);
 void skua_en_cq_arm(struct skua_en *en, struct skua_en_cq *cq);
 const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq);
+void skua_en_cq_publish(struct skua_en_cq *cq);
 int skua_en_poll(struct napi_struct *napi, int budget);
 
 /* en_tx.c */

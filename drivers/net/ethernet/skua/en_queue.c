@@ -32,8 +32,15 @@ const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq)
 	return cqe;
 }
 
-/* Consumer index to the record: the device reads it when the CQ looks full. */
-static void skua_en_cq_publish(struct skua_en_cq *cq)
+/**
+ * skua_en_cq_publish() - tell the device which entries are free
+ * @cq: the CQ
+ *
+ * Writes the consumer index to the doorbell record, which the device reads when
+ * the CQ looks full to it. A CQ has as many entries as its ring has WQEs: room in
+ * the ring may be given out only after the entries that its completions used.
+ */
+void skua_en_cq_publish(struct skua_en_cq *cq)
 {
 	/* The entries were read before the device learns that they are free. */
 	dma_mb();
@@ -65,12 +72,10 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 	int done;
 
 	tx_more = skua_en_tx_poll(ch, budget);
-	skua_en_cq_publish(&ch->txcq);
 	if (!budget)
 		return 0;
 
 	done = skua_en_rx_poll(ch, budget);
-	skua_en_cq_publish(&ch->rxcq);
 	if (tx_more || done == budget)
 		return budget;
 

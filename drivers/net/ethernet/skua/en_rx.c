@@ -205,6 +205,9 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 	ch->rx_stats.errors += stats.errors;
 	u64_stats_update_end(&ch->rx_sync);
 
+	/* Before the ring's room, see skua_en_cq_publish(). */
+	if (done)
+		skua_en_cq_publish(&ch->rxcq);
 	skua_en_rx_fill(ch);
 	/* An empty ring brings no more completions: come again for memory. */
 	return ch->rx_pi == ch->rxcq.ci ? budget : done;

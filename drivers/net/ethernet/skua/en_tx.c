@@ -15,7 +15,7 @@
 /* Blocks that are free. */
 static u32 skua_en_tx_free(const struct skua_en_channel *ch)
 {
-	/* Pairs with the release in skua_en_tx_retire(). */
+	/* Pairs with the release in skua_en_tx_poll(). */
 	return BIT(ch->log_sq) - (READ_ONCE(ch->tx_pi) - smp_load_acquire(&ch->tx_ci));
 }
 
@@ -238,17 +238,17 @@ drop:
 	return NETDEV_TX_OK;
 }
 
-/* Retire the WQE at the consumer index. */
-static void skua_en_tx_retire(struct skua_en_channel *ch, int budget, unsigned int *bytes)
+/* Free what the WQE at @index carried. Return: its blocks. */
+static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
+			     unsigned int *bytes)
 {
-	struct skua_en_tx_info *info = &ch->tx_info[ch->tx_ci & (BIT(ch->log_sq) - 1)];
+	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
 
-	skua_en_tx_unmap(ch, ch->tx_ci);
+	skua_en_tx_unmap(ch, index);
 	*bytes += info->skb->len;
 	napi_consume_skb(info->skb, budget);
 	info->skb = NULL;
-	/* Pairs with the acquire in skua_en_tx_free(): the entry may be reused. */
-	smp_store_release(&ch->tx_ci, ch->tx_ci + info->blocks);
+	return info->blocks;
 }
 
 /**
@@ -261,10 +261,11 @@ static void skua_en_tx_retire(struct skua_en_channel *ch, int budget, unsigned i
 bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 {
 	struct netdev_queue *txq = netdev_get_tx_queue(ch->en->ndev, ch->index);
-	unsigned int max = BIT(ch->log_sq), pkts = 0, bytes = 0, errors = 0;
+	unsigned int pkts = 0, bytes = 0, errors = 0;
 	const struct skua_cqe *cqe;
+	u32 ci = ch->tx_ci;
 
-	while (pkts < max) {
+	while (pkts < SKUA_EN_TX_BUDGET) {
 		cqe = skua_en_cq_next(&ch->txcq);
 		if (!cqe)
 			break;
@@ -273,8 +274,8 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 		 * out of order is the device's fault, and is not believed.
 		 * Pairs with the release in skua_en_xmit().
 		 */
-		if (unlikely(ch->tx_ci == smp_load_acquire(&ch->tx_pi) ||
-			     skua_cqe_wqe_index(cqe) != (ch->tx_ci & 0xffff))) {
+		if (unlikely(ci == smp_load_acquire(&ch->tx_pi) ||
+			     skua_cqe_wqe_index(cqe) != (ci & 0xffff))) {
 			net_err_ratelimited("%s: queue %u: send completion out of order\n",
 					    netdev_name(ch->en->ndev), ch->index);
 			schedule_work(&ch->en->reset);
@@ -282,11 +283,15 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 		}
 		if (unlikely(skua_cqe_status(cqe) != SKUA_CQE_OK))
 			errors++;
-		skua_en_tx_retire(ch, budget, &bytes);
+		ci += skua_en_tx_retire(ch, ci, budget, &bytes);
 		pkts++;
 	}
 	if (!pkts)
 		return false;
+	/* Before the ring's room, see there. */
+	skua_en_cq_publish(&ch->txcq);
+	/* Pairs with the acquire in skua_en_tx_free(): the entries may be reused. */
+	smp_store_release(&ch->tx_ci, ci);
 
 	u64_stats_update_begin(&ch->tx_sync);
 	ch->tx_stats.packets += pkts - errors;
@@ -295,7 +300,7 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 	u64_stats_update_end(&ch->tx_sync);
 	__netif_txq_completed_wake(txq, pkts, bytes, skua_en_tx_free(ch),
 				   2 * SKUA_EN_TX_MAX_BLOCKS, READ_ONCE(ch->en->dead));
-	return pkts == max;
+	return pkts == SKUA_EN_TX_BUDGET;
 }
 
 /**
@@ -307,5 +312,5 @@ void skua_en_tx_flush(struct skua_en_channel *ch)
 	unsigned int bytes = 0;
 
 	while (ch->tx_ci != ch->tx_pi)
-		skua_en_tx_retire(ch, 0, &bytes);
+		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &bytes);
 }
