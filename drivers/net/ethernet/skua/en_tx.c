@@ -185,13 +185,24 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 {
 	struct skua_en *en = netdev_priv(ndev);
 	struct skua_en_channel *ch = en->channel[skb_get_queue_mapping(skb)];
-	struct netdev_queue *txq = netdev_get_tx_queue(ndev, ch->index);
+	u32 nseg, blocks, flags, tci, mss, index;
 	struct skua_en_tx_info *info;
-	u32 nseg, blocks, flags, tci, mss;
 	struct skua_wqe_ctrl *ctrl;
-	u32 index = ch->tx_pi;
+	struct netdev_queue *txq;
 	bool more;
 
+	/*
+	 * The watchdog wants all queues started, those without a channel too, and
+	 * who sends past the stack (pktgen, PACKET_QDISC_BYPASS) may name one that
+	 * was there a moment ago.
+	 */
+	if (unlikely(!ch)) {
+		dev_core_stats_tx_dropped_inc(ndev);
+		dev_kfree_skb_any(skb);
+		return NETDEV_TX_OK;
+	}
+	txq = netdev_get_tx_queue(ndev, ch->index);
+	index = ch->tx_pi;
 	if (unlikely(!netif_txq_maybe_stop(txq, skua_en_tx_free(ch), SKUA_EN_TX_MAX_BLOCKS,
 					   2 * SKUA_EN_TX_MAX_BLOCKS)))
 		return NETDEV_TX_BUSY;
