@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults of the command engine: the rules, their reader, and their turn. The
- * language is described in Documentation/cmd-faults.rst.
+ * Faults of the command engine and of Ethernet queues: the rules, their reader, and
+ * their turn. The language is described in Documentation/cmd-faults.rst.
  *
  * A rule outlives every reset of the device, so that also the commands fail which
  * bring it back.
@@ -21,10 +21,10 @@
 
 /**
  * struct rule - one clause
- * @op: opcode, or ANY_OP
- * @first: first command that suffers, counted from 1
+ * @op: opcode, ANY_OP, or one of enum eth_fault_op
+ * @first: first command (WQE, frame) that suffers, counted from 1
  * @last: last one
- * @seen: commands of the opcode so far
+ * @seen: commands (WQEs, frames) of that name so far
  * @hit: those that suffered by this rule
  * @fault: what they suffer
  */
@@ -50,6 +50,8 @@ static const struct name ops[] = {
 	SKUA_CMD_TABLE(X)
 #undef X
 	{ "any", ANY_OP },
+	{ "ETH_SEND", ETH_FAULT_SEND },
+	{ "ETH_RECV", ETH_FAULT_RECV },
 };
 
 static const struct name statuses[] = {
@@ -64,7 +66,26 @@ static const struct name kinds[] = {
 	{ "lose", CMD_FAULT_LOSE },
 	{ "noevent", CMD_FAULT_NO_EVENT },
 	{ "late", CMD_FAULT_LATE },
+	{ "dma", CMD_FAULT_DMA },
+	{ "twice", CMD_FAULT_TWICE },
+	{ "long", CMD_FAULT_LONG },
 };
+
+/* Whom a fault can befall. */
+static bool kind_fits(enum cmd_fault_kind kind, uint32_t op)
+{
+	switch (kind) {
+	case CMD_FAULT_LOSE:
+		return true;
+	case CMD_FAULT_DMA:
+	case CMD_FAULT_TWICE:
+		return op == ETH_FAULT_SEND || op == ETH_FAULT_RECV;
+	case CMD_FAULT_LONG:
+		return op == ETH_FAULT_RECV;
+	default:
+		return op != ETH_FAULT_SEND && op != ETH_FAULT_RECV;
+	}
+}
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -189,7 +210,11 @@ static int parse_rule(char *text, struct rule *rule, char *err, size_t len)
 		return bad(err, len, "no command is called '%s'", text);
 	if (range && !parse_range(range, rule))
 		return bad(err, len, "'%s' is not N, N-M or N+, from 1", range);
-	return parse_fault(fault, &rule->fault, err, len);
+	if (parse_fault(fault, &rule->fault, err, len))
+		return -EINVAL;
+	if (!kind_fits(rule->fault.kind, rule->op))
+		return bad(err, len, "'%s' has no fault '%s'", text, fault);
+	return 0;
 }
 
 int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t len)
@@ -239,6 +264,13 @@ void skua_dev_cmd_fault_show(const struct skua_dev *dev, char *buf, size_t len)
 	}
 }
 
+/* "any" is any command. */
+static bool rule_fits(const struct rule *r, uint32_t op)
+{
+	return r->op == op ||
+	       (r->op == ANY_OP && op != ETH_FAULT_SEND && op != ETH_FAULT_RECV);
+}
+
 struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op)
 {
 	struct cmd_faults *f = dev->cmd_faults;
@@ -247,7 +279,7 @@ struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op)
 	for (unsigned int i = 0; i < f->num; i++) {
 		struct rule *r = &f->rule[i];
 
-		if (r->op != ANY_OP && r->op != op)
+		if (!rule_fits(r, op))
 			continue;
 		r->seen++;
 		/* The first rule that fits acts; the others count all the same. */
@@ -255,7 +287,7 @@ struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op)
 			continue;
 		r->hit++;
 		fault = r->fault;
-		dev_log(dev, 2, "command 0x%03x: fault '%s'", op,
+		dev_log(dev, 2, "%s: fault '%s'", find_name(ops, N(ops), op),
 			find_name(kinds, N(kinds), fault.kind));
 	}
 	return fault;

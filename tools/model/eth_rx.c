@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "cmd_fault.h"
 #include "port.h"
 
 /**
@@ -102,6 +103,7 @@ static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct fra
 		     !(le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_KEEP_VLAN);
 	uint32_t len = f->len - (strip ? ETH_VLAN_LEN : 0);
 	uint32_t pos = le32_to_cpu(qp->rqc->ci);
+	enum cmd_fault_kind fault;
 	struct rwqe rwqe;
 	enum skua_vendor err;
 
@@ -116,14 +118,25 @@ static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct fra
 		complete(dev, qp, pos, SKUA_CQE_LOC_QP_OP_ERR, err, 0, info, false);
 		return ETH_RX_NO_WQE;
 	}
-	err = scatter(dev, qp, &rwqe, f, len, strip);
+	fault = cmd_fault_next(dev, ETH_FAULT_RECV).kind;
+	if (fault == CMD_FAULT_DMA) {
+		dev->cnt[SKUA_CNT_DMA_ERR]++;
+		err = SKUA_VENDOR_KEY_DMA;
+	} else {
+		err = scatter(dev, qp, &rwqe, f, len, strip);
+	}
 	if (err != SKUA_VENDOR_NONE) {
 		complete(dev, qp, rwqe.index, SKUA_CQE_LOC_PROT_ERR, err, 0, info, false);
 		return ETH_RX_NO_WQE;
 	}
 	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_RX_PKTS, 1);
 	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_RX_BYTES, f->len);
-	complete(dev, qp, rwqe.index, SKUA_CQE_OK, SKUA_VENDOR_NONE, len, info, strip);
+	if (fault == CMD_FAULT_LONG)
+		len = rwqe.len + 1;
+	if (fault != CMD_FAULT_LOSE)
+		complete(dev, qp, rwqe.index, SKUA_CQE_OK, SKUA_VENDOR_NONE, len, info, strip);
+	if (fault == CMD_FAULT_TWICE)
+		complete(dev, qp, rwqe.index, SKUA_CQE_OK, SKUA_VENDOR_NONE, len, info, strip);
 	return ETH_RX_TAKEN;
 }
 

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "cmd_fault.h"
 #include "port.h"
 
 /* Pieces of a large segment: a queue that wants more of one WQE keeps all others waiting. */
@@ -156,7 +157,8 @@ static enum skua_vendor gather(struct skua_dev *dev, const struct qp *qp, const 
 	return SKUA_VENDOR_NONE;
 }
 
-static enum skua_vendor send_wqe(struct skua_dev *dev, const struct qp *qp, const struct wqe *wqe)
+static enum skua_vendor send_wqe(struct skua_dev *dev, const struct qp *qp, const struct wqe *wqe,
+				 enum cmd_fault_kind fault)
 {
 	struct port *p = dev->port;
 	bool lso = wqe->flags & SKUA_WQE_F_LSO;
@@ -169,6 +171,10 @@ static enum skua_vendor send_wqe(struct skua_dev *dev, const struct qp *qp, cons
 
 	if (wqe->op == SKUA_WQE_NOP)
 		return SKUA_VENDOR_NONE;
+	if (fault == CMD_FAULT_DMA) {
+		dev->cnt[SKUA_CNT_DMA_ERR]++;
+		return SKUA_VENDOR_KEY_DMA;
+	}
 	if (len <= room && port_is_up(p)) {
 		err = gather(dev, qp, wqe, buf);
 		if (err != SKUA_VENDOR_NONE)
@@ -201,14 +207,16 @@ static void run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 	uint32_t index = le32_to_cpu(qp->sqc->ci);
 	uint32_t cqn = le32_to_cpu(qp->sqc->cfg.cqn);
 	enum skua_cqe_status status = SKUA_CQE_LOC_QP_OP_ERR;
+	enum cmd_fault_kind fault;
 	enum skua_vendor err;
 	struct wqe wqe;
 
 	err = wqe_fetch_win(dev, qp, win, index, &wqe);
+	fault = cmd_fault_next(dev, ETH_FAULT_SEND).kind;
 	if (err == SKUA_VENDOR_NONE && wqe.flags & SKUA_WQE_F_LSO && !dev_has(dev, SKUA_CAP_LSO))
 		err = SKUA_VENDOR_WQE_FORMAT;
 	if (err == SKUA_VENDOR_NONE) {
-		err = send_wqe(dev, qp, &wqe);
+		err = send_wqe(dev, qp, &wqe, fault);
 		status = err == SKUA_VENDOR_NONE ? SKUA_CQE_OK : SKUA_CQE_LOC_PROT_ERR;
 	}
 	if (status != SKUA_CQE_OK) {
@@ -220,8 +228,12 @@ static void run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 		return;
 	}
 	advance(dev, qp, wqe.blocks);
-	if (wqe.flags & SKUA_WQE_F_SIGNALED ||
-	    le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_SIG_ALL)
+	if (fault == CMD_FAULT_LOSE ||
+	    !(wqe.flags & SKUA_WQE_F_SIGNALED ||
+	      le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_SIG_ALL))
+		return;
+	complete(dev, qp, cqn, index, SKUA_CQE_REQ, SKUA_CQE_OK, SKUA_VENDOR_NONE);
+	if (fault == CMD_FAULT_TWICE)
 		complete(dev, qp, cqn, index, SKUA_CQE_REQ, SKUA_CQE_OK, SKUA_VENDOR_NONE);
 }
 
