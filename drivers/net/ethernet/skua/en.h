@@ -203,6 +203,7 @@ struct skua_en_rx_mode {
 /**
  * struct skua_en - private data of the netdev
  * @dev: the function
+ * @dma: the function's device, which maps for DMA
  * @ndev: the netdev
  * @nb: core events
  * @pdn: protection domain of all its queues
@@ -219,13 +220,17 @@ struct skua_en_rx_mode {
  * @filter: their numbers
  * @filter_mac: their addresses
  * @rx_mode: carries the address lists to the device, where the stack does not
- * @reset: restarts the queues after a transmit timeout
+ * @failed: queues whose channels are in error, or are not believed any more: NAPI
+ *	leaves them alone until they are replaced
+ * @restarts: how often that was done, by queue; under @stats_lock
+ * @restart: replaces the channels of @failed
  * @mod_usec: interrupt moderation of the receive CQs
  * @mod_count: likewise, in frames
  * @dead: the device is lost: nothing is sent to it any more
  */
 struct skua_en {
 	struct skua_dev *dev;
+	struct device *dma;
 	struct net_device *ndev;
 	struct notifier_block nb;
 	u32 pdn;
@@ -243,7 +248,9 @@ struct skua_en {
 #ifdef SKUA_COMPAT_RX_MODE
 	struct work_struct rx_mode;
 #endif
-	struct work_struct reset;
+	DECLARE_BITMAP(failed, SKUA_EN_MAX_CHANNELS);
+	u64 restarts[SKUA_EN_MAX_CHANNELS];
+	struct delayed_work restart;
 	u16 mod_usec;
 	u16 mod_count;
 	bool dead;
@@ -260,6 +267,8 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 					       const struct skua_en_conf *conf, u32 index);
 void skua_en_channel_start(struct skua_en_channel *ch);
 void skua_en_channel_stop(struct skua_en_channel *ch);
+__printf(3, 4) void skua_en_queue_fail(struct skua_en *en, unsigned int index,
+				       const char *fmt, ...);
 void skua_en_channel_destroy(struct skua_en_channel *ch);
 void skua_en_cq_arm(struct skua_en *en, struct skua_en_cq *cq);
 const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq);
@@ -287,6 +296,7 @@ void skua_en_rss_default(struct skua_en_conf *conf);
 int skua_en_up(struct skua_en *en);
 void skua_en_down(struct skua_en *en);
 int skua_en_reconfigure(struct skua_en *en, const struct skua_en_conf *conf);
+void skua_en_restart_work(struct work_struct *work);
 int skua_en_modify_port(struct skua_en *en, struct skua_cmd_modify_port_in *in);
 int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode);
 
@@ -297,7 +307,6 @@ void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_channel *ch)
 void skua_en_link(struct skua_en *en);
 void skua_en_link_watch(struct skua_en *en, bool watch);
 void skua_en_rx_mode_work(struct work_struct *work);
-void skua_en_reset_work(struct work_struct *work);
 
 /* en_ethtool.c */
 extern const struct ethtool_ops skua_en_ethtool_ops;

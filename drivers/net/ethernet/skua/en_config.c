@@ -212,6 +212,7 @@ static void skua_en_channels_swap(struct skua_en *en, const struct skua_en_conf 
 			skua_en_stats_add(&en->stats, old[i]);
 		en->channel[i] = ch && i < conf->channels ? ch[i] : NULL;
 	}
+	bitmap_zero(en->failed, SKUA_EN_MAX_CHANNELS);
 	if (conf)
 		en->conf = *conf;
 	spin_unlock_bh(&en->stats_lock);
@@ -373,4 +374,68 @@ int skua_en_reconfigure(struct skua_en *en, const struct skua_en_conf *conf)
 	if (!err)
 		skua_en_channels_destroy(old, n_old);
 	return err;
+}
+
+/* Give a queue a new channel in place of one that failed. */
+static int skua_en_restart(struct skua_en *en, unsigned int i)
+{
+	struct skua_en_channel *ch[SKUA_EN_MAX_CHANNELS], *old = en->channel[i];
+	struct netdev_queue *txq = netdev_get_tx_queue(en->ndev, i);
+	int err;
+
+	memcpy(ch, en->channel, sizeof(ch));
+	ch[i] = skua_en_channel_create(en, &en->conf, i);
+	if (IS_ERR(ch[i]))
+		return PTR_ERR(ch[i]);
+	skua_en_channel_stop(old);
+	/* Only now: NAPI wakes a queue that has room again. */
+	__netif_tx_lock_bh(txq);
+	netif_tx_stop_queue(txq);
+	__netif_tx_unlock_bh(txq);
+	err = skua_en_steer(en, &en->conf, ch);
+	if (err) {
+		/* The queue stays as it was, out of order, and nobody sends to it. */
+		skua_en_channel_start(old);
+		skua_en_channel_destroy(ch[i]);
+		return err;
+	}
+	netdev_tx_reset_queue(txq);
+	spin_lock_bh(&en->stats_lock);
+	skua_en_stats_add(&en->stats, old);
+	en->channel[i] = ch[i];
+	en->restarts[i]++;
+	spin_unlock_bh(&en->stats_lock);
+	clear_bit(i, en->failed);
+	skua_en_filters_move(en);
+	skua_en_channel_start(ch[i]);
+	netif_tx_wake_queue(txq);
+	skua_en_channel_destroy(old);
+	return 0;
+}
+
+/**
+ * skua_en_restart_work() - replace the channels that failed
+ * @work: of the netdev
+ */
+void skua_en_restart_work(struct work_struct *work)
+{
+	struct skua_en *en = container_of(to_delayed_work(work), struct skua_en, restart);
+	bool again = false;
+	unsigned int i;
+	int err;
+
+	rtnl_lock();
+	for_each_set_bit(i, en->failed, en->conf.channels) {
+		if (!en->channel[i] || READ_ONCE(en->dead))
+			continue;
+		err = skua_en_restart(en, i);
+		if (!err)
+			continue;
+		netdev_err(en->ndev, "queue %u: restart fails: %pe, next attempt in 1 s\n", i,
+			   ERR_PTR(err));
+		again = true;
+	}
+	rtnl_unlock();
+	if (again)
+		schedule_delayed_work(&en->restart, HZ);
 }

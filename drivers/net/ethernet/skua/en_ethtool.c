@@ -239,6 +239,7 @@ static u32 skua_en_get_rx_ring_count(struct net_device *ndev)
 static const char skua_en_channel_names[][ETH_GSTRING_LEN] = {
 	"tx%u_packets", "tx%u_bytes", "tx%u_dropped", "tx%u_stopped", "tx%u_errors",
 	"rx%u_packets", "rx%u_bytes", "rx%u_csum_ok", "rx%u_alloc_fail", "rx%u_errors",
+	"q%u_restarts",
 };
 
 #define SKUA_EN_CHANNEL_STATS	ARRAY_SIZE(skua_en_channel_names)
@@ -287,7 +288,7 @@ static void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p)
 			ethtool_puts(&p, skua_en_device_stats[i].name);
 }
 
-static void skua_en_channel_stats(struct skua_en_channel *ch, u64 *data)
+static void skua_en_channel_stats(struct skua_en_channel *ch, u64 restarts, u64 *data)
 {
 	struct skua_en_xmit_stats xmit = {};
 	struct skua_en_rx_stats rx = {};
@@ -319,6 +320,7 @@ static void skua_en_channel_stats(struct skua_en_channel *ch, u64 *data)
 	*data++ = rx.csum_ok;
 	*data++ = rx.alloc_fail;
 	*data++ = rx.errors;
+	*data++ = restarts;
 }
 
 static void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats,
@@ -329,7 +331,7 @@ static void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_st
 	unsigned int i;
 
 	for (i = 0; i < en->conf.channels; i++, data += SKUA_EN_CHANNEL_STATS)
-		skua_en_channel_stats(en->channel[i], data);
+		skua_en_channel_stats(en->channel[i], en->restarts[i], data);
 	if (!value || skua_query_counters(en->dev, value))
 		return;
 	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)

@@ -68,6 +68,7 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	const struct skua_limits *lim = skua_limits(dev);
 
 	en->dev = dev;
+	en->dma = &skua_pdev(dev)->dev;
 	en->ndev = ndev;
 	en->rss = lim->caps & SKUA_CAP_RSS;
 	en->conf.channels = min(skua_en_max_channels(en), num_online_cpus());
@@ -80,9 +81,9 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 #ifdef SKUA_COMPAT_RX_MODE
 	INIT_WORK(&en->rx_mode, skua_en_rx_mode_work);
 #endif
-	INIT_WORK(&en->reset, skua_en_reset_work);
+	INIT_DELAYED_WORK(&en->restart, skua_en_restart_work);
 
-	SET_NETDEV_DEV(ndev, &skua_pdev(dev)->dev);
+	SET_NETDEV_DEV(ndev, en->dma);
 	if (is_valid_ether_addr(lim->mac))
 		eth_hw_addr_set(ndev, lim->mac);
 	else
@@ -152,7 +153,7 @@ static void skua_en_remove(struct auxiliary_device *adev)
 	unregister_netdev(en->ndev);
 	skua_unregister_notifier(dev, &en->nb);
 	/* Finds the netdev down, or waits for nothing: it may be disabled now. */
-	disable_work_sync(&en->reset);
+	disable_delayed_work_sync(&en->restart);
 #ifdef SKUA_COMPAT_RX_MODE
 	disable_work_sync(&en->rx_mode);
 #endif

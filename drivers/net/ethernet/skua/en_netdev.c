@@ -206,31 +206,8 @@ static void skua_en_get_stats64(struct net_device *ndev, struct rtnl_link_stats6
 
 static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
 {
-	struct skua_en *en = netdev_priv(ndev);
-
-	netdev_err(ndev, "transmit queue %u stands still\n", queue);
-	if (!READ_ONCE(en->dead))
-		schedule_work(&en->reset);
-}
-
-/**
- * skua_en_reset_work() - make all queues anew
- * @work: of the netdev
- */
-void skua_en_reset_work(struct work_struct *work)
-{
-	struct skua_en *en = container_of(work, struct skua_en, reset);
-	struct skua_en_conf conf;
-	int err;
-
-	rtnl_lock();
-	if (en->channel[0] && !READ_ONCE(en->dead)) {
-		conf = en->conf;
-		err = skua_en_reconfigure(en, &conf);
-		if (err)
-			netdev_err(en->ndev, "no new queues: %pe\n", ERR_PTR(err));
-	}
-	rtnl_unlock();
+	skua_en_queue_fail(netdev_priv(ndev), queue, "packets are not completed for %u s",
+			   ndev->watchdog_timeo / HZ);
 }
 
 /*

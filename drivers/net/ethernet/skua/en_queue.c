@@ -3,6 +3,8 @@
  * Channels: rings, CQs and the RAW_ETH QP behind one queue of the netdev, and
  * the NAPI poll that serves them.
  */
+#include <kunit/static_stub.h>
+#include <kunit/visibility.h>
 #include <linux/numa.h>
 #include <net/netdev_queues.h>
 #include <net/page_pool/helpers.h>
@@ -42,10 +44,12 @@ const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq)
  */
 void skua_en_cq_publish(struct skua_en_cq *cq)
 {
+	KUNIT_STATIC_STUB_REDIRECT(skua_en_cq_publish, cq);
 	/* The entries were read before the device learns that they are free. */
 	dma_mb();
 	WRITE_ONCE(cq->dbr->ci, cpu_to_le32(cq->ci));
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_cq_publish);
 
 /**
  * skua_en_cq_arm() - ask for an interrupt at the next completion
@@ -71,6 +75,11 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 	bool tx_more;
 	int done;
 
+	if (unlikely(test_bit(ch->index, ch->en->failed))) {
+		if (budget)
+			napi_complete_done(napi, 0);
+		return 0;
+	}
 	tx_more = skua_en_tx_poll(ch, budget);
 	if (!budget)
 		return 0;
@@ -89,6 +98,7 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 	}
 	return done;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_poll);
 
 static void skua_en_tx_comp(struct skua_cq *cq)
 {
@@ -140,7 +150,7 @@ static int skua_en_pool_create(struct skua_en_channel *ch)
 		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
 		.pool_size = ch->nsge << ch->log_rq,
 		.nid = NUMA_NO_NODE,
-		.dev = &skua_pdev(ch->en->dev)->dev,
+		.dev = ch->en->dma,
 		.napi = &ch->napi,
 		.netdev = ch->en->ndev,
 		.queue_idx = ch->index,
@@ -201,17 +211,39 @@ static int skua_en_qp_state(struct skua_en_channel *ch, enum skua_qp_state state
 	return skua_qp_modify(ch->en->dev, &ch->qp, &in);
 }
 
-/* A queue in error does not come back by itself: restart them all. */
+/**
+ * skua_en_queue_fail() - a queue cannot go on: have its channel replaced
+ * @en: the netdev
+ * @index: of the queue
+ * @fmt: what has happened
+ *
+ * Context: any.
+ */
+void skua_en_queue_fail(struct skua_en *en, unsigned int index, const char *fmt, ...)
+{
+	struct va_format vaf = { .fmt = fmt };
+	va_list args;
+
+	if (test_and_set_bit(index, en->failed))
+		return;
+	va_start(args, fmt);
+	vaf.va = &args;
+	if (net_ratelimit())
+		netdev_err(en->ndev, "queue %u: %pV, restarting it\n", index, &vaf);
+	va_end(args);
+	if (!READ_ONCE(en->dead))
+		mod_delayed_work(system_percpu_wq, &en->restart, 0);
+}
+
+/* A queue in error does not come back by itself. */
 static void skua_en_qp_event(struct skua_qp *qp, enum skua_qp_event event)
 {
 	struct skua_en_channel *ch = container_of(qp, struct skua_en_channel, qp);
 
-	if (event != SKUA_QP_EV_FATAL && event != SKUA_QP_EV_REQ_ERR &&
-	    event != SKUA_QP_EV_ACCESS_ERR)
-		return;
-	netdev_err(ch->en->ndev, "queue %u: device reports error event %d\n", ch->index, event);
-	if (!READ_ONCE(ch->en->dead))
-		schedule_work(&ch->en->reset);
+	if (event == SKUA_QP_EV_FATAL || event == SKUA_QP_EV_REQ_ERR ||
+	    event == SKUA_QP_EV_ACCESS_ERR)
+		skua_en_queue_fail(ch->en, ch->index, "QP 0x%x: error event %d", qp->obj.num,
+				   event);
 }
 
 static int skua_en_qp_create(struct skua_en_channel *ch)

@@ -3,6 +3,7 @@
  * Receive: pages from a page pool, one skb a frame: the first page becomes its
  * linear part, further ones its fragments.
  */
+#include <kunit/visibility.h>
 #include <linux/etherdevice.h>
 #include <net/page_pool/helpers.h>
 
@@ -84,6 +85,7 @@ void skua_en_rx_fill(struct skua_en_channel *ch)
 	dma_wmb();
 	WRITE_ONCE(ch->dbr->rq_pi, cpu_to_le32(ch->rx_pi));
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_fill);
 
 static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 				netdev_features_t features, struct skua_en_rx_stats *stats)
@@ -134,7 +136,29 @@ static u32 skua_en_rx_capacity(const struct skua_en_channel *ch)
 	return SKUA_EN_RX_FIRST + (ch->nsge - 1) * PAGE_SIZE;
 }
 
-static void skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
+/* False: the device does not tell the truth, or the queue is in error. */
+static bool skua_en_rx_believe(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
+			       u32 len)
+{
+	u32 status = skua_cqe_status(cqe);
+
+	/* Neither index nor length of the device is taken on trust. */
+	if (likely((s32)(ch->rx_pi - pos) > 0 && skua_cqe_wqe_index(cqe) == (pos & 0xffff) &&
+		   status == SKUA_CQE_OK && len >= ETH_HLEN && len <= skua_en_rx_capacity(ch)))
+		return true;
+	if (status != SKUA_CQE_OK)
+		skua_en_queue_fail(ch->en, ch->index, "receive status %u, vendor error 0x%x",
+				   status, le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
+	else
+		skua_en_queue_fail(ch->en, ch->index,
+				   "receive completion of WQE %u, %u bytes; expected WQE %u of %u, <= %u bytes",
+				   skua_cqe_wqe_index(cqe), len, pos & 0xffff, ch->rx_pi - pos,
+				   skua_en_rx_capacity(ch));
+	return false;
+}
+
+/* Return: false if the queue has failed. */
+static bool skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
 			   struct skua_en_rx_stats *stats)
 {
 	struct skua_en_rx_info *info = &ch->rx_info[pos & skua_en_rx_mask(ch)];
@@ -143,18 +167,14 @@ static void skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cq
 	u32 len = le32_to_cpu(READ_ONCE(cqe->byte_len));
 	struct sk_buff *skb;
 
-	/* Neither index nor length of the device is taken on trust. */
-	if (unlikely(skua_cqe_status(cqe) != SKUA_CQE_OK || len < ETH_HLEN ||
-		     len > skua_en_rx_capacity(ch) ||
-		     skua_cqe_wqe_index(cqe) != (pos & 0xffff))) {
+	if (unlikely(!skua_en_rx_believe(ch, cqe, pos, len))) {
 		stats->errors++;
-		skua_en_rx_put(ch, info, 0, true);
-		return;
+		return false;
 	}
 	skb = skua_en_rx_build(ch, info, len);
 	if (unlikely(!skb)) {
 		stats->alloc_fail++;
-		return;
+		return true;
 	}
 	skua_en_rx_offloads(skb, cqe, ndev->features, stats);
 	skb_record_rx_queue(skb, ch->index);
@@ -164,6 +184,7 @@ static void skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cq
 		stats->multicast++;
 	skb->protocol = eth_type_trans(skb, ndev);
 	napi_gro_receive(&ch->napi, skb);
+	return true;
 }
 
 /**
@@ -177,23 +198,17 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 {
 	struct skua_en_rx_stats stats = {};
 	const struct skua_cqe *cqe;
+	bool ok = true;
 	int done = 0;
 	u32 pos;
 
-	while (done < budget) {
+	while (ok && done < budget) {
 		pos = ch->rxcq.ci;
 		cqe = skua_en_cq_next(&ch->rxcq);
 		if (!cqe)
 			break;
-		/* More completions than WQEs: the device is not believed. */
-		if (unlikely((s32)(ch->rx_pi - pos) <= 0)) {
-			net_err_ratelimited("%s: queue %u: receive completion without WQE\n",
-					    netdev_name(ch->en->ndev), ch->index);
-			schedule_work(&ch->en->reset);
-			break;
-		}
-		skua_en_rx_one(ch, cqe, pos, &stats);
-		done++;
+		ok = skua_en_rx_one(ch, cqe, pos, &stats);
+		done += ok;
 	}
 
 	u64_stats_update_begin(&ch->rx_sync);
@@ -205,6 +220,8 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 	ch->rx_stats.errors += stats.errors;
 	u64_stats_update_end(&ch->rx_sync);
 
+	if (unlikely(!ok))
+		return done;
 	/* Before the ring's room, see skua_en_cq_publish(). */
 	if (done)
 		skua_en_cq_publish(&ch->rxcq);
@@ -224,3 +241,4 @@ void skua_en_rx_flush(struct skua_en_channel *ch)
 	for (i = 0; i < BIT(ch->log_rq); i++)
 		skua_en_rx_put(ch, &ch->rx_info[i], 0, false);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_flush);

@@ -3,6 +3,7 @@
  * Transmit: an skb becomes one WQE that gathers head and fragments; its
  * completion unmaps and frees it.
  */
+#include <kunit/visibility.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/netdev_queues.h>
@@ -77,7 +78,7 @@ netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device 
 static void skua_en_tx_unmap(struct skua_en_channel *ch, u32 index)
 {
 	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
-	struct device *dma = &skua_pdev(ch->en->dev)->dev;
+	struct device *dma = ch->en->dma;
 	const struct skua_en_tx_dma *map;
 	u16 i;
 
@@ -104,7 +105,7 @@ static void skua_en_tx_seg(struct skua_en_channel *ch, u32 index, dma_addr_t add
 static int skua_en_tx_map(struct skua_en_channel *ch, struct sk_buff *skb, u32 index)
 {
 	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
-	struct device *dma = &skua_pdev(ch->en->dev)->dev;
+	struct device *dma = ch->en->dma;
 	dma_addr_t addr;
 	u32 len;
 	int i;
@@ -248,6 +249,7 @@ drop:
 		skua_en_tx_doorbell(ch);
 	return NETDEV_TX_OK;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_xmit);
 
 /* Free what the WQE at @index carried. Return: its blocks. */
 static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
@@ -260,6 +262,26 @@ static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
 	napi_consume_skb(info->skb, budget);
 	info->skb = NULL;
 	return info->blocks;
+}
+
+/* False: the device does not tell the truth, or the queue is in error. */
+static bool skua_en_tx_believe(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 ci)
+{
+	u32 status = skua_cqe_status(cqe);
+	/* Every WQE reports, in order. Pairs with the release in skua_en_xmit(). */
+	u32 pi = smp_load_acquire(&ch->tx_pi);
+
+	if (likely(ci != pi && skua_cqe_wqe_index(cqe) == (ci & 0xffff) &&
+		   status == SKUA_CQE_OK))
+		return true;
+	if (status != SKUA_CQE_OK)
+		skua_en_queue_fail(ch->en, ch->index, "send status %u, vendor error 0x%x", status,
+				   le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
+	else
+		skua_en_queue_fail(ch->en, ch->index,
+				   "send completion of block %u, expected block %u of %u",
+				   skua_cqe_wqe_index(cqe), ci & 0xffff, pi - ci);
+	return false;
 }
 
 /**
@@ -280,24 +302,14 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 		cqe = skua_en_cq_next(&ch->txcq);
 		if (!cqe)
 			break;
-		/*
-		 * Every WQE reports, in order: a CQE beyond what was posted or
-		 * out of order is the device's fault, and is not believed.
-		 * Pairs with the release in skua_en_xmit().
-		 */
-		if (unlikely(ci == smp_load_acquire(&ch->tx_pi) ||
-			     skua_cqe_wqe_index(cqe) != (ci & 0xffff))) {
-			net_err_ratelimited("%s: queue %u: send completion out of order\n",
-					    netdev_name(ch->en->ndev), ch->index);
-			schedule_work(&ch->en->reset);
+		if (unlikely(!skua_en_tx_believe(ch, cqe, ci))) {
+			errors++;
 			break;
 		}
-		if (unlikely(skua_cqe_status(cqe) != SKUA_CQE_OK))
-			errors++;
 		ci += skua_en_tx_retire(ch, ci, budget, &bytes);
 		pkts++;
 	}
-	if (!pkts)
+	if (!pkts && !errors)
 		return false;
 	/* Before the ring's room, see there. */
 	skua_en_cq_publish(&ch->txcq);
@@ -305,7 +317,7 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 	smp_store_release(&ch->tx_ci, ci);
 
 	u64_stats_update_begin(&ch->tx_sync);
-	ch->tx_stats.packets += pkts - errors;
+	ch->tx_stats.packets += pkts;
 	ch->tx_stats.bytes += bytes;
 	ch->tx_stats.errors += errors;
 	u64_stats_update_end(&ch->tx_sync);
@@ -313,6 +325,7 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 				   2 * SKUA_EN_TX_MAX_BLOCKS, READ_ONCE(ch->en->dead));
 	return pkts == SKUA_EN_TX_BUDGET;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_poll);
 
 /**
  * skua_en_tx_flush() - free what was never completed
@@ -320,8 +333,12 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
  */
 void skua_en_tx_flush(struct skua_en_channel *ch)
 {
-	unsigned int bytes = 0;
+	unsigned int bytes = 0, pkts = 0;
 
-	while (ch->tx_ci != ch->tx_pi)
+	for (; ch->tx_ci != ch->tx_pi; pkts++)
 		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &bytes);
+	spin_lock_bh(&ch->en->stats_lock);
+	ch->en->stats.tx_dropped += pkts;
+	spin_unlock_bh(&ch->en->stats_lock);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_flush);
