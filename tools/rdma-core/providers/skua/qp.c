@@ -417,11 +417,14 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	/* An XRC initiator receives nothing. */
 	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return EINVAL;
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
+		cap->max_recv_wr = 0;
+	/* The kernel pins at least one ring: who asks for no queue at all gets a send queue. */
+	if (!cap->max_send_wr && !cap->max_recv_wr)
+		cap->max_send_wr = 1;
 	ret = sq_size(ctx, &qp->sq, cap);
 	if (ret)
 		return ret;
-	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
-		cap->max_recv_wr = 0;
 	ret = skua_rq_size(ctx, &qp->rq, cap);
 	if (ret)
 		return ret;
