@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/*
+ * rdma-core's MMIO accessors, with the doorbells of the provider shown to the fake
+ * device in the moment in which they are stored.
+ */
+#ifndef SKUA_SHIM_MMIO_H
+#define SKUA_SHIM_MMIO_H
+
+#include_next <util/mmio.h>
+
+void fake_doorbell(void *addr, uint64_t le_word);
+
+static inline void shim_write64_le(void *addr, __le64 word)
+{
+	mmio_write64_le(addr, word);
+	fake_doorbell(addr, word);
+}
+#define mmio_write64_le(addr, word)	shim_write64_le(addr, word)
+
+#endif /* SKUA_SHIM_MMIO_H */
