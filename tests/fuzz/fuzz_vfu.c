@@ -69,6 +69,7 @@ static void hang_up(void)
 	for (int i = 0; vfu_connected(vfu) && i < 1000; i++)
 		vfu_run(vfu);
 	CHECK(!vfu_connected(vfu));
+	CHECK(vfu_settle(vfu, 10000));
 	CHECK(dmatab_files() == 0);
 }
 

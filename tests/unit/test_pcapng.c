@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,18 +232,72 @@ static void test_file(void **state)
 
 static void test_errors(void **state)
 {
+	struct rlimit all, small;
 	struct wire_pcap *p;
+	char path[40];
 
 	(void)state;
 	assert_null(wire_pcap_open("/nonexistent/file"));
 	assert_int_equal(errno, ENOENT);
-	/* A full disk ends the capture and nothing else. */
-	assert_null(wire_pcap_open("/dev/full"));
-	assert_int_equal(errno, ENOSPC);
 	wire_pcap_close(NULL);
-	p = wire_pcap_open("/dev/null");
+	temp(path);
+	/* A full disk ends the capture and nothing else. */
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+	small = (struct rlimit){ .rlim_cur = 10, .rlim_max = all.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	p = wire_pcap_open(path);
+	assert_null(p);
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	unlink(path);
+}
+
+/* Whose frames are captured need not be everybody's business, nor where to. */
+static void test_place(void **state)
+{
+	char path[40], other[48];
+	struct wire_pcap *p;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	temp(path);
+	unlink(path);
+	snprintf(other, sizeof(other), "%s.x", path);
+	umask(0);
+	p = wire_pcap_open(path);
 	assert_non_null(p);
 	wire_pcap_close(p);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	/* What is there already is written anew and keeps its mode. */
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	wire_pcap_close(wire_pcap_open(path));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_true(st.st_size < 1000);
+	/* A link leads elsewhere: to what is there, or would be. */
+	assert_int_equal(symlink(path, other), 0);
+	assert_null(wire_pcap_open(other));
+	assert_int_equal(errno, ELOOP);
+	unlink(path);
+	assert_null(wire_pcap_open(other));
+	assert_int_equal(errno, ELOOP);
+	assert_int_equal(lstat(path, &st), -1);
+	unlink(other);
+	/* Not a file: a FIFO would wait for its reader, now or later. */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_null(wire_pcap_open(path));
+	assert_int_equal(errno, EEXIST);
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	assert_null(wire_pcap_open(path));
+	assert_int_equal(errno, EEXIST);
+	close(fd);
+	unlink(path);
+	assert_null(wire_pcap_open("/dev/null"));
+	assert_int_equal(errno, EEXIST);
 }
 
 static void ignore(void *priv, const void *frame, size_t len)
@@ -318,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_place),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_one_capture),
 	};

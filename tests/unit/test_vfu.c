@@ -321,7 +321,7 @@ static void test_irqs_blocking(void **state)
 	run();
 	assert_int_equal(set_irqs(NONE_TRIGGER, 0, 1, NULL, 0, NULL, 0), 0);
 	alarm(0);
-	assert_true(fired(efd) == full);
+	assert_true(fired(efd) >= full);
 	/* As soon as there is room it is told again. */
 	post_write(SKUA_BAR_DM, FAKE_MSIX, 0);
 	run();

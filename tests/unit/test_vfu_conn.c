@@ -343,6 +343,7 @@ static void test_socket(void **state)
 	assert_true(vfu_connected(srv));
 
 	vfu_shutdown(srv);
+	assert_true(vfu_settle(srv, SETTLE_MS));
 	skua_dev_destroy(core);
 	vfu_destroy(srv);
 	close(fd);

@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "linger.h"
 #include "wire/wire.h"
 
 #define LOG_MAX	20000
@@ -473,14 +474,84 @@ static void test_dgram_full(void **state)
 	peer_close(&p);
 }
 
+static bool send_fd(struct peer *p, int fd)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	uint8_t frame[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2 };
+	struct iovec iov = { .iov_base = frame, .iov_len = sizeof(frame) };
+	struct msghdr mh = {
+		.msg_name = &sun, .msg_namelen = sizeof(sun), .msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cm = CMSG_FIRSTHDR(&mh);
+
+	strcpy(sun.sun_path, p->local);
+	cm->cmsg_level = SOL_SOCKET;
+	cm->cmsg_type = SCM_RIGHTS;
+	cm->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cm), &fd, sizeof(fd));
+	return sendmsg(p->fd, &mh, 0) == (ssize_t)sizeof(frame);
+}
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS	83
+#endif
+
+/*
+ * Frames that bring descriptors which do not close: the kernel refuses them to the
+ * sender, or, older than 6.16, the port takes the frames until it has had enough.
+ */
+static void test_dgram_descriptors(void **state)
+{
+	struct fixture *f = *state;
+	struct linger_pair pair[70];
+	unsigned int n = 0;
+	struct peer p;
+	int on = 1;
+
+	alarm(60);
+	peer_open(f, &p);
+	p.fd = peer_bind(p.remote);
+	pair[0] = linger_open();
+	if (!send_fd(&p, pair[0].fd)) {
+		assert_int_equal(errno, EPERM);
+		assert_int_equal(setsockopt(p.wire_fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on)),
+				 0);
+		assert_true(send_fd(&p, pair[0].fd));
+	}
+	close(pair[0].fd);
+	assert_true(wire_fd_ready(f->w, p.wire_fd));
+	assert_int_equal(dgram_stat(f, "rx_frames"), 1);
+	assert_int_equal(dgram_stat(f, "bad_fds"), 1);
+	for (n = 1; n < 70; n++) {
+		pair[n] = linger_open();
+		assert_true(send_fd(&p, pair[n].fd));
+		close(pair[n].fd);
+		wire_fd_ready(f->w, p.wire_fd);
+	}
+	/* It takes a moment until the port believes that they do not close. */
+	do {
+		send_fd(&p, p.fd);
+	} while (wire_fd_ready(f->w, p.wire_fd));
+	while (n--)
+		close(pair[n].peer);
+	peer_close(&p);
+	alarm(0);
+}
+
 static void test_dgram_address(void **state)
 {
 	struct fixture *f = *state;
 	char err[200] = "", long_path[300];
 	struct peer p, q;
+	struct stat st;
 	int fd;
 
+	umask(0);
 	peer_open(f, &p);
+	assert_int_equal(lstat(p.local, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
 	/* In use. */
 	assert_int_equal(wire_add_dgram(f->w, p.local, p.remote, err, sizeof(err)), -1);
 	assert_non_null(strstr(err, p.local));
@@ -554,6 +625,7 @@ int main(void)
 		T(test_stats),
 		T(test_dgram),
 		T(test_dgram_full),
+		T(test_dgram_descriptors),
 		T(test_dgram_address),
 		T(test_tap),
 	};

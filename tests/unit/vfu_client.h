@@ -28,6 +28,8 @@
 #define PG		DMA_PAGE_SIZE
 #define VECTORS		20
 #define RAM_PAGES	256
+/* Until the server's helper has closed what can be closed: far more than it takes. */
+#define SETTLE_MS	20000
 
 static struct vfu *vfu;
 static struct vfu_bus bus;
@@ -76,7 +78,7 @@ static inline void connect_client(void)
 
 static inline void send_raw(const void *buf, size_t len, const int *fds, unsigned int nfds)
 {
-	char control[CMSG_SPACE(sizeof(int) * 64)] = { 0 };
+	char control[CMSG_SPACE(sizeof(int) * 253)] = { 0 };
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *cm;
@@ -232,6 +234,7 @@ static inline int teardown(void **state)
 	close(ram);
 	close(sock);
 	vfu_shutdown(vfu);
+	assert_true(vfu_settle(vfu, SETTLE_MS));
 	skua_dev_destroy(dev);
 	vfu_destroy(vfu);
 	assert_int_equal(dmatab_files(), 0);

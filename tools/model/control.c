@@ -10,70 +10,102 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "host/closer.h"
 #include "host/event.h"
+#include "host/path.h"
 
 #define LINE_MAX_LEN	2048
 #define ANSWER_MAX	8192
 
 struct control {
 	struct event_source src;
+	struct closer *closer;
 	int fd;
+	int epfd;
 	control_fn fn;
 	void *priv;
-	struct sockaddr_un addr;
+	char *path;
 };
+
+/* One command: its length, or -1 if there is none. */
+static ssize_t receive(struct control *c, char *line, size_t room, struct sockaddr_un *from,
+		       socklen_t *from_len)
+{
+	union {
+		char buf[CLOSER_CONTROL_SIZE];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { .iov_base = line, .iov_len = room - 1 };
+	struct msghdr mh = {
+		.msg_name = from,
+		.msg_namelen = sizeof(*from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return -1;
+	/* Nobody has a reason to send any; if they do not even close, nobody is heard. */
+	if (closer_msg(c->closer, &mh) && closer_state(c->closer) == CLOSER_STUCK)
+		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	*from_len = mh.msg_namelen;
+	return n;
+}
 
 static void control_ready(struct event_source *src, uint32_t events)
 {
 	struct control *c = (void *)src;
 	char line[LINE_MAX_LEN], answer[ANSWER_MAX] = "";
 	struct sockaddr_un from;
-	socklen_t len = sizeof(from);
-	ssize_t n;
+	socklen_t len;
 
 	(void)events;
-	n = recvfrom(c->fd, line, sizeof(line) - 1, 0, (struct sockaddr *)&from, &len);
-	if (n < 0)
+	if (receive(c, line, sizeof(line), &from, &len) < 0)
 		return;
-	line[n] = '\0';
-	line[strcspn(line, "\n")] = '\0';
 	c->fn(c->priv, line, answer, sizeof(answer));
-	/* Who has no name, or does not read, gets no answer. */
+	/* A sender without a name, or one that does not read, gets no answer. */
 	if (len > sizeof(sa_family_t))
-		sendto(c->fd, answer, strlen(answer), MSG_NOSIGNAL, (struct sockaddr *)&from, len);
+		sendto(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL,
+		       (struct sockaddr *)&from, len);
 }
 
 struct control *control_create(const char *path, int epfd, control_fn fn, void *priv)
 {
 	struct control *c = calloc(1, sizeof(*c));
 	struct epoll_event ev = { .events = EPOLLIN };
+	int err;
 
 	if (!c)
 		return NULL;
 	c->src.ready = control_ready;
+	c->epfd = epfd;
 	c->fn = fn;
 	c->priv = priv;
 	c->fd = -1;
-	c->addr.sun_family = AF_UNIX;
 	ev.data.ptr = &c->src;
-	if (strlen(path) >= sizeof(c->addr.sun_path)) {
-		errno = ENAMETOOLONG;
-		goto err;
+	c->closer = closer_create();
+	err = c->closer ? 0 : errno;
+	if (!err) {
+		c->fd = path_bind(path, SOCK_DGRAM);
+		err = c->fd < 0 ? -c->fd : 0;
 	}
-	strcpy(c->addr.sun_path, path);
-	c->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (c->fd < 0)
-		goto err;
-	/* Left behind by a model that was killed. */
-	unlink(path);
-	if (bind(c->fd, (struct sockaddr *)&c->addr, sizeof(c->addr)) ||
-	    epoll_ctl(epfd, EPOLL_CTL_ADD, c->fd, &ev))
-		goto err;
-	return c;
-err:
-	if (c->fd >= 0)
-		close(c->fd);
-	free(c);
+	if (!err) {
+		closer_refuse_fds(c->fd);
+		c->path = strdup(path);
+		if (!c->path || epoll_ctl(epfd, EPOLL_CTL_ADD, c->fd, &ev))
+			err = errno;
+		if (!c->path)
+			unlink(path);
+	}
+	if (!err)
+		return c;
+	control_destroy(c);
+	errno = err;
 	return NULL;
 }
 
@@ -81,7 +113,10 @@ void control_destroy(struct control *c)
 {
 	if (!c)
 		return;
-	close(c->fd);
-	unlink(c->addr.sun_path);
+	closer_fd(c->closer, c->fd);
+	if (c->path)
+		unlink(c->path);
+	closer_destroy(c->closer);
+	free(c->path);
 	free(c);
 }

@@ -24,6 +24,7 @@
 
 #include "control.h"
 #include "host/event.h"
+#include "host/path.h"
 #include "host/vfu.h"
 #include "model.h"
 #include "options.h"
@@ -45,6 +46,8 @@ struct function {
 struct link_source {
 	struct event_source src;
 	struct wire *wire;
+	const char *name;
+	int epfd;
 	int fd;
 };
 
@@ -150,7 +153,10 @@ static void link_ready(struct event_source *src, uint32_t events)
 	struct link_source *link = (void *)src;
 
 	(void)events;
-	wire_fd_ready(link->wire, link->fd);
+	if (wire_fd_ready(link->wire, link->fd))
+		return;
+	epoll_ctl(link->epfd, EPOLL_CTL_DEL, link->fd, NULL);
+	die(link->name, "stopped: file descriptors that came with frames do not close");
 }
 
 static int add_link(struct daemon *d, unsigned int i)
@@ -162,6 +168,8 @@ static int add_link(struct daemon *d, unsigned int i)
 
 	link->src.ready = link_ready;
 	link->wire = d->wire;
+	link->name = opt->tap ? opt->tap : opt->local;
+	link->epfd = d->epfd;
 	link->fd = opt->tap ? wire_add_tap(d->wire, opt->tap, err, sizeof(err)) :
 		   wire_add_dgram(d->wire, opt->local, opt->remote, err, sizeof(err));
 	if (link->fd < 0)
@@ -179,12 +187,16 @@ static void put_counter(void *priv, const char *port, const char *counter, uint6
 static void write_stats(const struct daemon *d)
 {
 	FILE *f;
+	int fd;
 
 	if (!d->opt.stats)
 		return;
-	f = fopen(d->opt.stats, "we");
+	fd = path_create(d->opt.stats);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!f) {
-		die(d->opt.stats, strerror(errno));
+		die(d->opt.stats, strerror(fd < 0 ? -fd : errno));
+		if (fd >= 0)
+			close(fd);
 		return;
 	}
 	for (unsigned int i = 0; i < d->opt.num_nics; i++)

@@ -13,14 +13,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <search.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "dma.h"
 
@@ -167,20 +165,25 @@ static void range_remove(struct dma_table *tab, struct dma_range *range)
 	free(range);
 }
 
-/* What the descriptor is, apart from being open: memory, and how much of it. */
+/*
+ * What the descriptor is, apart from being open: memory, and how much of it.
+ *
+ * A page fault on a disk, network or user space file system could stop the one thread
+ * that serves everybody, for as long as its owner likes, and so can already the question
+ * how large a file is. F_GET_SEALS asks no file system: the kernel answers it for tmpfs,
+ * which is what a memfd is, and for hugetlbfs, and for no other.
+ */
 static int file_check(int fd, unsigned int prot, struct stat *st)
 {
-	struct statfs fs;
 	int mode = fcntl(fd, F_GETFL);
 
-	if (mode < 0 || fstat(fd, st) || fstatfs(fd, &fs))
+	if (mode < 0)
 		return -errno;
-	/*
-	 * A page fault on a disk, network or user space file system could stop
-	 * the one thread that serves everybody, for as long as its owner likes.
-	 */
-	if (!S_ISREG(st->st_mode) ||
-	    (fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC))
+	if (fcntl(fd, F_GET_SEALS) < 0)
+		return -EMEDIUMTYPE;
+	if (fstat(fd, st))
+		return -errno;
+	if (!S_ISREG(st->st_mode))
 		return -EMEDIUMTYPE;
 	if ((mode & O_ACCMODE) == O_WRONLY)
 		return -EACCES;

@@ -21,6 +21,14 @@ struct irqs {
 	uint64_t pending;
 };
 
+/*
+ * What all functions of the process signal with, see irq.c: open before irq_init(), and
+ * close, in pairs. 0, or a negative errno if this system has only the way that a
+ * malicious client can block; it is used then.
+ */
+int irq_open(void);
+void irq_close(void);
+
 void irq_init(struct irqs *irqs, unsigned int num);
 /* Takes @fd over; -1 removes. -EINVAL if it is no event descriptor (then not taken). */
 int irq_assign(struct irqs *irqs, unsigned int vector, int fd);

@@ -12,16 +12,17 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "path.h"
 #include "vfu_priv.h"
 
 /* Messages in one turn: a flood of doorbells must not keep the queues from being served. */
 #define TURN_MESSAGES	64
 #define WARNINGS_MAX	32
+/* Descriptors that do not close, refused connections among them: nobody is heard then. */
+#define LISTEN_WAITING_MAX	1024
 
 static void vlog(struct vfu *vfu, int level, const char *fmt, va_list ap)
 {
@@ -229,7 +230,9 @@ int vfu_attach(struct vfu *vfu, int fd)
 
 	if (vfu_connected(vfu))
 		return -EBUSY;
-	err = tran_open(&vfu->tran, fd);
+	if (closer_state(vfu->closer) == CLOSER_STUCK)
+		return -EMFILE;
+	err = tran_open(&vfu->tran, fd, vfu->closer);
 	if (err)
 		return err;
 	vfu->negotiated = false;
@@ -255,11 +258,11 @@ bool vfu_run(struct vfu *vfu)
 				break;
 		}
 		ret = tran_recv(&vfu->tran, &msg);
-		if (ret <= 0)
+		if (ret != 1)
 			break;
 		vfu->messages++;
 		ret = vfu_dispatch(vfu, &msg);
-		tran_msg_done(&msg);
+		tran_msg_done(&vfu->tran, &msg);
 		if (ret < 0)
 			break;
 		ret = tran_flush(&vfu->tran);
@@ -267,7 +270,10 @@ bool vfu_run(struct vfu *vfu)
 			break;
 	}
 	if (ret < 0) {
-		if (ret == -EPIPE || ret == -ECONNRESET)
+		if (ret == -EMFILE)
+			vfu_log(vfu, LOG_WARN, "client dropped: %u of its file descriptors do not close",
+				closer_waiting(vfu->closer));
+		else if (ret == -EPIPE || ret == -ECONNRESET)
 			vfu_log(vfu, LOG_INFO, "client disconnected");
 		else
 			vfu_log(vfu, LOG_WARN, "client dropped: %s", strerror(-ret));
@@ -299,54 +305,28 @@ static void listener_ready(struct event_source *src, uint32_t events)
 	err = vfu_attach(vfu, fd);
 	if (err) {
 		/* Closing tells the client at once; leaving it in the queue would hang it. */
-		vfu_log(vfu, LOG_WARN, "client refused: %s", strerror(-err));
-		close(fd);
+		vfu_log(vfu, LOG_WARN, "client refused: %s",
+			err == -EMFILE ? "file descriptors of the last one do not close" :
+			strerror(-err));
+		shutdown(fd, SHUT_RDWR);
+		closer_fd(vfu->closer, fd);
+		/* Each refused connection is one more to close: not without end. */
+		if (closer_waiting(vfu->closer) > LISTEN_WAITING_MAX) {
+			vfu_log(vfu, LOG_ERROR, "no longer listening: %u file descriptors of clients do not close",
+				closer_waiting(vfu->closer));
+			epoll_ctl(vfu->cfg.epfd, EPOLL_CTL_DEL, vfu->listen_fd, NULL);
+		}
 	}
 }
 
-/* A socket file that a dead server left behind may go; a living one may not. */
-static int remove_stale(const struct sockaddr_un *addr)
-{
-	struct stat st;
-	int fd, err;
-
-	if (lstat(addr->sun_path, &st))
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : 0;
-	close(fd);
-	if (err != ECONNREFUSED)
-		return -EADDRINUSE;
-	return unlink(addr->sun_path) ? -errno : 0;
-}
-
+/* Whoever connects gives us memory and gets the device: the owner alone may. */
 static int listen_at(struct vfu *vfu, const char *path)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &vfu->listener };
-	mode_t mask;
-	int err;
 
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
-	err = remove_stale(&addr);
-	if (err)
-		return err;
-
-	vfu->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	vfu->listen_fd = path_bind(path, SOCK_STREAM);
 	if (vfu->listen_fd < 0)
-		return -errno;
-	/* Whoever connects gives us memory and gets the device: the owner alone. */
-	mask = umask(0177);
-	err = bind(vfu->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
-	umask(mask);
-	if (err)
-		return err;
+		return vfu->listen_fd;
 	vfu->cfg.path = strdup(path);
 	if (!vfu->cfg.path) {
 		unlink(path);
@@ -374,16 +354,23 @@ struct vfu *vfu_create(const struct vfu_cfg *cfg)
 	vfu->tran.fd = -1;
 	vfu->deadline = SKUA_TIME_NEVER;
 	dmatab_init(&vfu->dma);
+	if (irq_open())
+		vfu_log(vfu, LOG_WARN, "no asynchronous I/O: a malicious client can stop all functions through its event descriptors");
 	irq_init(&vfu->irqs, 0);
-	if (cfg->path) {
+	vfu->closer = closer_create();
+	err = vfu->closer ? 0 : -errno;
+	if (!err && cfg->path)
 		err = listen_at(vfu, cfg->path);
-		if (err) {
-			vfu_destroy(vfu);
-			errno = -err;
-			return NULL;
-		}
-	}
-	return vfu;
+	if (!err)
+		return vfu;
+	vfu_destroy(vfu);
+	errno = -err;
+	return NULL;
+}
+
+bool vfu_settle(struct vfu *vfu, unsigned int ms)
+{
+	return closer_settle(vfu->closer, ms);
 }
 
 void vfu_set_dev(struct vfu *vfu, struct skua_dev *dev)
@@ -398,8 +385,8 @@ void vfu_shutdown(struct vfu *vfu)
 	bus_remove(vfu);
 	if (vfu_connected(vfu))
 		disconnect(vfu);
-	if (vfu->listen_fd >= 0)
-		close(vfu->listen_fd);
+	/* It may hold connections, and they descriptors, that nobody has accepted. */
+	closer_fd(vfu->closer, vfu->listen_fd);
 	vfu->listen_fd = -1;
 	if (vfu->cfg.path)
 		unlink(vfu->cfg.path);
@@ -412,5 +399,7 @@ void vfu_destroy(struct vfu *vfu)
 	if (!vfu)
 		return;
 	vfu_shutdown(vfu);
+	closer_destroy(vfu->closer);
+	irq_close();
 	free(vfu);
 }

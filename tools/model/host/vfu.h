@@ -59,6 +59,9 @@ void vfu_set_dev(struct vfu *vfu, struct skua_dev *dev);
 int vfu_attach(struct vfu *vfu, int fd);
 bool vfu_connected(const struct vfu *vfu);
 
+/* Wait until all that clients gave is closed. False: it is not after @ms milliseconds. */
+bool vfu_settle(struct vfu *vfu, unsigned int ms);
+
 /*
  * Handle a bounded number of messages. True: there may be more, call again
  * after the other sources had their turn; no event will tell.

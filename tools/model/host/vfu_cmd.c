@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "vfu_priv.h"
 
@@ -125,10 +126,14 @@ static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 			 "its file is neither a memfd nor on tmpfs or hugetlbfs" : strerror(-err));
 		return -err;
 	}
-	if (msg->nfds)
+	if (msg->nfds) {
 		vfu->shared_maps++;
-	else if (prot & DMA_PROT_WRITE)
+		/* Never the last reference, the mapping holds one: this does not take long. */
+		close(msg->fds[0]);
+		msg->fds[0] = -1;
+	} else if (prot & DMA_PROT_WRITE) {
 		vfu->private_maps++;
+	}
 	return reply(vfu, msg, NULL, 0);
 }
 

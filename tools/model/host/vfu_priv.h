@@ -3,6 +3,7 @@
 #ifndef SKUA_HOST_VFU_PRIV_H
 #define SKUA_HOST_VFU_PRIV_H
 
+#include "closer.h"
 #include "dma.h"
 #include "event.h"
 #include "irq.h"
@@ -18,6 +19,7 @@
  * @conn: event source of the connection
  * @listen_fd: listening socket, or -1
  * @polled: epoll events asked for on the connection, 0 if it is not in the set
+ * @closer: lets go of what clients gave
  * @tran: the connection
  * @dma: what the client mapped
  * @irqs: what the client takes interrupts with
@@ -37,6 +39,7 @@ struct vfu {
 	struct event_source conn;
 	int listen_fd;
 	uint32_t polled;
+	struct closer *closer;
 	struct tran tran;
 	struct dma_table dma;
 	struct irqs irqs;

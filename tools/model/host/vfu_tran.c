@@ -37,7 +37,7 @@ static int grow(uint8_t **buf, size_t *cap, size_t need)
 	return 0;
 }
 
-int tran_open(struct tran *tran, int fd)
+int tran_open(struct tran *tran, int fd, struct closer *closer)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -48,15 +48,17 @@ int tran_open(struct tran *tran, int fd)
 	if (grow(&tran->rx, &tran->rx_cap, RX_INITIAL))
 		return -ENOMEM;
 	tran->fd = fd;
+	tran->closer = closer;
 	return 0;
 }
 
 void tran_close(struct tran *tran)
 {
 	for (unsigned int i = 0; i < tran->rx_nfds; i++)
-		close(tran->rx_fds[i]);
-	if (tran->fd >= 0)
-		close(tran->fd);
+		closer_fd(tran->closer, tran->rx_fds[i]);
+	/* The client learns of it at once, whenever the helper comes to it. */
+	shutdown(tran->fd, SHUT_RDWR);
+	closer_fd(tran->closer, tran->fd);
 	free(tran->rx);
 	free(tran->tx);
 	memset(tran, 0, sizeof(*tran));
@@ -82,7 +84,7 @@ static bool take_fds(struct tran *tran, struct msghdr *mh)
 			if (ok && tran->rx_nfds < TRAN_MAX_FDS) {
 				tran->rx_fds[tran->rx_nfds++] = fd;
 			} else {
-				close(fd);
+				closer_fd(tran->closer, fd);
 				ok = false;
 			}
 		}
@@ -91,11 +93,15 @@ static bool take_fds(struct tran *tran, struct msghdr *mh)
 	return ok;
 }
 
-/* One read of at most @max bytes: 1, 0 if there is nothing, or a negative errno. */
+/*
+ * One read of at most @max bytes: 1, or another result of tran_recv(). There
+ * is room for all descriptors that can come: those that did not fit would be closed by
+ * the kernel, in this thread.
+ */
 static int fill(struct tran *tran, size_t max)
 {
 	union {
-		char buf[CMSG_SPACE(sizeof(int) * TRAN_MAX_FDS)];
+		char buf[CLOSER_CONTROL_SIZE];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = { .iov_base = tran->rx + tran->rx_tail, .iov_len = max };
@@ -107,6 +113,14 @@ static int fill(struct tran *tran, size_t max)
 	};
 	ssize_t n;
 
+	switch (closer_state(tran->closer)) {
+	case CLOSER_ROOM:
+		break;
+	case CLOSER_BUSY:
+		return TRAN_LATER;
+	case CLOSER_STUCK:
+		return -EMFILE;
+	}
 	do {
 		n = recvmsg(tran->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
@@ -180,17 +194,15 @@ int tran_recv(struct tran *tran, struct tran_msg *msg)
 		if (make_room(tran, need))
 			return -ENOMEM;
 		ret = fill(tran, tran->rx_nfds ? need - have : tran->rx_cap - have);
-		if (ret <= 0)
+		if (ret != 1)
 			return ret;
 	}
 }
 
-void tran_msg_done(struct tran_msg *msg)
+void tran_msg_done(struct tran *tran, struct tran_msg *msg)
 {
-	for (unsigned int i = 0; i < msg->nfds; i++) {
-		if (msg->fds[i] >= 0)
-			close(msg->fds[i]);
-	}
+	for (unsigned int i = 0; i < msg->nfds; i++)
+		closer_fd(tran->closer, msg->fds[i]);
 	msg->nfds = 0;
 }
 

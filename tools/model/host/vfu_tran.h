@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "closer.h"
 #include "proto.h"
 
 /* Descriptors taken with one message; announced to the client as max_msg_fds. */
@@ -18,6 +19,8 @@
 /**
  * struct tran - one connection
  * @fd: the socket, -1 if there is none
+ * @closer: closes descriptors of the client, the socket among them: that may hold more
+ *	which nobody has received
  * @rx: received bytes; [@rx_head, @rx_tail) is not consumed yet
  * @rx_cap: size of @rx
  * @rx_head: see @rx
@@ -32,6 +35,7 @@
  */
 struct tran {
 	int fd;
+	struct closer *closer;
 	uint8_t *rx;
 	size_t rx_cap, rx_head, rx_tail;
 	int rx_fds[TRAN_MAX_FDS];
@@ -57,18 +61,20 @@ struct tran_msg {
 	unsigned int nfds;
 };
 
-/* @fd becomes the transport's and non-blocking. */
-int tran_open(struct tran *tran, int fd);
+/* @fd becomes the transport's and non-blocking; @closer outlives the transport. */
+int tran_open(struct tran *tran, int fd, struct closer *closer);
 void tran_close(struct tran *tran);
 
 /*
- * The next message: 1, 0 if none is complete yet, or a negative errno when the
+ * The next message: 1, 0 if none is complete yet, TRAN_LATER if the client's earlier
+ * descriptors have to be closed first, which no event will tell, or a negative errno when the
  * connection is over (-EPIPE: closed by the client; -EPROTO: the stream makes
- * no sense any more).
+ * no sense any more; -EMFILE: too many descriptors of the client do not close).
  */
+#define TRAN_LATER	2
 int tran_recv(struct tran *tran, struct tran_msg *msg);
 /* Close what the receiver left in the message. */
-void tran_msg_done(struct tran_msg *msg);
+void tran_msg_done(struct tran *tran, struct tran_msg *msg);
 
 /*
  * Room for the payload of a reply to @hdr, its header already written; NULL

@@ -10,15 +10,14 @@
  */
 #define _GNU_SOURCE	/* sendmmsg(), recvmmsg() */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../host/path.h"
 #include "priv.h"
 
 #define SEND_BUFFER	(4 << 20)
@@ -64,12 +63,16 @@ static void dgram_send(struct wire_port *port)
 	}
 }
 
+/*
+ * A frame brings no descriptors. If one does, they are received and closed by the
+ * port's helper: the kernel would close them in this thread, which may take long.
+ */
 static void dgram_receive(struct wire_port *port)
 {
 	struct wire *w = port->w;
 	struct mmsghdr msg[WIRE_BATCH];
 	struct iovec iov[WIRE_BATCH];
-	unsigned int i;
+	unsigned int i, fds = 0;
 	int n;
 
 	memset(msg, 0, sizeof(msg));
@@ -78,14 +81,21 @@ static void dgram_receive(struct wire_port *port)
 		iov[i].iov_len = WIRE_FRAME_MAX;
 		msg[i].msg_hdr.msg_iov = &iov[i];
 		msg[i].msg_hdr.msg_iovlen = 1;
+		msg[i].msg_hdr.msg_control = w->control[i].buf;
+		msg[i].msg_hdr.msg_controllen = sizeof(w->control[i].buf);
 	}
-	n = recvmmsg(port->fd, msg, WIRE_BATCH, MSG_DONTWAIT, NULL);
+	n = recvmmsg(port->fd, msg, WIRE_BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	for (i = 0; (int)i < n; i++) {
+		fds += closer_msg(port->closer, &msg[i].msg_hdr);
 		if (msg[i].msg_hdr.msg_flags & MSG_TRUNC)
 			port->stats.drop_len++;
 		else
 			wire_ingress(port, iov[i].iov_base, msg[i].msg_len);
 	}
+	port->stats.bad_fds += fds;
+	/* The sender keeps them from being closed: nothing more is read from there. */
+	if (fds && closer_state(port->closer) == CLOSER_STUCK)
+		port->stopped = true;
 }
 
 static int set_address(struct sockaddr_un *sun, socklen_t *len, const char *path,
@@ -100,30 +110,12 @@ static int set_address(struct sockaddr_un *sun, socklen_t *len, const char *path
 	return 0;
 }
 
-/* A socket which nobody is bound to refuses connections: it was left behind. */
-static void remove_stale(const struct sockaddr_un *sun)
-{
-	struct stat st;
-	int fd;
-
-	if (lstat(sun->sun_path, &st) || !S_ISSOCK(st.st_mode))
-		return;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) && errno == ECONNREFUSED)
-		unlink(sun->sun_path);
-	close(fd);
-}
-
 int wire_add_dgram(struct wire *w, const char *local, const char *remote,
 		   char *err, size_t errlen)
 {
-	struct sockaddr_un sun;
 	struct wire_port *port;
 	char name[WIRE_NAME_MAX];
 	int buffer = SEND_BUFFER;
-	socklen_t len;
 
 	snprintf(name, sizeof(name), "dgram%u", w->n_dgrams);
 	port = wire_port_add(w, name, err, errlen);
@@ -131,23 +123,22 @@ int wire_add_dgram(struct wire *w, const char *local, const char *remote,
 		return -1;
 	port->send = dgram_send;
 	port->receive = dgram_receive;
-	if (set_address(&port->remote, &port->remote_len, remote, err, errlen) ||
-	    set_address(&sun, &len, local, err, errlen))
+	if (set_address(&port->remote, &port->remote_len, remote, err, errlen))
 		goto err_del;
-
-	port->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (port->fd < 0) {
-		wire_err(err, errlen, "dgram: socket: %s", strerror(errno));
+	port->closer = closer_create();
+	if (!port->closer) {
+		wire_err(err, errlen, "dgram: helper thread: %s", strerror(errno));
 		goto err_del;
 	}
+	port->fd = path_bind(local, SOCK_DGRAM);
+	if (port->fd < 0) {
+		wire_err(err, errlen, "dgram: %s: %s", local, strerror(-port->fd));
+		goto err_del;
+	}
+	closer_refuse_fds(port->fd);
 	/* As much as we may have; less only means to be busy sooner. */
 	if (setsockopt(port->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
 		setsockopt(port->fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
-	remove_stale(&sun);
-	if (bind(port->fd, (struct sockaddr *)&sun, len)) {
-		wire_err(err, errlen, "dgram: %s: %s", local, strerror(errno));
-		goto err_del;
-	}
 	port->path = strdup(local);
 	if (!port->path) {
 		unlink(local);

@@ -7,12 +7,12 @@
  * collected in memory and written out whole.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../host/path.h"
 #include "pcapng.h"
 
 #define BLOCK_SHB		0x0a0d0d0a
@@ -101,9 +101,11 @@ struct wire_pcap *wire_pcap_open(const char *path)
 
 	if (!p)
 		return NULL;
-	p->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (p->fd < 0)
+	p->fd = path_create(path);
+	if (p->fd < 0) {
+		errno = -p->fd;
 		goto err_free;
+	}
 	p->error = 0;
 	p->len = 0;
 	p->epoch = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "../host/closer.h"
 #include "fault.h"
 #include "pcapng.h"
 #include "wire.h"
@@ -18,6 +19,7 @@
 
 /* Frames given to, or taken from, one port in one call. */
 #define WIRE_BUDGET		64
+#define WIRE_BATCH		32	/* frames in one system call */
 
 /*
  * A frame inside the switch, shared by all ports that will send it: whoever
@@ -71,6 +73,9 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @rx: of a station of this process, otherwise NULL
  * @priv: first argument of @rx
  * @fd: of the others, otherwise -1
+ * @closer: closes @fd and what descriptors a datagram peer sends
+ * @stopped: nothing is read from @fd any more: descriptors that came with datagrams
+ *	do not close
  * @remote: address of a datagram peer
  * @remote_len: its length
  * @path: our own socket's path, to be removed
@@ -91,6 +96,8 @@ struct wire_port {
 	void (*rx)(void *priv, const void *frame, size_t len);
 	void *priv;
 	int fd;
+	struct closer *closer;
+	bool stopped;
 	struct sockaddr_un remote;
 	socklen_t remote_len;
 	char *path;
@@ -107,6 +114,12 @@ struct wire_port {
 
 /* Delay and reordering stage, hold.c. */
 struct wire_hold;
+
+/* Room for descriptors that come with a datagram. */
+union wire_control {
+	char buf[CLOSER_CONTROL_SIZE];
+	struct cmsghdr align;
+};
 
 /* Stations that moved or spoke: where to find an address. */
 #define WIRE_MAC_SETS		1024
@@ -134,9 +147,8 @@ struct wire {
 	uint8_t mac_victim[WIRE_MAC_SETS];
 	/* Where dgram.c and tap.c read to: one frame per vector element. */
 	uint8_t *scratch;
+	union wire_control control[WIRE_BATCH];
 };
-
-#define WIRE_BATCH		32	/* frames in one system call */
 
 uint64_t wire_now(const struct wire *w);
 struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, size_t errlen);

@@ -174,8 +174,8 @@ void wire_port_del(struct wire_port *port)
 
 	while (wire_queue_len(&port->q))
 		wire_drop_head(port);
-	if (port->fd >= 0)
-		close(port->fd);
+	closer_fd(port->closer, port->fd);
+	closer_destroy(port->closer);
 	if (port->path)
 		unlink(port->path);
 	free(port->path);
@@ -530,15 +530,20 @@ uint64_t wire_deadline(const struct wire *w)
 	return deadline;
 }
 
-void wire_fd_ready(struct wire *w, int fd)
+bool wire_fd_ready(struct wire *w, int fd)
 {
 	unsigned int i;
 
-	for (i = 0; i < w->n_ports; i++)
-		if (w->port[i]->fd == fd && fd >= 0) {
-			w->port[i]->receive(w->port[i]);
-			return;
-		}
+	for (i = 0; i < w->n_ports; i++) {
+		struct wire_port *port = w->port[i];
+
+		if (port->fd != fd || fd < 0)
+			continue;
+		if (!port->stopped)
+			port->receive(port);
+		return !port->stopped;
+	}
+	return false;
 }
 
 /* Counters */

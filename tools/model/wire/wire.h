@@ -45,6 +45,7 @@ struct wire_port;
 	X(drop_peer)		/* to the station: peer missing, refused it */	\
 	X(drop_hold)		/* from the station: too many delayed */	\
 	X(drop_memory)		/* from the station: no buffer */		\
+	X(bad_fds)		/* from the station: descriptors with a frame */	\
 	X(filtered)		/* from the station: is for itself */		\
 	X(fault_loss)								\
 	X(fault_delay)								\
@@ -108,8 +109,11 @@ int wire_add_dgram(struct wire *w, const char *local, const char *remote,
  */
 int wire_add_tap(struct wire *w, const char *name, char *err, size_t errlen);
 
-/* Take some frames from @fd, which can be read. Level-triggered: more may wait. */
-void wire_fd_ready(struct wire *w, int fd);
+/*
+ * Take some frames from @fd, which can be read. Level-triggered: more may wait. False:
+ * nothing is read from @fd any more, do not poll it.
+ */
+bool wire_fd_ready(struct wire *w, int fd);
 
 /*
  * Add faults, in the language of fault.h. May be called again and at any time.

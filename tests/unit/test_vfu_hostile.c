@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Clients that try to stop the thread that serves all of them: descriptors that do not
+ * close, event descriptors that block. A call of the server that does not return ends
+ * the program by its alarm.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+
+#include "vfu_client.h"
+#include "linger.h"
+
+#define ALARM_S		60
+
+/* Not more than the server bears, and one message that is too much for it. */
+#define MSG_FDS		8
+#define MSGS		8
+
+static const struct vfu_hdr nonsense = { .id = 1, .cmd = 99, .size = sizeof(nonsense) };
+
+/* One message with descriptors of which the server gets the last reference. */
+static void send_lingering(const struct vfu_hdr *hdr, struct linger_pair *pair, unsigned int num)
+{
+	int fds[MSG_FDS] = { 0 };
+
+	for (unsigned int i = 0; i < num; i++) {
+		pair[i] = linger_open();
+		fds[i] = pair[i].fd;
+	}
+	send_raw(hdr, sizeof(*hdr), fds, num);
+	for (unsigned int i = 0; i < num; i++)
+		close(pair[i].fd);
+}
+
+static void close_peers(struct linger_pair *pair, unsigned int num)
+{
+	for (unsigned int i = 0; i < num; i++)
+		close(pair[i].peer);
+	assert_true(vfu_settle(vfu, SETTLE_MS));
+}
+
+/* Unexpected descriptors, and those of a connection that ends before they are read. */
+static void test_lingering(void **state)
+{
+	struct linger_pair pair[MSG_FDS];
+
+	(void)state;
+	send_lingering(&nonsense, pair, 2);
+	run();
+	assert_int_equal(get_reply(1, 99, NULL, 0, NULL), EOPNOTSUPP);
+	send_lingering(&nonsense, pair + 2, 2);
+	vfu_shutdown(vfu);
+	assert_false(vfu_connected(vfu));
+	assert_false(vfu_settle(vfu, 1));
+	close_peers(pair, 4);
+}
+
+/* They are let go one after the other, and a client that has too many of them goes. */
+static void test_lingering_many(void **state)
+{
+	struct linger_pair pair[MSGS * MSG_FDS], more[1];
+	unsigned int msgs = 0;
+	int spare[2];
+
+	(void)state;
+	for (; msgs < MSGS && vfu_connected(vfu); msgs++) {
+		send_lingering(&nonsense, pair + msgs * MSG_FDS, MSG_FDS);
+		run();
+	}
+	assert_int_equal(msgs, MSGS);
+	assert_true(vfu_connected(vfu));
+	send_lingering(&nonsense, more, 1);
+	run();
+	/* It takes a moment until the server believes that they do not close. */
+	while (vfu_connected(vfu))
+		run();
+	assert_non_null(strstr(last_log, "file descriptors do not close"));
+	/* Nor is another client of this function taken, whose descriptors would come on top. */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, spare), 0);
+	assert_int_equal(vfu_attach(vfu, spare[0]), -EMFILE);
+	close(more[0].peer);
+	close_peers(pair, MSGS * MSG_FDS);
+	assert_int_equal(vfu_attach(vfu, spare[0]), 0);
+	close(sock);
+	sock = spare[1];
+	negotiate();
+}
+
+/* All that a message can carry arrives, so that the kernel closes none of it here. */
+static void test_more_than_announced(void **state)
+{
+	struct linger_pair pair = linger_open();
+	int fds[253];
+
+	(void)state;
+	for (unsigned int i = 0; i < 253; i++)
+		fds[i] = ram;
+	fds[252] = pair.fd;
+	send_raw(&nonsense, sizeof(nonsense), fds, 253);
+	close(pair.fd);
+	run();
+	assert_false(vfu_connected(vfu));
+	close_peers(&pair, 1);
+}
+
+static atomic_uint rounds;
+static atomic_bool stop, filling;
+
+/*
+ * Empties the counter and fills it at once: in between the server may have seen room.
+ * Then nobody reads it until the server has gone on.
+ */
+static void *fill(void *arg)
+{
+	const uint64_t most = UINT64_MAX - 1;
+	int fd = *(int *)arg;
+	unsigned int seen;
+	uint64_t was;
+
+	while (!stop) {
+		assert_int_equal(read(fd, &was, sizeof(was)), sizeof(was));
+		filling = true;
+		assert_int_equal(write(fd, &most, sizeof(most)), sizeof(most));
+		filling = false;
+		for (seen = rounds; !stop && rounds - seen < 3; )
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void test_eventfd(void **state)
+{
+	const uint64_t most = UINT64_MAX - 1;
+	int efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	uint8_t ones[VECTORS];
+	pthread_t thread;
+	int fds[16];
+
+	(void)state;
+	memset(ones, 1, sizeof(ones));
+	for (unsigned int i = 0; i < 16; i++)
+		fds[i] = efd;
+	assert_int_equal(set_irqs(EVENTFD_TRIGGER, 0, 16, NULL, 0, fds, 16), 0);
+	/* Full, and blocking: what is under way stays under way. */
+	fcntl(efd, F_SETFL, 0);
+	assert_int_equal(write(efd, &most, sizeof(most)), sizeof(most));
+	assert_int_equal(set_irqs(BOOL_TRIGGER, 0, 16, ones, 16, NULL, 0), 0);
+	assert_true(fired(efd) >= most);
+	/* At any moment, also between a look and a write. */
+	assert_int_equal(pthread_create(&thread, NULL, fill, &efd), 0);
+	for (unsigned int i = 0; i < 50000; i++) {
+		assert_int_equal(set_irqs(BOOL_TRIGGER, 0, 16, ones, 16, NULL, 0), 0);
+		rounds++;
+		/* One of ours came first, and the other side waits itself. */
+		if (filling && i % 64 == 0)
+			fired(efd);
+	}
+	stop = true;
+	while (filling)
+		fired(efd);
+	assert_int_equal(set_irqs(BOOL_TRIGGER, 0, 16, ones, 16, NULL, 0), 0);
+	pthread_join(thread, NULL);
+	close(efd);
+}
+
+static int setup_alarm(void **state)
+{
+	alarm(ALARM_S);
+	return setup(state);
+}
+
+static int teardown_alarm(void **state)
+{
+	int ret = teardown(state);
+
+	alarm(0);
+	return ret;
+}
+
+#define T_ALARM(name) cmocka_unit_test_setup_teardown(name, setup_alarm, teardown_alarm)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T_ALARM(test_lingering), T_ALARM(test_lingering_many),
+		T_ALARM(test_more_than_announced), T_ALARM(test_eventfd),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "closer.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS	83
+#endif
+
+#define STACK_SIZE	(64u << 10)
+#define DESTROY_MS	100
+#define STUCK_NS	100000000ull
+
+/**
+ * struct closer - a helper and what it has to do
+ * @lock: protects all below
+ * @wake: there is something to do, or @stop
+ * @idle: there is nothing left
+ * @thread: the helper
+ * @fds: ring of descriptors to close; @room places, a power of two
+ * @head: the next one, free running
+ * @tail: where the next goes, free running
+ * @jobs: other work, in order
+ * @jobs_end: its end
+ * @busy: the helper is at work on something that is in no queue any more
+ * @busy_fd: that is a descriptor
+ * @since: when it began with that
+ * @stop: it is to end when it is idle
+ * @lost: nobody waits for it any more: it frees this structure itself
+ */
+struct closer {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	pthread_cond_t idle;
+	pthread_t thread;
+	int *fds;
+	unsigned int room, head, tail;
+	struct closer_job *jobs, **jobs_end;
+	bool busy, busy_fd, stop, lost;
+	uint64_t since;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static bool has_work(const struct closer *c)
+{
+	return c->head != c->tail || c->jobs;
+}
+
+/* Called and returns with the lock held. */
+static void work(struct closer *c)
+{
+	struct closer_job *job = c->jobs;
+	int fd = -1;
+
+	if (job) {
+		c->jobs = job->next;
+		if (!c->jobs)
+			c->jobs_end = &c->jobs;
+	} else {
+		fd = c->fds[c->head++ % c->room];
+		c->busy_fd = true;
+	}
+	c->busy = true;
+	c->since = now_ns();
+	pthread_mutex_unlock(&c->lock);
+	if (job)
+		job->fn(job);
+	else
+		close(fd);
+	pthread_mutex_lock(&c->lock);
+	c->busy = false;
+	c->busy_fd = false;
+}
+
+static void closer_free(struct closer *c)
+{
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->wake);
+	pthread_cond_destroy(&c->idle);
+	free(c->fds);
+	free(c);
+}
+
+static void *closer_main(void *arg)
+{
+	struct closer *c = arg;
+	bool lost;
+
+	pthread_mutex_lock(&c->lock);
+	for (;;) {
+		while (has_work(c))
+			work(c);
+		pthread_cond_broadcast(&c->idle);
+		if (c->stop)
+			break;
+		pthread_cond_wait(&c->wake, &c->lock);
+	}
+	lost = c->lost;
+	pthread_mutex_unlock(&c->lock);
+	if (lost)
+		closer_free(c);
+	return NULL;
+}
+
+/* The thread takes no signals: those of the process are the loop's. */
+static int start_thread(struct closer *c)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	err = pthread_create(&c->thread, &attr, closer_main, c);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+struct closer *closer_create(void)
+{
+	struct closer *c = calloc(1, sizeof(*c));
+	pthread_condattr_t attr;
+	int err;
+
+	if (!c)
+		return NULL;
+	c->room = 512;
+	c->fds = calloc(c->room, sizeof(*c->fds));
+	c->jobs_end = &c->jobs;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, NULL);
+	pthread_cond_init(&c->idle, &attr);
+	pthread_condattr_destroy(&attr);
+	err = c->fds ? start_thread(c) : ENOMEM;
+	if (err) {
+		closer_free(c);
+		errno = err;
+		return NULL;
+	}
+	return c;
+}
+
+/* With the lock held. False: not in time. */
+static bool wait_idle(struct closer *c, unsigned int ms)
+{
+	struct timespec end;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += ms / 1000;
+	end.tv_nsec += ms % 1000 * 1000000l;
+	if (end.tv_nsec >= 1000000000l) {
+		end.tv_sec++;
+		end.tv_nsec -= 1000000000l;
+	}
+	while ((has_work(c) || c->busy) && !err)
+		err = pthread_cond_timedwait(&c->idle, &c->lock, &end);
+	return !has_work(c) && !c->busy;
+}
+
+bool closer_settle(struct closer *c, unsigned int ms)
+{
+	bool done;
+
+	pthread_mutex_lock(&c->lock);
+	done = wait_idle(c, ms);
+	pthread_mutex_unlock(&c->lock);
+	return done;
+}
+
+void closer_destroy(struct closer *c)
+{
+	bool done;
+
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stop = true;
+	pthread_cond_signal(&c->wake);
+	done = wait_idle(c, DESTROY_MS);
+	if (!done) {
+		c->lost = true;
+		pthread_detach(c->thread);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (done) {
+		pthread_join(c->thread, NULL);
+		closer_free(c);
+	}
+}
+
+/* Twice the room, with the lock held. */
+static bool grow(struct closer *c)
+{
+	unsigned int num = c->tail - c->head;
+	int *fds = malloc(2 * c->room * sizeof(*fds));
+
+	if (!fds)
+		return false;
+	for (unsigned int i = 0; i < num; i++)
+		fds[i] = c->fds[(c->head + i) % c->room];
+	free(c->fds);
+	c->fds = fds;
+	c->room *= 2;
+	c->head = 0;
+	c->tail = num;
+	return true;
+}
+
+void closer_fd(struct closer *c, int fd)
+{
+	bool taken;
+
+	if (fd < 0)
+		return;
+	if (!c) {
+		close(fd);
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	taken = c->tail - c->head < c->room || grow(c);
+	if (taken) {
+		c->fds[c->tail++ % c->room] = fd;
+		pthread_cond_signal(&c->wake);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (!taken)
+		close(fd);
+}
+
+unsigned int closer_msg(struct closer *c, struct msghdr *mh)
+{
+	unsigned int num = 0;
+
+	if (!mh->msg_controllen)
+		return 0;
+	for (struct cmsghdr *cm = CMSG_FIRSTHDR(mh); cm; cm = CMSG_NXTHDR(mh, cm)) {
+		size_t n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(fd), sizeof(fd));
+			closer_fd(c, fd);
+			num++;
+		}
+	}
+	return num;
+}
+
+void closer_run(struct closer *c, struct closer_job *job)
+{
+	job->next = NULL;
+	if (!c) {
+		job->fn(job);
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	*c->jobs_end = job;
+	c->jobs_end = &job->next;
+	pthread_cond_signal(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* With the lock held. */
+static unsigned int waiting(const struct closer *c)
+{
+	return c->tail - c->head + c->busy_fd;
+}
+
+enum closer_state closer_state(struct closer *c)
+{
+	enum closer_state state = CLOSER_ROOM;
+
+	pthread_mutex_lock(&c->lock);
+	if (waiting(c) > CLOSER_WAITING_MAX)
+		state = c->busy && now_ns() - c->since > STUCK_NS ? CLOSER_STUCK : CLOSER_BUSY;
+	pthread_mutex_unlock(&c->lock);
+	return state;
+}
+
+unsigned int closer_waiting(struct closer *c)
+{
+	unsigned int num;
+
+	pthread_mutex_lock(&c->lock);
+	num = waiting(c);
+	pthread_mutex_unlock(&c->lock);
+	return num;
+}
+
+void closer_refuse_fds(int sock)
+{
+	int off = 0;
+
+	setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
