@@ -133,6 +133,33 @@ static void receive_vlan(void **state)
 	}
 }
 
+/* A tag that is stripped needs no room. */
+static void receive_vlan_fits(void **state)
+{
+	struct rig *r = *state;
+	uint8_t frame[104] = { 0 };
+	struct skua_wqe_data d;
+	struct skua_cqe cqe;
+	struct eth e;
+
+	eth_up(&e, r);
+	memcpy(frame, own, 6);
+	be32_put(frame + 12, 0x81002fff);
+	be16_put(frame + 16, 0x88b5);
+	sge(&d, e.rx, SKUA_RESERVED_LKEY, sizeof(frame) - 4);
+	mini_recv(&r->m, &e.qp, &d, 1);
+	fake_rx(&r->f, frame, sizeof(frame));
+	fake_run(&r->f);
+	assert_true(mini_cq_next(&r->m, &e.rcq, &cqe));
+	assert_int_equal(le32_to_cpu(cqe.byte_len), sizeof(frame) - 4);
+	/* One byte less is too little. */
+	sge(&d, e.rx, SKUA_RESERVED_LKEY, sizeof(frame) - 5);
+	mini_recv(&r->m, &e.qp, &d, 1);
+	fake_rx(&r->f, frame, sizeof(frame));
+	fake_run(&r->f);
+	assert_false(mini_cq_next(&r->m, &e.rcq, &cqe));
+}
+
 /* A queue that wants tags left where they are. */
 static void receive_keep_vlan(void **state)
 {
@@ -326,6 +353,7 @@ int main(void)
 		cmocka_unit_test(toeplitz_v6),
 		rig_test(receive_plain),
 		rig_test(receive_vlan),
+		rig_test(receive_vlan_fits),
 		rig_test(receive_keep_vlan),
 		rig_test(receive_checksums),
 		rig_test(receive_fault),

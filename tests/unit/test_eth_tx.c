@@ -484,6 +484,21 @@ static void cq_overrun(void **state)
 	assert_int_equal(seen, 1u << SKUA_EQE_QP | 1u << SKUA_EQE_CQ_ERR);
 }
 
+/* What the device does not offer it does not do. */
+static void lso_capability(void **state)
+{
+	struct rig *r = *state;
+	struct eth e;
+	size_t len;
+
+	r->f.dev->caps &= ~SKUA_CAP_LSO;
+	eth_up(&e, r);
+	len = datagram(fake_ptr(&r->f, e.tx), false, true, 3000);
+	assert_int_equal(send(&e, len, SKUA_WQE_F_LSO | SKUA_WQE_F_L4_CSUM | SKUA_WQE_F_L3_CSUM,
+			      1000u << 16), SKUA_CQE_LOC_QP_OP_ERR);
+	assert_int_equal(r->f.sent, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +513,7 @@ int main(void)
 		rig_test(bad_wqe),
 		rig_test(malformed_wqes),
 		rig_test(cq_overrun),
+		rig_test(lso_capability),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

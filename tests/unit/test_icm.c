@@ -69,6 +69,22 @@ static void map_checks(void **state)
 	assert_status(unmap(&r->m, FAR, 1), BAD_INDEX);
 }
 
+/* What the runs of one command come to together is limited, not only each. */
+static void map_sum(void **state)
+{
+	struct rig *r = *state;
+	struct icm *icm = r->f.dev->icm;
+	struct map in = { .in.addr = cpu_to_le64(FAR) };
+	uint64_t room = icm->limit - icm->mapped;
+	unsigned int log = 63 - __builtin_clzll(room);
+
+	in.page[0] = cpu_to_le64(0x10000 | log);
+	in.page[1] = in.page[0];
+	assert_true(2ull << log > room);
+	assert_status(map(&r->m, &in, 2), LIMIT);
+	assert_int_equal(icm->limit - icm->mapped, room);
+}
+
 static void map_overlap(void **state)
 {
 	struct rig *r = *state;
@@ -447,6 +463,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(map_checks),
+		rig_test(map_sum),
 		rig_test(map_overlap),
 		rig_test(map_random),
 		cmocka_unit_test(layout_checks),

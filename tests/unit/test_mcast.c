@@ -201,6 +201,28 @@ static void test_no_loopback(void **state)
 	rc_close(&r.rc);
 }
 
+/* The wish of one QP not to hear itself keeps no other's datagrams from it. */
+static void test_no_loopback_of_others(void **state)
+{
+	struct skua_cmd_create_qp_in in;
+	struct rc_side *s;
+	struct room r;
+
+	(void)state;
+	room_open(&r, false, 0);
+	s = &r.rc.s[0];
+	in = mini_qp_in(&s->m, &r.qp[0][1], SKUA_QP_UD, &s->scq, &s->rcq, 6, 6, 2);
+	in.sq.flags |= cpu_to_le32(SKUA_QP_F_NO_LOOPBACK);
+	mini_ok(&s->m, SKUA_CMD_CREATE_QP, &in, sizeof(in));
+	mini_rc_to_rts(&s->m, &r.qp[0][1], &s->attr);
+	for (unsigned int k = 0; k < QPS; k++)
+		attach(&r, 0, k, 1, k);
+	listen(&r);
+	say(&r, 1, 100, 1);
+	assert_int_equal(heard(&r, 0, 100, 1), 7);
+	rc_close(&r.rc);
+}
+
 /* A member that cannot take it is no matter to the others. */
 static void test_deaf_members(void **state)
 {
@@ -672,6 +694,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_members),
 		cmocka_unit_test(test_no_loopback),
+		cmocka_unit_test(test_no_loopback_of_others),
 		cmocka_unit_test(test_deaf_members),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_shared_mac),
