@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How the faults of each layer are built and tested: see run.
+
+A worker has a copy of the sources and a build directory of its own; trial() puts a
+file with a fault in it there, builds what depends on it, and says which test noticed.
+"""
+import os
+import signal
+import subprocess
+
+BUILD = os.environ.get('MUTATE_BUILD', '/build/mutate')
+TEST_TIME = 100     # seconds; the longest test takes a tenth of it
+
+
+class Failure(Exception):
+    """Nothing can be said of the tests."""
+
+
+def call(cmd, limit=900, **kw):
+    """(exit code, output); 124: it took too long."""
+    with subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, start_new_session=True, **kw) as p:
+        try:
+            out = p.communicate(timeout=limit)[0]
+            return p.returncode, out.decode(errors='replace')
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            return 124, p.communicate()[0].decode(errors='replace')
+
+
+def must(what, cmd, limit=900, **kw):
+    """A step without which there is no verdict."""
+    rc, out = call(cmd, limit, **kw)
+    if rc:
+        raise Failure('%s: exit code %d\n%s' % (what, rc, out[-2000:]))
+    return out
+
+
+class UserSpace:
+    """The model with its unit and contract tests, in a build directory of its own."""
+
+    copied = ['tools/model', 'include', 'uapi', 'tests/unit', 'tests/contract', 'dkms.conf']
+
+    def __init__(self, top, number):
+        self.dir = os.path.join(BUILD, '%s%d' % (self.__class__.__name__.lower(), number))
+        self.src = os.path.join(self.dir, 'src')
+        self.top = top
+        self.env = dict(os.environ, CCACHE_DIR=os.path.join(BUILD, 'ccache'),
+                        CCACHE_BASEDIR=self.dir, CCACHE_NOHASHDIR='1')
+        os.makedirs(self.src, exist_ok=True)
+        must('copy', ['rsync', '-rcR', '--delete', *self.copied, self.src + '/'], cwd=top)
+        self.tests = self.all_tests()
+
+    def all_tests(self):
+        """Names of this layer's tests, the quick ones first."""
+        unit = sorted(f[5:-2] for f in os.listdir(self.src + '/tests/unit')
+                      if f.startswith('test_') and f.endswith('.c'))
+        unit.sort(key=lambda t: t.startswith(('rc_', 'u', 'pace', 'mcast')))
+        return ['unit:' + t for t in unit] + ['contract:tables', 'contract:wqe',
+                                              'contract:ring']
+
+    def make(self, tests):
+        """Build these tests; an error text, or None."""
+        for kind in ('unit', 'contract'):
+            names = [t.split(':')[1] for t in tests if t.startswith(kind + ':')]
+            out = os.path.join(self.dir, kind)
+            if not names:
+                continue
+            rc, text = call(['make', '-s', '-C', 'tests/' + kind, 'O=' + out, 'CC=ccache cc',
+                             'CFLAGS=-O1'] + ['%s/test_%s' % (out, n) for n in names],
+                            cwd=self.src, env=self.env)
+            if rc:
+                return text
+        return None
+
+    def first_red(self, tests):
+        """The first of these tests that fails, None: all pass."""
+        for t in tests:
+            kind, name = t.split(':')
+            rc, _ = call(['%s/%s/test_%s' % (self.dir, kind, name)], TEST_TIME, env=self.env)
+            if rc:
+                return t + (' (no end)' if rc == 124 else '')
+        return None
+
+    def baseline(self, tests):
+        """Without a fault everything is built and passes."""
+        err = self.make(tests)
+        if err:
+            raise Failure('no build without a fault: ' + err[-2000:])
+        red = self.first_red(tests)
+        if red:
+            raise Failure('%s fails without a fault' % red)
+
+    def put(self, path, text):
+        """A source file's new contents."""
+        with open(os.path.join(self.src, path), 'w', encoding='utf-8') as f:
+            f.write(text)
+
+    def trial(self, fault, text):
+        """Which test notices the fault; None: none does."""
+        for t in fault.tests:
+            if t not in self.tests:
+                raise Failure('there is no test ' + t)
+        self.put(fault.path, text)
+        try:
+            for tests in (fault.tests, [t for t in self.tests if t not in fault.tests]):
+                err = self.make(tests)
+                if err:
+                    raise Failure('it does not compile: ' + err[-1000:])
+                red = self.first_red(tests)
+                if red:
+                    return red
+            return None
+        finally:
+            with open(os.path.join(self.top, fault.path), encoding='utf-8') as f:
+                self.put(fault.path, f.read())
+
+
+class Model(UserSpace):
+    """Faults of tools/model."""
+
+
+def workers(layer, top, faults, num):
+    """So many workers of a layer whose tests pass as things are."""
+    kind = {'model': Model}[layer]
+    made = [kind(top, n) for n in range(num)]
+    named = sorted({t for f in faults for t in f.tests})
+    made[0].baseline(named)
+    for w in made[1:]:
+        w.make(named)
+    return made
