@@ -4,6 +4,7 @@
 A worker has a copy of the sources and a build directory of its own; trial() puts a
 file with a fault in it there, builds what depends on it, and says which test noticed.
 """
+import fcntl
 import os
 import signal
 import subprocess
@@ -44,10 +45,12 @@ class UserSpace:
     def __init__(self, top, number):
         self.dir = os.path.join(BUILD, '%s%d' % (self.__class__.__name__.lower(), number))
         self.src = os.path.join(self.dir, 'src')
-        self.top = top
+        os.makedirs(self.src, exist_ok=True)
+        # A second run in one checkout waits for the first
+        self.lock = open(os.path.join(self.dir, '.lock'), 'w', encoding='utf-8')
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.env = dict(os.environ, CCACHE_DIR=os.path.join(BUILD, 'ccache'),
                         CCACHE_BASEDIR=self.dir, CCACHE_NOHASHDIR='1')
-        os.makedirs(self.src, exist_ok=True)
         must('copy', ['rsync', '-rcR', '--delete', *self.copied, self.src + '/'], cwd=top)
         self.tests = self.all_tests()
 
@@ -101,19 +104,22 @@ class UserSpace:
         for t in fault.tests:
             if t not in self.tests:
                 raise Failure('there is no test ' + t)
+        path = os.path.join(self.src, fault.path)
+        with open(path, encoding='utf-8') as f:
+            before = f.read()
         self.put(fault.path, text)
         try:
             for tests in (fault.tests, [t for t in self.tests if t not in fault.tests]):
                 err = self.make(tests)
                 if err:
-                    raise Failure('it does not compile: ' + err[-1000:])
+                    first = [t for t in err.split('\n') if 'error:' in t] or [err[-200:]]
+                    raise Failure('it does not compile: ' + first[0])
                 red = self.first_red(tests)
                 if red:
                     return red
             return None
         finally:
-            with open(os.path.join(self.top, fault.path), encoding='utf-8') as f:
-                self.put(fault.path, f.read())
+            self.put(fault.path, before)
 
 
 class Model(UserSpace):
@@ -122,6 +128,7 @@ class Model(UserSpace):
 
 def workers(layer, top, faults, num):
     """So many workers of a layer whose tests pass as things are."""
+    os.makedirs(BUILD, exist_ok=True)
     kind = {'model': Model}[layer]
     made = [kind(top, n) for n in range(num)]
     named = sorted({t for f in faults for t in f.tests})
