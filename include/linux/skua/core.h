@@ -262,11 +262,11 @@ struct skua_mtt {
  * @log_page: log2 of the page size
  * @write: the device may write there
  *
- * Return: 0, -EINVAL for a size that the device does not know, -ENOSPC, or another
- * negative errno.
+ * Return: 0, -EINVAL for a page size that the device does not support or for more
+ * entries than the device has, -ENOSPC, or another negative errno.
  */
 int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
-		   u32 npages, u8 log_page, bool write);
+		   u64 npages, u8 log_page, bool write);
 void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt);
 u32 skua_mtt_refill(struct skua_dev *dev, const struct skua_mtt *mtt, const dma_addr_t *pages,
 		    u32 npages, bool write, bool known);
@@ -281,9 +281,10 @@ void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt);
  * For a directory, of which only the pieces in use are backed by memory; an entry
  * that is not is one of a block that is not there.
  *
- * Return: 0, -ENOSPC, or another negative errno.
+ * Return: 0, -EINVAL for more entries than the device has, -ENOSPC, or another
+ * negative errno.
  */
-int skua_mtt_reserve(struct skua_dev *dev, struct skua_mtt *mtt, u32 npages);
+int skua_mtt_reserve(struct skua_dev *dev, struct skua_mtt *mtt, u64 npages);
 void skua_mtt_unreserve(struct skua_dev *dev, const struct skua_mtt *mtt);
 int skua_mtt_dir_set(struct skua_dev *dev, const struct skua_mtt *dir, u32 i,
 		     const struct skua_mtt *block);

@@ -67,7 +67,7 @@ static const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops = {
  * is gone.
  */
 static int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
-				  struct ib_umem_odp *umem, u32 npages)
+				  struct ib_umem_odp *umem, u64 npages)
 {
 	int err;
 

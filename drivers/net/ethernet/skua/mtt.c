@@ -54,16 +54,17 @@ static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pag
 	 */
 }
 
-int skua_mtt_reserve(struct skua_dev *dev, struct skua_mtt *mtt, u32 npages)
+int skua_mtt_reserve(struct skua_dev *dev, struct skua_mtt *mtt, u64 npages)
 {
 	u64 groups = dev->limits.max_mtt / SKUA_MTT_GROUP;
 	unsigned long group;
 	int err;
 
-	if (!npages || npages > dev->limits.max_mtt)
+	/* Commands and MPT entries count pages in 32 bits. */
+	if (!npages || npages > min_t(u64, dev->limits.max_mtt, U32_MAX))
 		return -EINVAL;
 	err = mtree_alloc_range(&dev->mtt, &group, SKUA_MTT_TAKEN,
-				DIV_ROUND_UP(npages, SKUA_MTT_GROUP), 0,
+				DIV_ROUND_UP_ULL(npages, SKUA_MTT_GROUP), 0,
 				min_t(u64, groups - 1, ULONG_MAX), GFP_KERNEL);
 	if (err)
 		return err == -EBUSY ? -ENOSPC : err;
@@ -86,7 +87,7 @@ void skua_mtt_unreserve(struct skua_dev *dev, const struct skua_mtt *mtt)
 EXPORT_SYMBOL_NS_GPL(skua_mtt_unreserve, "SKUA");
 
 int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t *pages,
-		   u32 npages, u8 log_page, bool write)
+		   u64 npages, u8 log_page, bool write)
 {
 	int err;
 

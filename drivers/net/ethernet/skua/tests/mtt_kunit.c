@@ -174,6 +174,11 @@ static void test_space(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_mtt_reserve(dev, &one, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, skua_mtt_reserve(dev, &one, MTT_NUM + 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, skua_mtt_reserve(dev, &one, U32_MAX), -EINVAL);
+	/* Counts that are small in their low 32 bits only. */
+	KUNIT_EXPECT_EQ(test, skua_mtt_reserve(dev, &one, BIT_ULL(32) + 2), -EINVAL);
+	KUNIT_EXPECT_EQ(test, skua_mtt_reserve(dev, &one, BIT_ULL(63) + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, skua_mtt_alloc(dev, &one, NULL, BIT_ULL(32) + 2, LOG_MIN, false),
+			-EINVAL);
 	KUNIT_ASSERT_EQ(test, skua_mtt_reserve(dev, &all, MTT_NUM - SKUA_MTT_GROUP), 0);
 	KUNIT_EXPECT_EQ(test, skua_mtt_reserve(dev, &one, SKUA_MTT_GROUP + 1), -ENOSPC);
 	KUNIT_ASSERT_EQ(test, skua_mtt_reserve(dev, &one, 1), 0);
