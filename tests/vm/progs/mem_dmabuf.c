@@ -66,6 +66,9 @@ static bool over_dmabuf(struct mem *m, int fd, uint8_t *p)
 	static const struct { uint64_t off, len, iova; } range[] = {
 		{ 0, DMABUF_LEN, 0 }, { 4096 + 77, 100000, 0x700000000000 + 77 },
 		{ DMABUF_LEN - 5000, 5000, 0x123456000 + (DMABUF_LEN - 5000) % 4096 },
+		/* One page more than the length alone would have */
+		{ 4095, 2, 0x7000 + 4095 }, { 8191, 4098, 0x10000 + 4095 },
+		{ 3 * 4096 + 1, 4096, 0x20001 },
 	};
 	struct mem_end *e = &m->end[1];
 	unsigned int i;
@@ -84,7 +87,7 @@ static bool over_dmabuf(struct mem *m, int fd, uint8_t *p)
 		ok = write_arrives(m, p + range[i].off, range[i].iova, mr->rkey, len) &&
 		     write_arrives(m, p + range[i].off + range[i].len - len, end - len, mr->rkey,
 				   len) &&
-		     rdma(m, IBV_WR_RDMA_READ, end - 7, mr->rkey, 8, IBV_WC_REM_ACCESS_ERR);
+		     rdma(m, IBV_WR_RDMA_READ, end - 1, mr->rkey, 2, IBV_WC_REM_ACCESS_ERR);
 		if (ibv_dereg_mr(mr))
 			ok = fail("dereg_mr: %m");
 	}

@@ -92,6 +92,8 @@ static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 				  odp->range.access, &skua_ib_odp_dmabuf_ops);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
+	/* The RDMA core leaves it 0, and would count the pages of a range that begins there. */
+	umem->umem.iova = odp->start;
 	npages = ib_umem_num_pages(&umem->umem);
 	err = npages > odp->dev->lim->max_mtt ? -ENOSPC :
 	      skua_mtt_alloc(odp->dev->core, &mem->mtt, NULL, npages, PAGE_SHIFT, false);

@@ -369,7 +369,8 @@ static void test_ranges(struct kunit *test)
 	static const struct { u64 offset, len; int err; } range[] = {
 		{ 0, PAGES * PAGE_SIZE + 1, -EINVAL }, { PAGES * PAGE_SIZE, 1, -EINVAL },
 		{ 0, 0, -EINVAL }, { U64_MAX, 2, -EINVAL }, { PAGE_SIZE, U64_MAX, -EINVAL },
-		{ PAGES * PAGE_SIZE - 1, 1, 0 },
+		{ PAGES * PAGE_SIZE - 1, 1, 0 }, { PAGE_SIZE - 1, 2, 0 },
+		{ PAGE_SIZE - 1, PAGE_SIZE + 2, 0 }, { 1, PAGE_SIZE, 0 },
 	};
 	struct rig r = rig_new(test);
 	unsigned int i;
