@@ -7,12 +7,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common.h"
 
 #define FRAMES	5
 #define LEN	200
+/* More counters than the device has sets */
+#define MANY	5000
 #define TYPE	0x88b5	/* for experiments, by the IEEE */
 
 static struct dev dev;
@@ -202,6 +205,47 @@ static bool errors(void)
 	return expect_err("destroy counters", ibv_destroy_counters(c), 0);
 }
 
+/*
+ * Who may not steer has counters as well, but none of the device's, of which there are
+ * not many: others find theirs.
+ */
+static bool many_without_rights(void)
+{
+	struct ibv_counters_init_attr attr = { 0 };
+	struct ibv_counters *c;
+	int ready[2], hold[2], i, status;
+	char byte = 0;
+	pid_t pid;
+	bool ok;
+
+	if (pipe(ready) || pipe(hold))
+		die("pipe: %m");
+	pid = fork();
+	if (!pid) {
+		struct ibv_context *ctx;
+
+		close(hold[1]);
+		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+			_exit(1);
+		ctx = ibv_open_device(dev.ctx->device);
+		if (!ctx)
+			_exit(2);
+		for (i = 0; i < MANY && ibv_create_counters(ctx, &attr); i++)
+			;
+		if (write(ready[1], &byte, 1) != 1 || read(hold[0], &byte, 1))
+			_exit(3);
+		_exit(i == MANY ? 0 : 4);
+	}
+	if (read(ready[0], &byte, 1) != 1)
+		die("no word from the other process");
+	c = counters();
+	ok = c && a_rule_counts();
+	close(hold[1]);
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
+		ok = fail("the other process: status %#x", status);
+	return ok && expect_err("destroy counters", ibv_destroy_counters(c), 0);
+}
+
 static const struct {
 	const char *name;
 	bool (*fn)(void);
@@ -210,6 +254,7 @@ static const struct {
 	{ "a rule that drops counts", a_rule_that_drops_counts },
 	{ "two rules share counters", two_rules_share },
 	{ "errors", errors },
+	{ "many objects of one without rights", many_without_rights },
 };
 
 static void setup(void)

@@ -90,6 +90,21 @@ static int skua_ib_flow_l4(struct skua_flow *flow, const struct ib_flow_spec_tcp
 	return 0;
 }
 
+/* One set counts a rule. */
+static int skua_ib_flow_count(struct skua_flow *flow, struct ib_counters *counters)
+{
+	u32 set;
+	int err;
+
+	if (flow->counter)
+		return -EINVAL;
+	err = skua_ib_flow_set(counters, &set);
+	if (err)
+		return err;
+	flow->counter = cpu_to_le32(set);
+	return 0;
+}
+
 static int skua_ib_flow_spec(struct skua_flow *flow, const union ib_flow_spec *spec)
 {
 	switch (spec->type) {
@@ -107,11 +122,7 @@ static int skua_ib_flow_spec(struct skua_flow *flow, const union ib_flow_spec *s
 		flow->tag = cpu_to_le32(spec->flow_tag.tag_id);
 		return 0;
 	case IB_FLOW_SPEC_ACTION_COUNT:
-		/* One set counts a rule. */
-		if (flow->counter)
-			return -EINVAL;
-		flow->counter = cpu_to_le32(skua_ib_flow_set(spec->flow_count.counters));
-		return 0;
+		return skua_ib_flow_count(flow, spec->flow_count.counters);
 	case IB_FLOW_SPEC_ACTION_DROP:
 		flow->flags |= cpu_to_le32(SKUA_FLOW_DROP);
 		return 0;

@@ -730,7 +730,7 @@ int skua_ib_flow_build(const struct ib_flow_attr *attr, struct skua_flow *flow);
 extern const struct ib_device_ops skua_ib_counter_ops;
 extern const struct ib_device_ops skua_ib_qp_counter_ops;
 extern const struct ib_device_ops skua_ib_flow_count_ops;
-u32 skua_ib_flow_set(struct ib_counters *counters);
+int skua_ib_flow_set(struct ib_counters *ibcounters, u32 *set);
 extern const struct ib_device_ops skua_ib_pma_ops;
 extern const struct ib_device_ops skua_ib_restrack_ops;
 
