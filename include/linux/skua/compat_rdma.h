@@ -138,6 +138,20 @@ static inline int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *
 }
 #endif
 
+/*
+ * The core cancelled a CQ's work before the driver could end its events, which may have
+ * queued it again: cancel it once more, after the last event.
+ */
+#ifdef SKUA_COMPAT_PRE_DESTROY_CQ
+#include <rdma/ib_verbs.h>
+
+static inline void skua_compat_cancel_cq_work(struct ib_cq *cq)
+{
+	if (cq->poll_ctx == IB_POLL_WORKQUEUE || cq->poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
+		cancel_work_sync(&cq->work);
+}
+#endif
+
 /* The owner of a dma-buf moves it: the callback had another name. */
 #ifdef SKUA_COMPAT_MOVE_NOTIFY
 #define invalidate_mappings	move_notify

@@ -11,13 +11,12 @@
 /*
  * Call the completion handler. Not that of a kernel CQ that was never armed:
  * ib_core sets the handler only after the CQ was made, and one that is only ever
- * polled does not expect to be called. Nor that of one without QPs: nothing can
- * complete there, and ib_core may be about to free it.
+ * polled does not expect to be called.
  */
 static void skua_ib_cq_call(struct skua_ib_cq *cq)
 {
 	struct ib_cq *ibcq = &cq->ibcq;
-	bool idle = cq->ring && (!READ_ONCE(cq->arm_serial) || xa_empty(&cq->qps));
+	bool idle = cq->ring && !READ_ONCE(cq->arm_serial);
 
 	if (!idle && ibcq->comp_handler)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
@@ -48,7 +47,6 @@ static void skua_ib_cq_wake(struct work_struct *work)
 {
 	struct skua_ib_cq *cq = container_of(work, struct skua_ib_cq, wake);
 
-	/* skua_ib_destroy_qp() passes this lock before ib_core frees the CQ. */
 	guard(spinlock_irqsave)(&to_skua_dev(cq->ibcq.device)->cq_lock);
 	skua_ib_cq_call(cq);
 }
@@ -241,30 +239,62 @@ static int skua_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *a
 		       skua_ib_create_kernel_cq(ibcq, attr);
 }
 
+/*
+ * The first half of the end of a kernel CQ: on return no handler runs or will run. Work
+ * that a handler queued before may still poll and arm, until ib_core has cancelled it.
+ */
+static int skua_ib_pre_destroy_cq(struct ib_cq *ibcq)
+{
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+
+	/* Its number is free for others from now on. */
+	scoped_guard(mutex, &cq->resize_lock) {
+		guard(spinlock_irqsave)(&cq->lock);
+		cq->closed = true;
+	}
+	skua_ib_cq_withdraw(to_skua_dev(ibcq->device), cq);
+	return 0;
+}
+
+static void skua_ib_post_destroy_cq(struct ib_cq *ibcq)
+{
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
+
+	WARN_ON_ONCE(!xa_empty(&cq->qps));
+	skua_buf_free(to_skua_dev(ibcq->device)->core, &cq->buf);
+}
+
 static int skua_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
 	struct skua_ib_cq *cq = to_skua_cq(ibcq);
 
-	skua_ib_cq_withdraw(dev, cq);
-	if (udata) {
-		skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc),
-				 &cq->db);
-		skua_ib_umem_unmap(dev, &cq->mem);
-	} else {
-		WARN_ON_ONCE(!xa_empty(&cq->qps));
-		skua_buf_free(dev->core, &cq->buf);
+	if (!udata) {
+		skua_ib_pre_destroy_cq(ibcq);
+#ifdef SKUA_COMPAT_PRE_DESTROY_CQ
+		skua_compat_cancel_cq_work(ibcq);
+#endif
+		skua_ib_post_destroy_cq(ibcq);
+		return 0;
 	}
+	skua_ib_cq_withdraw(dev, cq);
+	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &cq->db);
+	skua_ib_umem_unmap(dev, &cq->mem);
 	return 0;
 }
 
 static int skua_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibcq->device);
+	struct skua_ib_cq *cq = to_skua_cq(ibcq);
 
 	if (!(dev->lim->caps & SKUA_CAP_MODERATION))
 		return -EOPNOTSUPP;
-	return skua_cq_modify(dev->core, &to_skua_cq(ibcq)->core, count, period);
+	guard(mutex)(&cq->resize_lock);
+	/* Work of the RDMA core's moderation may come late. */
+	if (cq->closed)
+		return -EINVAL;
+	return skua_cq_modify(dev->core, &cq->core, count, period);
 }
 
 /* Pin the new ring and give it to the device. */
@@ -349,6 +379,10 @@ const struct ib_device_ops skua_ib_cq_ops = {
 	.resize_cq = skua_ib_resize_cq,
 #endif
 	.destroy_cq = skua_ib_destroy_cq,
+#ifndef SKUA_COMPAT_PRE_DESTROY_CQ
+	.pre_destroy_cq = skua_ib_pre_destroy_cq,
+	.post_destroy_cq = skua_ib_post_destroy_cq,
+#endif
 	.modify_cq = skua_ib_modify_cq,
 	.poll_cq = skua_ib_poll_cq,
 	.req_notify_cq = skua_ib_req_notify_cq,

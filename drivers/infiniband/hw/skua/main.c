@@ -280,6 +280,10 @@ static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = skua_num_comp_vectors(core);
 	ibdev->local_dma_lkey = SKUA_RESERVED_LKEY;
+#ifndef SKUA_COMPAT_PRE_DESTROY_CQ
+	/* An older RDMA core frees its moderation of a CQ before the CQ's last event. */
+	ibdev->use_cq_dim = !!(dev->lim->caps & SKUA_CAP_MODERATION);
+#endif
 	/* User space finds its provider by the PCI device. */
 	ibdev->dev.parent = &skua_pdev(core)->dev;
 	strscpy(ibdev->node_desc, "Skua RoCEv2 NIC", sizeof(ibdev->node_desc));

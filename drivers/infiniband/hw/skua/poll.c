@@ -256,6 +256,8 @@ int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 
 	guard(spinlock_irqsave)(&cq->lock);
+	if (unlikely(cq->closed))
+		return 0;
 	skua_ring_db(skua_kernel_uar(dev->core), SKUA_UAR_CQ_ARM, cq->ci,
 		     skua_db_cq_arm(cq->core.obj.num, ++cq->arm_serial, solicited));
 	if (likely(!skua_ib_dead(dev)) || !skua_ib_flush_pending(cq))

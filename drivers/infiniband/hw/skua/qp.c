@@ -537,9 +537,6 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		 */
 		skua_qp_modify(dev->core, &qp->core, &reset);
 		skua_ib_cq_forget(qp, true);
-		/* Who woke the CQs' owners because of this QP has done so. */
-		spin_lock_irq(&dev->cq_lock);
-		spin_unlock_irq(&dev->cq_lock);
 	}
 	skua_qp_destroy(dev->core, &qp->core);
 	skua_ib_qp_free(dev, qp, udata);

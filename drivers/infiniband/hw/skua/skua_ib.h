@@ -447,8 +447,10 @@ extern const struct uapi_definition skua_ib_dm_defs[];
  * @ibcq: the RDMA core's part
  * @core: the function's part
  * @link: in the device's list
- * @lock: consumer side of a kernel CQ: @ci, @arm_serial, the ring, and the
+ * @lock: consumer side of a kernel CQ: @ci, @arm_serial, @closed, the ring, and the
  *	consumer side (ci) of the kernel QPs that complete here
+ * @closed: kernel CQ: about to be freed; the device knows its number no more. Set
+ *	under @resize_lock, too.
  * @buf: kernel CQ: ring, then the doorbell record
  * @ring: kernel CQ: first entry
  * @dbr: kernel CQ: doorbell record
@@ -458,7 +460,7 @@ extern const struct uapi_definition skua_ib_dm_defs[];
  * @qps: kernel QPs that complete here, by QPN. Only what is in here can be named
  *	by a CQE. Entries leave under @lock, so that poll needs no reference.
  * @wake: calls the completion handler when software has completions to give
- * @resize_lock: serialises changes of @mem
+ * @resize_lock: serialises changes of @mem, and of moderation with @closed
  * @cqe_size: user CQ: bytes of an entry
  * @mem: user CQ: ring
  * @db: user CQ: doorbell record
@@ -469,6 +471,7 @@ struct skua_ib_cq {
 	struct list_head link;
 
 	spinlock_t lock; /* see above */
+	bool closed;
 	struct skua_buf buf;
 	struct skua_cqe *ring;
 	struct skua_cq_dbr *dbr;
