@@ -118,6 +118,8 @@ static struct ib_mr *skua_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	err = skua_ib_mr_create(mr, ibpd, &mpt);
 	if (err)
 		return ERR_PTR(err);
+	/* Zero based: its address is 0. */
+	mr->ibmr.length = attr->length;
 	return &no_free_ptr(mr)->ibmr;
 }
 

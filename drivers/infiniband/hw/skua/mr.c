@@ -259,6 +259,9 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->range = (struct skua_ib_range) { iova, length, flags, skua_ib_pdn(ibpd) };
+	/* Not all methods of uverbs do it, and queries of the region tell them. */
+	mr->ibmr.iova = iova;
+	mr->ibmr.length = length;
 	if (flags & IB_ACCESS_ON_DEMAND) {
 		err = skua_ib_reg_on_demand(mr, ibpd, start);
 		return err ? ERR_PTR(err) : &no_free_ptr(mr)->ibmr;
