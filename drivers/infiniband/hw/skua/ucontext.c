@@ -291,6 +291,8 @@ static int skua_ib_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_b
 {
 	struct skua_alloc_ucontext_resp resp = {};
 
+	if (!uverbs_attr_is_valid(attrs, SKUA_ATTR_QUERY_CONTEXT_RESP))
+		return 0;
 	skua_ib_ucontext_tell(to_skua_ucontext(ibuc), &resp);
 	return uverbs_copy_to_struct_or_zero(attrs, SKUA_ATTR_QUERY_CONTEXT_RESP, &resp,
 					     sizeof(resp));
