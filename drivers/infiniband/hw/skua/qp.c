@@ -243,13 +243,19 @@ static int skua_ib_kernel_publish(struct skua_ib_qp *qp, const struct ib_qp_init
 /* Begin anew, after the device took the QP to RESET. */
 static void skua_ib_kernel_reset(struct skua_ib_qp *qp)
 {
+	struct skua_ib_cq *send = to_skua_cq(qp->ibqp.send_cq);
+	struct skua_ib_cq *recv = to_skua_cq(qp->ibqp.recv_cq);
+
 	skua_ib_cq_forget(qp, false);
-	scoped_guard(spinlock_irqsave, &qp->rq.lock) {
+	/* Consumer indices change under the CQ's lock, producer indices under the queue's. */
+	scoped_guard(spinlock_irqsave, &recv->lock) {
+		guard(spinlock)(&qp->rq.lock);
 		qp->rq.pi = 0;
 		qp->rq.ci = 0;
 		WRITE_ONCE(qp->dbr->rq_pi, 0);
 	}
-	scoped_guard(spinlock_irqsave, &qp->sq.lock) {
+	scoped_guard(spinlock_irqsave, &send->lock) {
+		guard(spinlock)(&qp->sq.lock);
 		qp->sq.pi = 0;
 		qp->sq.ci = 0;
 		WRITE_ONCE(qp->dbr->sq_pi, 0);
