@@ -157,7 +157,8 @@ struct skua_resize_cq_resp {
  * create_qp: one buffer, the receive ring at its start (log_rq WQEs of
  * 16 << log_rq_stride bytes, rounded up to 64 bytes as a whole), then the send
  * ring (64 << log_sq bytes). has_sq and has_rq are zero for a queue that is
- * not there (SRQ, XRC).
+ * not there (SRQ, XRC). With UVERBS_ATTR_CREATE_QP_BUF_UMEM the buffer is where that says,
+ * and buf_addr means nothing.
  */
 struct skua_create_qp_req {
 	__aligned_u64 buf_addr;

@@ -69,6 +69,11 @@ static inline int ib_no_udata_io(struct ib_udata *udata)
 
 #ifdef SKUA_COMPAT_UMEM
 #define ib_umem_get_va			ib_umem_get
+#define ib_umem_get_attr_or_va(dev, attrs, id, addr, size, access)			\
+	((void)(attrs), ib_umem_get(dev, addr, size, access))
+/* No attributes describe buffers of QPs: none is valid. */
+#define UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM	(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 2)
+#define UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM	(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 3)
 #define ib_umem_get_cq_buf_or_va(dev, attrs, addr, size, access)		\
 	ib_umem_get(dev, addr, size, access)
 

@@ -291,10 +291,25 @@ static int skua_ib_check_req(const struct skua_limits *lim, const struct skua_cr
 	return 0;
 }
 
-static int skua_ib_user_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
+/* The buffer of both rings: as an attribute describes it, or else at @req->buf_addr. */
+static struct ib_umem *skua_ib_user_umem(struct skua_ib_dev *dev, struct ib_udata *udata,
+					 const struct skua_create_qp_req *req, u64 size)
+{
+	struct uverbs_attr_bundle *attrs = rdma_udata_to_uverbs_attr_bundle(udata);
+
+	if (uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM) ||
+	    uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM))
+		return ERR_PTR(-EOPNOTSUPP);
+	return ib_umem_get_attr_or_va(&dev->ibdev, attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM,
+				      req->buf_addr, size, 0);
+}
+
+static int skua_ib_user_pin(struct skua_ib_dev *dev, struct ib_udata *udata,
 			    struct skua_ib_qp *qp, const struct skua_create_qp_req *req,
 			    struct skua_cmd_create_qp_in *in)
 {
+	struct skua_ib_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc);
 	u64 sq_pos = 0, size;
 	struct ib_umem *umem;
 	int err;
@@ -303,12 +318,15 @@ static int skua_ib_user_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc
 		sq_pos = ALIGN((u64)SKUA_WQE_SEG << (req->log_rq + req->log_rq_stride),
 			       SKUA_WQE_BLOCK);
 	size = sq_pos + (req->has_sq ? (u64)SKUA_WQE_BLOCK << req->log_sq : 0);
-	if (!size || req->buf_len < size || req->buf_addr & (SKUA_WQE_BLOCK - 1) ||
-	    req->buf_addr > ULONG_MAX)
+	if (!size || req->buf_len < size || req->buf_addr > ULONG_MAX)
 		return -EINVAL;
-	umem = ib_umem_get_va(&dev->ibdev, req->buf_addr, size, 0);
+	umem = skua_ib_user_umem(dev, udata, req, size);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
+	if (ib_umem_offset(umem) & (SKUA_WQE_BLOCK - 1)) {
+		err = -EINVAL;
+		goto err_umem;
+	}
 	err = skua_ib_umem_map(dev, &qp->mem, umem, false, false);
 	if (err)
 		goto err_umem;
@@ -353,7 +371,7 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 		return err;
 	if (req.has_rq && !skua_ib_may_have_rq(&qp->ibqp))
 		return -EINVAL;
-	err = skua_ib_user_pin(dev, uc, qp, &req, in);
+	err = skua_ib_user_pin(dev, udata, qp, &req, in);
 	if (err)
 		return err;
 
