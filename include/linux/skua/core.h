@@ -455,6 +455,7 @@ void skua_mr_unreserve(struct skua_dev *dev, const struct skua_mr *mr);
 int skua_mr_query(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 
 /* --- Protection and XRC domains (pd.c): numbers only, the device knows no more. --- */
+#define SKUA_PDN_MAX	0xffffff	/* the largest: contexts have 24 bits for it */
 int skua_pd_alloc(struct skua_dev *dev, u32 *pdn);
 void skua_pd_free(struct skua_dev *dev, u32 pdn);
 int skua_xrcd_alloc(struct skua_dev *dev, u32 *xrcd);

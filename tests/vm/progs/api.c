@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <net/if.h>
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/skua-abi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -400,6 +402,224 @@ static bool speed_of_port(struct pair *p)
 	       expect_err("speed of port 2", port_speed(2, &speed), EINVAL);
 }
 
+#define ATTR(id, n, what)	{ .attr_id = (id), .flags = UVERBS_ATTR_F_MANDATORY,	\
+				  .len = (n), .data = (uintptr_t)(what) }
+
+/* The core's part of the answer is to be had without the driver's, and the other way round. */
+static bool context_asked(struct pair *p)
+{
+	uint32_t vectors = 0;
+	struct skua_alloc_ucontext_resp resp = {};
+	struct uverbs_call core = { .num = 1, .attr = {
+		ATTR(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, sizeof(vectors), &vectors),
+	} };
+	struct uverbs_call driver = { .num = 1, .attr = {
+		ATTR(SKUA_ATTR_QUERY_CONTEXT_RESP, sizeof(resp), &resp),
+	} };
+
+	(void)p;
+	return expect_err("the core's part alone",
+			  uverbs_call(dev.ctx, &core, UVERBS_OBJECT_DEVICE,
+				      UVERBS_METHOD_QUERY_CONTEXT), 0) &&
+	       (vectors == (uint32_t)dev.ctx->num_comp_vectors || fail("%u vectors", vectors)) &&
+	       expect_err("the driver's part alone",
+			  uverbs_call(dev.ctx, &driver, UVERBS_OBJECT_DEVICE,
+				      UVERBS_METHOD_QUERY_CONTEXT), 0) &&
+	       (resp.uar_size == (uint32_t)getpagesize() || fail("UAR of %u bytes", resp.uar_size));
+}
+
+/* What the device has it announces, and no less of it. */
+static bool announced(struct pair *p)
+{
+	struct ibv_device_attr attr;
+
+	(void)p;
+	if (ibv_query_device(dev.ctx, &attr))
+		return fail("query_device: %m");
+	return (attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING ||
+		fail("no flow steering: flags %#x", attr.device_cap_flags)) &&
+	       (attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM ||
+		fail("no checksums of raw packets: flags %#x", attr.device_cap_flags)) &&
+	       (attr.max_pd == (1 << 24) - 1 || fail("%d protection domains", attr.max_pd));
+}
+
+/* --- objects by attributes that libibverbs does not know yet: kernel 7.2 ------------ */
+
+enum { METHOD_REG_MR = UVERBS_METHOD_REG_DMABUF_MR + 1 };
+enum {
+	ATTR_REG_MR_HANDLE, ATTR_REG_MR_PD_HANDLE, ATTR_REG_MR_DMA_HANDLE, ATTR_REG_MR_IOVA,
+	ATTR_REG_MR_ADDR, ATTR_REG_MR_LENGTH, ATTR_REG_MR_ACCESS_FLAGS, ATTR_REG_MR_FD,
+	ATTR_REG_MR_FD_OFFSET, ATTR_REG_MR_RESP_LKEY, ATTR_REG_MR_RESP_RKEY
+};
+
+static int mr_query(uint32_t handle, uint64_t *length, uint64_t *iova)
+{
+	uint32_t key[2];
+	struct uverbs_call c = { .num = 5, .attr = {
+		ATTR(UVERBS_ATTR_QUERY_MR_HANDLE, 0, handle),
+		ATTR(UVERBS_ATTR_QUERY_MR_RESP_LKEY, 4, &key[0]),
+		ATTR(UVERBS_ATTR_QUERY_MR_RESP_RKEY, 4, &key[1]),
+		ATTR(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, 8, length),
+		ATTR(UVERBS_ATTR_QUERY_MR_RESP_IOVA, 8, iova),
+	} };
+
+	return uverbs_call(dev.ctx, &c, UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR);
+}
+
+static bool mr_is(const char *what, uint32_t handle, uint64_t length, uint64_t iova)
+{
+	uint64_t have[2] = { ~0ULL, ~0ULL };
+
+	return expect_err(what, mr_query(handle, &have[0], &have[1]), 0) &&
+	       ((have[0] == length && have[1] == iova) ||
+		fail("%s: %ju bytes at %#jx, not %ju at %#jx", what, (uintmax_t)have[0],
+		     (uintmax_t)have[1], (uintmax_t)length, (uintmax_t)iova));
+}
+
+static bool mr_drop(uint32_t handle)
+{
+	struct uverbs_call c = { .num = 1, .attr = {
+		ATTR(UVERBS_ATTR_DESTROY_MR_HANDLE, 0, handle),
+	} };
+
+	return expect_err("destroy", uverbs_call(dev.ctx, &c, UVERBS_OBJECT_MR,
+						 UVERBS_METHOD_MR_DESTROY), 0);
+}
+
+static bool mr_by_attributes(int access)
+{
+	uint64_t iova = 0x5000 + ((uintptr_t)buf[0] & (SIZE - 1)) + 3, addr = (uintptr_t)buf[0] + 3;
+	uint32_t key[2], handle;
+	struct uverbs_call c = { .num = 8, .attr = {
+		ATTR(ATTR_REG_MR_HANDLE, 0, 0),
+		ATTR(ATTR_REG_MR_PD_HANDLE, 0, dev.pd->handle),
+		ATTR(ATTR_REG_MR_IOVA, 8, iova),
+		ATTR(ATTR_REG_MR_ADDR, 8, addr),
+		ATTR(ATTR_REG_MR_LENGTH, 8, 1234),
+		ATTR(ATTR_REG_MR_ACCESS_FLAGS, 4, access),
+		ATTR(ATTR_REG_MR_RESP_LKEY, 4, &key[0]),
+		ATTR(ATTR_REG_MR_RESP_RKEY, 4, &key[1]),
+	} };
+	int err = uverbs_call(dev.ctx, &c, UVERBS_OBJECT_MR, METHOD_REG_MR);
+	bool ok;
+
+	if (err == EPROTONOSUPPORT)
+		return skip("the kernel has no such method");
+	if (!expect_err("REG_MR", err, 0))
+		return false;
+	handle = c.attr[0].data;
+	ok = mr_is(access & IBV_ACCESS_ON_DEMAND ? "on demand" : "pinned", handle, 1234, iova);
+	return mr_drop(handle) && ok;
+}
+
+/* Other processes, and "rdma resource show mr", are told where a region lies. */
+static bool regions_told(struct pair *p)
+{
+	struct ibv_alloc_dm_attr attr = { .length = SIZE };
+	struct ibv_device_attr_ex ex;
+	struct ibv_dm *dm;
+	struct ibv_mr *of_dm;
+	bool ok = true;
+
+	(void)p;
+	if (ibv_query_device_ex(dev.ctx, NULL, &ex))
+		return fail("query_device_ex: %m");
+	dm = ibv_alloc_dm(dev.ctx, &attr);
+	if (dm) {
+		of_dm = ibv_reg_dm_mr(dev.pd, dm, 64, 777,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
+		ok = of_dm ? mr_is("device memory", of_dm->handle, 777, 0) && !ibv_dereg_mr(of_dm) :
+			     fail("reg_dm_mr: %m");
+		ibv_free_dm(dm);
+	}
+	if (ok && ex.odp_caps.general_caps & IBV_ODP_SUPPORT)
+		ok = mr_by_attributes(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	return ok && mr_by_attributes(IBV_ACCESS_LOCAL_WRITE);
+}
+
+enum {
+	ATTR_CREATE_QP_BUF_UMEM = UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 1,
+	ATTR_CREATE_QP_RQ_BUF_UMEM, ATTR_CREATE_QP_SQ_BUF_UMEM
+};
+
+struct buffer_desc {
+	uint32_t type;
+	int32_t fd;
+	uint32_t flags, optional_flags;
+	uint64_t addr, length;
+};
+
+enum { BUFFER_DMABUF, BUFFER_VA };
+
+/* Four receives of one element, four blocks of sends. */
+#define RINGS	(4 * 16 + 4 * 64)
+
+/* A QP with no ring at its address; 0 or errno. */
+static int qp_by_desc(struct pair *p, uint16_t attr, const struct buffer_desc *desc)
+{
+	static uint8_t dbr[64] __attribute__((aligned(64)));
+	struct ib_uverbs_qp_cap cap = { 1, 1, 1, 1, 0 }, got;
+	struct skua_create_qp_req req = {
+		.buf_len = RINGS, .dbr_addr = (uintptr_t)dbr,
+		.has_sq = 1, .has_rq = 1, .log_sq = 2, .log_rq = 2,
+	};
+	struct skua_create_qp_resp resp;
+	uint32_t cq = ibv_cq_ex_to_cq(p->cq)->handle, num, events;
+	struct uverbs_call c = { .num = 12, .attr = {
+		ATTR(UVERBS_ATTR_CREATE_QP_HANDLE, 0, 0),
+		ATTR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, 0, dev.pd->handle),
+		ATTR(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, 0, cq),
+		ATTR(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0, cq),
+		ATTR(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, 4711),
+		ATTR(UVERBS_ATTR_CREATE_QP_CAP, sizeof(cap), &cap),
+		ATTR(UVERBS_ATTR_CREATE_QP_TYPE, 8, IBV_QPT_RC),
+		ATTR(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(got), &got),
+		ATTR(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4, &num),
+		ATTR(UVERBS_ATTR_UHW_IN, sizeof(req), &req),
+		ATTR(UVERBS_ATTR_UHW_OUT, sizeof(resp), &resp),
+		ATTR(attr, sizeof(*desc), desc),
+	} };
+	int err = uverbs_call(dev.ctx, &c, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	struct uverbs_call end = { .attr = {
+		ATTR(UVERBS_ATTR_DESTROY_QP_HANDLE, 0, c.attr[0].data),
+		ATTR(UVERBS_ATTR_DESTROY_QP_RESP, sizeof(events), &events),
+	} };
+
+	if (err)
+		return err;
+	err = uverbs_call(dev.ctx, &end, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY);
+	if (err)
+		die("destroy of a QP: %s", strerror(err));
+	return 0;
+}
+
+static bool qp_buffers(struct pair *p)
+{
+	struct buffer_desc desc = { .type = BUFFER_VA, .addr = (uintptr_t)buf[0], .length = RINGS };
+	int err = qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc);
+
+	if (err == EPROTONOSUPPORT)
+		return skip("the kernel has no such attribute");
+	if (!expect_err("a buffer by descriptor", err, 0))
+		return false;
+	desc.length = RINGS - 1;
+	if (!expect_err("one that is too short", qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc),
+			EINVAL))
+		return false;
+	desc = (struct buffer_desc){ BUFFER_VA, .addr = (uintptr_t)buf[0] + 8, .length = RINGS };
+	if (!expect_err("one that is not aligned", qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc),
+			EINVAL))
+		return false;
+	desc = (struct buffer_desc){ BUFFER_DMABUF, .fd = -1, .length = RINGS };
+	if (!expect_err("no dma-buf", qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc), EBADF))
+		return false;
+	desc = (struct buffer_desc){ BUFFER_VA, .addr = (uintptr_t)buf[0], .length = RINGS };
+	return expect_err("a receive ring apart",
+			  qp_by_desc(p, ATTR_CREATE_QP_RQ_BUF_UMEM, &desc), EOPNOTSUPP) &&
+	       expect_err("a send ring apart",
+			  qp_by_desc(p, ATTR_CREATE_QP_SQ_BUF_UMEM, &desc), EOPNOTSUPP);
+}
+
 static const struct {
 	const char *name;
 	bool (*run)(struct pair *p);
@@ -412,6 +632,10 @@ static const struct {
 	{ "thread and parent domain", domains },
 	{ "imported context, domain, region", imported },
 	{ "speed of the port", speed_of_port },
+	{ "context asked for", context_asked },
+	{ "capabilities announced", announced },
+	{ "length and address of regions", regions_told },
+	{ "QP buffers by descriptors", qp_buffers },
 };
 
 int main(int argc, char **argv)

@@ -244,8 +244,11 @@ uint8_t *scattered(size_t pages)
 
 int uverbs_call(struct ibv_context *ctx, struct uverbs_call *c, uint16_t object, uint16_t method)
 {
+	unsigned int num = c->num ? c->num : 2;
+
 	c->hdr = (struct ib_uverbs_ioctl_hdr) {
-		.length = sizeof(*c), .object_id = object, .method_id = method, .num_attrs = 2,
+		.length = sizeof(c->hdr) + num * sizeof(c->attr[0]),
+		.object_id = object, .method_id = method, .num_attrs = num,
 	};
 	return ioctl(ctx->cmd_fd, RDMA_VERBS_IOCTL, c) ? errno : 0;
 }

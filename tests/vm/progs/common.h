@@ -123,7 +123,8 @@ uint8_t *scattered(size_t pages);
 
 struct uverbs_call {
 	struct ib_uverbs_ioctl_hdr hdr;
-	struct ib_uverbs_attr attr[2];
+	struct ib_uverbs_attr attr[16];
+	unsigned int num;	/* attributes, 0: two */
 };
 
 /* 0 or errno. */

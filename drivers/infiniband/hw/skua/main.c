@@ -11,8 +11,6 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-#define SKUA_IB_MAX_PD		BIT(16)
-
 /*
  * Where a page may be missing. A datagram, or a packet of UC, that comes for one is
  * lost: nobody repeats it.
@@ -55,7 +53,7 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 	attr->max_cq = lim->max_cq;
 	attr->max_cqe = lim->max_cqe;
 	attr->max_mr = lim->max_mr;
-	attr->max_pd = SKUA_IB_MAX_PD;
+	attr->max_pd = SKUA_PDN_MAX;
 	attr->max_qp_rd_atom = lim->max_rd_atomic;
 	attr->max_qp_init_rd_atom = lim->max_rd_atomic;
 	attr->max_res_rd_atom =
@@ -127,6 +125,10 @@ static u64 skua_ib_cap_flags(const struct skua_limits *lim)
 		flags |= IB_DEVICE_SRQ_RESIZE;
 	if (lim->caps & SKUA_CAP_XRC)
 		flags |= IB_DEVICE_XRC;
+	if (lim->caps & SKUA_CAP_ETH && lim->max_flows)
+		flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
+	if (lim->caps & SKUA_CAP_ETH && lim->caps & SKUA_CAP_CSUM)
+		flags |= IB_DEVICE_RAW_IP_CSUM;
 	return flags;
 }
 

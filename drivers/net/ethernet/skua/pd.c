@@ -4,8 +4,6 @@
  */
 #include "skua.h"
 
-#define SKUA_PDN_MAX		0xffffff
-
 /**
  * skua_pd_alloc() - allocate a protection domain
  * @dev: the function
