@@ -626,7 +626,6 @@ struct skua_ib_rq {
  *	the QP in ERR whatever @state says
  * @cap: capabilities granted
  * @sig_all: every send is signaled
- * @access: remote access rights, IB_ACCESS_*, as last set
  * @dest_qpn: peer, as last set
  * @rate_limit: kbit/s, as last set, 0: none
  * @rate_burst: bytes, likewise
@@ -648,7 +647,6 @@ struct skua_ib_qp {
 	unsigned long failed;
 	struct ib_qp_cap cap;
 	bool sig_all;
-	int access;
 	u32 dest_qpn;
 	u32 rate_limit;
 	u32 rate_burst;
