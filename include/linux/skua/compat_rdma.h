@@ -121,10 +121,13 @@ static inline void skua_compat_port_event(struct ib_device *ibdev, struct net_de
 
 /* Pages of an on-demand region were mapped by ib_core itself. */
 #if defined(SKUA_COMPAT_ODP) && IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
+#include <linux/hmm.h>
 #include <rdma/ib_umem_odp.h>
 
-#define SKUA_ODP_ACCESS_READ	ODP_READ_ALLOWED_BIT
-#define SKUA_ODP_ACCESS_WRITE	ODP_WRITE_ALLOWED_BIT
+#define ib_umem_odp_map_dma_and_lock(umem, va, len, access, fault)			\
+	ib_umem_odp_map_dma_and_lock(umem, va, len, ODP_READ_ALLOWED_BIT |		\
+				     ((access) & HMM_PFN_WRITE ? ODP_WRITE_ALLOWED_BIT : 0), \
+				     fault)
 
 /*
  * Paged in for reading, a page loses the mark that it is mapped for writing as well,

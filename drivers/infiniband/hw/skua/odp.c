@@ -198,9 +198,6 @@ static void skua_ib_odp_reap(struct work_struct *work)
 /* --- paging in --- */
 
 #ifndef SKUA_COMPAT_ODP
-#define SKUA_ODP_ACCESS_READ	0
-#define SKUA_ODP_ACCESS_WRITE	HMM_PFN_WRITE
-
 /* Bus address of a page that was just paged in. Return: 1, 0: it was not, or an errno. */
 static int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *addr, bool *write)
 {
@@ -245,11 +242,11 @@ static int skua_ib_odp_fill(struct skua_ib_odp_block *block, u32 first, u32 num)
 static int skua_ib_odp_block_page_in(struct skua_ib_odp_block *block, u64 addr, u64 len,
 				     enum skua_ib_odp_how how)
 {
-	u64 access = SKUA_ODP_ACCESS_READ;
+	u64 access = 0;
 	int num;
 
 	if (how == SKUA_ODP_WRITE || (how == SKUA_ODP_PRESENT && block->odp->write))
-		access |= SKUA_ODP_ACCESS_WRITE;
+		access = HMM_PFN_WRITE;
 	num = ib_umem_odp_map_dma_and_lock(block->umem, addr, len, access,
 					   how != SKUA_ODP_PRESENT);
 	if (num < 0)
