@@ -94,6 +94,42 @@ static bool atomics_refused(struct mem *m)
 }
 
 /* Many in flight: each is done once, in order. READs between may see later ones. */
+/* All eight bytes must be in the region, not the first of them alone. */
+static bool atomic_over_end(struct mem *m, int access)
+{
+	struct mem_end *e = &m->end[1];
+	uint64_t *word = (uint64_t *)(e->buf + 4096);
+	unsigned int cut;
+	bool ok = true;
+
+	for (cut = 0; ok && cut < 8; cut++) {
+		enum ibv_wc_status want = cut ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
+		struct ibv_mr *mr = ibv_reg_mr(e->dev.pd, e->buf, 4096 + 8 - cut, access);
+
+		if (!mr)
+			return fail("reg_mr: %m");
+		*word = 42;
+		ok = atomic_op(m, IBV_WR_ATOMIC_FETCH_AND_ADD, (uintptr_t)word, mr->rkey, 1, 0,
+			       want) &&
+		     atomic_op(m, IBV_WR_ATOMIC_CMP_AND_SWP, (uintptr_t)word, mr->rkey, 43, 44,
+			       want) &&
+		     (*word == (cut ? 42 : 44) || fail("%ju with %u bytes outside", *word, cut));
+		ibv_dereg_mr(mr);
+	}
+	return ok;
+}
+
+static bool atomics_at_end(struct mem *m)
+{
+	bool odp = m->end[1].is_skua &&
+		   m->end[1].attr.odp_caps.general_caps & IBV_ODP_SUPPORT;
+
+	if (no_atomics(m))
+		return skip("no atomics");
+	return atomic_over_end(m, MEM_ALL) &&
+	       (!odp || atomic_over_end(m, MEM_ALL | IBV_ACCESS_ON_DEMAND));
+}
+
 static bool atomics_queued(struct mem *m)
 {
 	enum { NUM = 24 };
@@ -409,6 +445,7 @@ static bool inv_refused(struct mem *m)
 const struct mem_case mem_cases_key[] = {
 	{ "atomics", atomics },
 	{ "atomics that must not be", atomics_refused },
+	{ "atomics at the end of a region", atomics_at_end },
 	{ "atomics in flight", atomics_queued },
 	{ "window of type 1", window_1 },
 	{ "window goes with its binding", window_goes },

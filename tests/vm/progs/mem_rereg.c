@@ -78,6 +78,54 @@ static bool all_flags(struct mem *m)
 	return ok;
 }
 
+/*
+ * The same region again and again, each time with other flags: what a call does not name
+ * is what it was made by an earlier one.
+ */
+static bool again_and_again(struct mem *m)
+{
+	struct mem_end *e = &m->end[1];
+	uint8_t *at[2] = { e->buf + 123, e->buf + LEN + 777 };
+	const int rights[2] = { IBV_ACCESS_REMOTE_READ, MEM_ALL };
+	bool other = false, more = false, away = false, ok = true;
+	struct ibv_pd *pd[2] = { e->dev.pd };
+	struct ibv_mr *mr;
+	int i;
+
+	if (!e->is_skua)
+		return skip("not of soft-RoCE");
+	pd[1] = ibv_alloc_pd(e->dev.ctx);
+	if (!pd[1])
+		die("alloc_pd: %m");
+	mr = ibv_reg_mr(pd[0], at[0], LEN, rights[0]);
+	if (!mr)
+		return fail("reg_mr: %m");
+	for (i = 0; ok && i < 40; i++) {
+		/* Each of the seven after each other, in an order without end. */
+		int flags = 1 + (int)(mix(i * 7919 + 1) % 7);
+		bool trans = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+		bool domain = flags & IBV_REREG_MR_CHANGE_PD;
+		bool access = flags & IBV_REREG_MR_CHANGE_ACCESS;
+
+		other ^= trans;
+		away ^= domain;
+		more ^= access;
+		ok = rereg_ok(ibv_rereg_mr(mr, flags, domain ? pd[away] : NULL,
+					   trans ? at[other] : NULL, trans ? LEN : 0,
+					   access ? rights[more] : 0)) &&
+		     is(m, mr, at[other], more, !away);
+		if (!ok)
+			printf("# call %d, flags %d: %s memory, %s rights, %s domain\n", i, flags,
+			       other ? "other" : "first", more ? "more" : "first",
+			       away ? "other" : "first");
+	}
+	if (ibv_dereg_mr(mr))
+		ok = fail("dereg_mr: %m");
+	if (ok && ibv_dealloc_pd(pd[1]))
+		ok = fail("dealloc_pd: %m");
+	return ok;
+}
+
 /* A failure changes nothing, and tells why. */
 static bool failed(struct mem *m)
 {
@@ -150,6 +198,7 @@ static bool readonly_memory(struct mem *m)
 
 const struct mem_case mem_cases_rereg[] = {
 	{ "rereg with all flags", all_flags },
+	{ "rereg with other flags each time", again_and_again },
 	{ "rereg that fails", failed },
 	{ "rereg of read-only memory", readonly_memory },
 	{}
