@@ -124,12 +124,41 @@ static void skua_ib_wq_unpin(struct skua_ib_dev *dev, struct skua_ib_ucontext *u
 	skua_ib_umem_unmap(dev, &wq->mem);
 }
 
+/* Make the queue that @wq stands for; on failure nothing of it is left. */
+static int skua_ib_wq_init(struct skua_ib_dev *dev, struct skua_ib_wq *wq, struct ib_pd *ibpd,
+			   const struct ib_wq_init_attr *init,
+			   const struct skua_create_wq_req *req, struct ib_udata *udata)
+{
+	struct skua_ib_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc);
+	struct skua_create_wq_resp resp = {};
+	int err;
+
+	err = skua_ib_wq_pin(dev, uc, wq, req);
+	if (err)
+		return err;
+	err = skua_ib_wq_qp(dev, uc, wq, ibpd, init, req);
+	if (err)
+		goto err_pin;
+	wq->ibwq.wq_num = wq->core.obj.num;
+	wq->ibwq.state = IB_WQS_RESET;
+	resp.wqn = wq->core.obj.num;
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		goto err_qp;
+	return 0;
+
+err_qp:
+	skua_qp_destroy(dev->core, &wq->core);
+err_pin:
+	skua_ib_wq_unpin(dev, uc, wq);
+	return err;
+}
+
 static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 				       struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
-	struct skua_create_wq_resp resp = {};
-	struct skua_ib_ucontext *uc;
 	struct skua_create_wq_req req;
 	int err;
 
@@ -142,7 +171,6 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 		return ERR_PTR(err);
 	if (skua_ib_dead(dev))
 		return ERR_PTR(-EIO);
-	uc = rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc);
 
 	struct skua_ib_wq *wq __free(kfree) = kzalloc_obj(*wq);
 
@@ -153,25 +181,10 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 	wq->ibwq.device = &dev->ibdev;
 	/* Nor does it for uverbs. */
 	wq->ibwq.event_handler = init->event_handler;
-	err = skua_ib_wq_pin(dev, uc, wq, &req);
+	err = skua_ib_wq_init(dev, wq, ibpd, init, &req, udata);
 	if (err)
 		return ERR_PTR(err);
-	err = skua_ib_wq_qp(dev, uc, wq, ibpd, init, &req);
-	if (err)
-		goto err_pin;
-	wq->ibwq.wq_num = wq->core.obj.num;
-	wq->ibwq.state = IB_WQS_RESET;
-	resp.wqn = wq->core.obj.num;
-	err = ib_respond_udata(udata, resp);
-	if (err)
-		goto err_qp;
 	return &no_free_ptr(wq)->ibwq;
-
-err_qp:
-	skua_qp_destroy(dev->core, &wq->core);
-err_pin:
-	skua_ib_wq_unpin(dev, uc, wq);
-	return ERR_PTR(err);
 }
 
 static int skua_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
