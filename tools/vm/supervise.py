@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+import tsc
+
 HERE = "/skua/tools/vm"
 JOB = "/job"
 MODEL_CONTROL = "/run/model-control"
@@ -239,6 +241,7 @@ def qemu_command(o, kernel):
         # first CPU it takes itself, for a moment, for one that has not, and KASAN then
         # reports an interrupt's accesses. Fewer levels are walked faster, too.
         cmd += ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"]
+        append += f"tsc_early_khz={tsc.khz()} "
     cmd += ["-kernel", kernel.image, "-initrd", kernel.initrd(),
             "-append", append + o.append,
             "-qmp", "unix:/run/qmp.sock,server=on,wait=off",
