@@ -7,8 +7,14 @@
 
 #include "skua.h"
 
-/* A device that dies again within this time is left to the administrator. */
-#define SKUA_GRACE_MS		10000
+/* Why cannot it be done? */
+static void skua_devlink_tell_why(struct skua_dev *dev, int err, struct netlink_ext_ack *extack)
+{
+	if (err == -EBUSY)
+		NL_SET_ERR_MSG_FMT_MOD(extack, "Not now: %s", skua_state_why(dev->state));
+	else if (err)
+		NL_SET_ERR_MSG_FMT_MOD(extack, "The device cannot be brought up: error %d", err);
+}
 
 static int skua_devlink_info_get(struct devlink *devlink, struct devlink_info_req *req,
 				 struct netlink_ext_ack *extack)
@@ -29,7 +35,7 @@ static int skua_devlink_info_get(struct devlink *devlink, struct devlink_info_re
 	}
 	snprintf(text, sizeof(text), "%02x", dev->pdev->revision);
 	err = devlink_info_version_fixed_put(req, DEVLINK_INFO_VERSION_GENERIC_ASIC_REV, text);
-	if (err || !test_bit(SKUA_DEV_UP, &dev->state))
+	if (err || dev->state != SKUA_UP)
 		return err;
 	snprintf(text, sizeof(text), "%u.%u.%u", (u32)(fw >> 32), (u16)(fw >> 16), (u16)fw);
 	err = devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW, text);
@@ -48,13 +54,15 @@ static int skua_devlink_reload_down(struct devlink *devlink, bool netns_change,
 				    struct netlink_ext_ack *extack)
 {
 	struct skua_dev *dev = devlink_priv(devlink);
+	int err;
 
 	if (netns_change) {
-		NL_SET_ERR_MSG_MOD(extack, "the device stays in its namespace");
+		NL_SET_ERR_MSG_MOD(extack, "The devlink instance cannot change its namespace");
 		return -EOPNOTSUPP;
 	}
-	skua_take_down(dev);
-	return 0;
+	err = skua_take_down(dev);
+	skua_devlink_tell_why(dev, err, extack);
+	return err;
 }
 
 static int skua_devlink_reload_up(struct devlink *devlink, enum devlink_reload_action action,
@@ -62,9 +70,12 @@ static int skua_devlink_reload_up(struct devlink *devlink, enum devlink_reload_a
 				  struct netlink_ext_ack *extack)
 {
 	struct skua_dev *dev = devlink_priv(devlink);
+	int err;
 
 	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
-	return skua_bring_back(dev);
+	err = skua_bring_back(dev);
+	skua_devlink_tell_why(dev, err, extack);
+	return err;
 }
 
 static const struct devlink_ops skua_devlink_ops = {
@@ -99,18 +110,16 @@ bool skua_devlink_want_roce(struct skua_dev *dev)
 
 /* --- Health --- */
 
+/* @priv_ctx tells a report of the driver from a request of the administrator. */
 static int skua_devlink_recover(struct devlink_health_reporter *reporter, void *priv_ctx,
 				struct netlink_ext_ack *extack)
 {
 	struct skua_dev *dev = devlink_health_reporter_priv(reporter);
+	int err;
 
-	if (test_bit(SKUA_DEV_RESETTING, &dev->state))
-		return -EBUSY;
-	/* Whoever came first may have done it already. */
-	if (test_bit(SKUA_DEV_UP, &dev->state) && !skua_dead(dev))
-		return 0;
-	skua_take_down(dev);
-	return skua_bring_back(dev);
+	err = skua_recover(dev, priv_ctx);
+	skua_devlink_tell_why(dev, err, extack);
+	return err;
 }
 
 static int skua_devlink_diagnose(struct devlink_health_reporter *reporter,
@@ -120,9 +129,9 @@ static int skua_devlink_diagnose(struct devlink_health_reporter *reporter,
 	const char *why = READ_ONCE(dev->why_dead);
 	u32 status = skua_read32(dev, SKUA_REG_STATUS);
 
-	devlink_fmsg_bool_pair_put(fmsg, "up", test_bit(SKUA_DEV_UP, &dev->state));
-	devlink_fmsg_bool_pair_put(fmsg, "dead", skua_dead(dev));
-	devlink_fmsg_string_pair_put(fmsg, "last death", why ?: "none");
+	devlink_fmsg_string_pair_put(fmsg, "state", skua_state_name(READ_ONCE(dev->state)));
+	devlink_fmsg_string_pair_put(fmsg, "last failure", why ?: "none");
+	devlink_fmsg_u32_pair_put(fmsg, "recoveries in a row", dev->failures);
 	devlink_fmsg_u32_pair_put(fmsg, "status", status);
 	devlink_fmsg_u32_pair_put(fmsg, "fatal code", u32_get_bits(status, SKUA_STATUS_CODE));
 	devlink_fmsg_u32_pair_put(fmsg, "heartbeat", skua_read32(dev, SKUA_REG_HEARTBEAT));
@@ -134,34 +143,59 @@ static int skua_devlink_test(struct devlink_health_reporter *reporter,
 {
 	struct skua_dev *dev = devlink_health_reporter_priv(reporter);
 
-	if (!test_bit(SKUA_DEV_UP, &dev->state))
+	if (dev->state != SKUA_UP) {
+		NL_SET_ERR_MSG_MOD(extack, "The device is not up");
 		return -ENODEV;
+	}
 	return skua_cmd_exec(dev, SKUA_CMD_INJECT_FATAL, NULL, 0, NULL, 0);
 }
 
+/*
+ * Without a graceful period, in which devlink would leave a device that fails once more
+ * to the administrator: skua_recover() takes care not to do so all the time.
+ */
 static const struct devlink_health_reporter_ops skua_devlink_reporter_ops = {
 	.name = "fw_fatal",
 	.recover = skua_devlink_recover,
 	.diagnose = skua_devlink_diagnose,
 	.test = skua_devlink_test,
-	.default_graceful_period = SKUA_GRACE_MS,
+	.default_graceful_period = 0,
 };
 
 /**
- * skua_devlink_report() - tell devlink that the device is dead
+ * skua_devlink_health() - have devlink know whether the device works
+ * @dev: the function; the instance lock is held
+ */
+void skua_devlink_health(struct skua_dev *dev)
+{
+	if (!dev->registered || IS_ERR_OR_NULL(dev->reporter))
+		return;
+	devlink_health_reporter_state_update(dev->reporter, dev->state == SKUA_UP ?
+					     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY :
+					     DEVLINK_HEALTH_REPORTER_STATE_ERROR);
+}
+
+/**
+ * skua_devlink_report() - tell devlink that the device failed
  * @dev: the function
  *
  * devlink then recovers it, unless told otherwise. Not with the instance lock.
  */
 void skua_devlink_report(struct skua_dev *dev)
 {
+	struct devlink *devlink = priv_to_devlink(dev);
 	int err;
 
 	if (IS_ERR_OR_NULL(dev->reporter))
 		return;
 	err = devlink_health_report(dev->reporter, READ_ONCE(dev->why_dead), dev);
-	if (err)
+	devl_lock(devlink);
+	/* Something else may bring it back, or have done so before this report. */
+	if (err && dev->state == SKUA_DEAD)
 		dev_err(dev->dev, "not recovered: %pe\n", ERR_PTR(err));
+	if (dev->state == SKUA_UP)
+		skua_devlink_health(dev);
+	devl_unlock(devlink);
 }
 
 /* --- Coming and going --- */

@@ -95,7 +95,7 @@ static int skua_check_version(struct skua_dev *dev)
 
 	if (u32_get_bits(version, SKUA_VERSION_MAJOR) == SKUA_HW_MAJOR)
 		return 0;
-	dev_err(dev->dev, "interface version %u.%u, not %u\n",
+	dev_err(dev->dev, "the device has interface version %u.%u, the driver needs %u\n",
 		u32_get_bits(version, SKUA_VERSION_MAJOR),
 		u32_get_bits(version, SKUA_VERSION_MINOR), SKUA_HW_MAJOR);
 	return -EPROTONOSUPPORT;
@@ -109,7 +109,6 @@ static int skua_ring_on(struct skua_dev *dev)
 	err = skua_cmdq_init(dev);
 	if (err)
 		return err;
-	clear_bit(SKUA_DEV_DEAD, &dev->state);
 	pci_set_master(dev->pdev);
 	skua_write32(dev, SKUA_REG_UAR_PAGE_SHIFT, PAGE_SHIFT);
 	skua_write32(dev, SKUA_REG_CMDQ_BASE, lower_32_bits(dev->cmdq.ring.dma));
@@ -131,7 +130,7 @@ static void skua_ring_off(struct skua_dev *dev)
 	/* A dead device may be alive enough to be reset, but it need not be. */
 	dev->hw->quiesce(dev);
 	if (err && !skua_dead(dev))
-		dev_err(dev->dev, "reset failed: %pe\n", ERR_PTR(err));
+		dev_err(dev->dev, "the device cannot be reset: %pe\n", ERR_PTR(err));
 }
 
 static int skua_set_roce(struct skua_dev *dev)
@@ -165,7 +164,7 @@ static int skua_test_irq(struct skua_dev *dev)
 	int err = skua_cmd_exec(dev, SKUA_CMD_NOP, NULL, 0, NULL, 0);
 
 	if (!err && dev->cmdq.late) {
-		dev_warn(dev->dev, "interrupts are lost: commands will be polled\n");
+		dev_warn(dev->dev, "command interrupts do not arrive: commands will be polled\n");
 		skua_cmdq_use_events(dev, false);
 	}
 	return err;
@@ -173,7 +172,7 @@ static int skua_test_irq(struct skua_dev *dev)
 
 /**
  * skua_up() - bring the device up
- * @dev: the function; the devlink instance lock is held
+ * @dev: the function, starting; the devlink instance lock is held
  *
  * Return: 0 or a negative errno; then it is down.
  */
@@ -183,7 +182,8 @@ int skua_up(struct skua_dev *dev)
 
 	err = skua_hw_reset(dev);
 	if (err) {
-		dev_err(dev->dev, "device does not get ready: %pe\n", ERR_PTR(err));
+		dev_err(dev->dev, "the device does not get ready after a reset: %pe\n",
+			ERR_PTR(err));
 		return err;
 	}
 	err = skua_check_version(dev);
@@ -218,7 +218,6 @@ int skua_up(struct skua_dev *dev)
 		goto err_eqs;
 	skua_debugfs_up(dev);
 	skua_health_start(dev);
-	set_bit(SKUA_DEV_UP, &dev->state);
 	return 0;
 
 err_eqs:
@@ -239,17 +238,16 @@ err_ring:
 	skua_cmdq_exit(dev);
 err:
 	flush_work(&dev->dead_work);
-	dev_err(dev->dev, "device does not come up: %pe\n", ERR_PTR(err));
+	dev_err(dev->dev, "the device cannot be brought up: %pe\n", ERR_PTR(err));
 	return err;
 }
 
 /**
  * skua_down() - bring the device down
- * @dev: the function, up and without clients; the devlink instance lock is held
+ * @dev: the function, brought up and without clients; the instance lock is held
  */
 void skua_down(struct skua_dev *dev)
 {
-	clear_bit(SKUA_DEV_UP, &dev->state);
 	skua_health_stop(dev);
 	skua_debugfs_down(dev);
 	skua_unpin_gids(dev);
@@ -326,8 +324,6 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	mutex_init(&dev->dm_lock);
 	dev->pdev = pdev;
 	dev->hw = &skua_pci_hw_ops;
-	/* No recovery before there is anything to recover. */
-	set_bit(SKUA_DEV_REMOVING, &dev->state);
 	skua_reset_init(dev);
 	pci_set_drvdata(pdev, dev);
 
@@ -351,7 +347,11 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		goto err_devlink;
 	devl_register(devlink);
-	clear_bit(SKUA_DEV_REMOVING, &dev->state);
+	dev->registered = true;
+	/* From now on deaths are reported; one may be waiting already. */
+	enable_work(&dev->report_work);
+	if (skua_dead(dev))
+		queue_work(system_long_wq, &dev->report_work);
 	devl_unlock(devlink);
 	return 0;
 
@@ -366,7 +366,6 @@ err_aux:
 err_wq:
 	/* Runs what is queued. */
 	destroy_workqueue(dev->wq);
-	cancel_work_sync(&dev->report_work);
 err_free:
 	devlink_free(devlink);
 	return dev_err_probe(&pdev->dev, err, "probe failed\n");
@@ -378,15 +377,17 @@ static void skua_remove(struct pci_dev *pdev)
 	struct devlink *devlink = priv_to_devlink(dev);
 
 	/* Reports wait for the instance lock: none may be under way below. */
-	set_bit(SKUA_DEV_REMOVING, &dev->state);
-	cancel_work_sync(&dev->report_work);
+	disable_work_sync(&dev->report_work);
 
 	devl_lock(devlink);
+	dev->registered = false;
 	devl_unregister(devlink);
 	/* Pulled out: no use to wait for the health check to find out. */
-	if (test_bit(SKUA_DEV_UP, &dev->state) && skua_gone(dev))
-		skua_declare_dead(dev, "it left the bus");
+	if (dev->state == SKUA_UP && skua_gone(dev))
+		skua_declare_dead(dev, "its registers read all ones: it left the bus");
+	/* Refused only where it is down already, for a reset or sleep. */
 	skua_take_down(dev);
+	skua_end(dev);
 	skua_devlink_exit(dev);
 	devl_unlock(devlink);
 
@@ -394,8 +395,6 @@ static void skua_remove(struct pci_dev *pdev)
 	skua_pci_disable(dev);
 	skua_aux_exit(dev);
 	destroy_workqueue(dev->wq);
-	/* A late death may have queued it again. */
-	cancel_work_sync(&dev->report_work);
 	devlink_free(devlink);
 }
 
@@ -405,12 +404,13 @@ static void skua_shutdown(struct pci_dev *pdev)
 	struct skua_dev *dev = pci_get_drvdata(pdev);
 	struct devlink *devlink = priv_to_devlink(dev);
 
-	set_bit(SKUA_DEV_REMOVING, &dev->state);
 	devl_lock(devlink);
-	if (test_bit(SKUA_DEV_UP, &dev->state)) {
+	if (dev->state == SKUA_UP) {
 		skua_health_stop(dev);
-		skua_declare_dead(dev, "shutdown");
+		skua_end(dev);
 		skua_hw_reset(dev);
+	} else {
+		skua_end(dev);
 	}
 	devl_unlock(devlink);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reset, health, and what is left to do when the device is beyond use.
+ * Reset, health, and what is done when the device fails or comes back.
  *
  * Death is declared from any context and never blocks: DMA is turned off, every
  * waiter is woken, clients are told from a work item. Recovery is devlink's, and
  * so is the lock that serializes it with everything else that brings the device
- * up or down.
+ * up or down. What may happen in which state is the business of lifecycle.c.
  */
 #include <kunit/visibility.h>
 #include <linux/delay.h>
@@ -20,6 +20,16 @@
 #define SKUA_HEALTH_STILL	5
 /* The device promises 1 s. */
 #define SKUA_RESET_MS		3000
+/* How often a device that fails while it is brought up is tried; pauses double. */
+#define SKUA_START_TRIES	4
+#define SKUA_START_PAUSE_MS	100
+/*
+ * A device that fails again before it has worked for so long is recovered after a
+ * pause, which doubles with each failure up to a limit.
+ */
+#define SKUA_STABLE		(10 * HZ)
+#define SKUA_PACE_MS		250
+#define SKUA_PACE_MAX_MS	1000
 
 /**
  * skua_hw_reset() - reset the device and wait until it is ready
@@ -49,51 +59,54 @@ int skua_hw_reset(struct skua_dev *dev)
 	}
 }
 
+/* Nothing is taken any more: end what is under way, and have the clients told. */
+static void skua_kill(struct skua_dev *dev)
+{
+	skua_cmd_abort(dev);
+	queue_work(dev->wq, &dev->dead_work);
+}
+
 /**
- * skua_declare_dead() - the device is beyond use
+ * skua_declare_dead() - the device has failed
  * @dev: the function
- * @why: for the log
+ * @why: for the log and for devlink
  *
  * Any context. From now on commands fail, destroying needs none, and memory that
  * the device owned is ours.
  */
 void skua_declare_dead(struct skua_dev *dev, const char *why)
 {
-	/* First: whoever sees the flag may free what the device writes to. */
+	/* First: whoever sees the state may free what the device writes to. */
 	dev->hw->quiesce(dev);
-	if (test_and_set_bit(SKUA_DEV_DEAD, &dev->state))
+	if (skua_life(dev, SKUA_DIE) != SKUA_KILL)
 		return;
 	WRITE_ONCE(dev->why_dead, why);
-	dev_err(dev->dev, "device is dead: %s\n", why);
-	skua_cmd_abort(dev);
-	queue_work(dev->wq, &dev->dead_work);
+	dev_err(dev->dev, "device failed: %s\n", why);
+	skua_kill(dev);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_declare_dead);
-
-bool skua_dead(const struct skua_dev *dev)
-{
-	return test_bit(SKUA_DEV_DEAD, &dev->state);
-}
-EXPORT_SYMBOL_NS_GPL(skua_dead, "SKUA");
 
 static void skua_dead_work(struct work_struct *work)
 {
 	struct skua_dev *dev = container_of(work, struct skua_dev, dead_work);
 
 	blocking_notifier_call_chain(&dev->notifier, SKUA_EVENT_DEAD, dev);
-	if (!test_bit(SKUA_DEV_RESETTING, &dev->state))
+	/* What the PCI core or sleep took down they bring back. */
+	if (READ_ONCE(dev->state) == SKUA_DEAD)
 		queue_work(system_long_wq, &dev->report_work);
 }
 
 /*
  * A work of its own: recovery flushes the one above. And in another queue: it waits
- * for whatever the clients wait for, memory included.
+ * for whatever the clients wait for, memory included. Disabled while devlink does not
+ * know the function.
  */
 static void skua_report_work(struct work_struct *work)
 {
 	struct skua_dev *dev = container_of(work, struct skua_dev, report_work);
 
-	if (!test_bit(SKUA_DEV_REMOVING, &dev->state))
+	/* Somebody else may have recovered it since. */
+	if (READ_ONCE(dev->state) == SKUA_DEAD)
 		skua_devlink_report(dev);
 }
 
@@ -110,17 +123,18 @@ static const char *skua_health_check(struct skua_dev *dev)
 	u32 heartbeat = skua_read32(dev, SKUA_REG_HEARTBEAT);
 
 	if (status == ~0U && skua_gone(dev))
-		return "it left the bus";
+		return "its registers read all ones: it left the bus";
 	if (status & SKUA_STATUS_FATAL) {
-		dev_err(dev->dev, "fatal error %u\n", u32_get_bits(status, SKUA_STATUS_CODE));
-		return "fatal error";
+		dev_err(dev->dev, "the device reports fatal error code %u\n",
+			u32_get_bits(status, SKUA_STATUS_CODE));
+		return "it reports a fatal error";
 	}
 	if (!(status & SKUA_STATUS_OPERATIONAL))
-		return "it was reset by somebody else";
+		return "it was reset, not by this driver";
 	if (heartbeat != dev->heartbeat)
 		dev->still = 0;
 	else if (++dev->still >= SKUA_HEALTH_STILL)
-		return "no heartbeat";
+		return "its heartbeat register does not change any more";
 	dev->heartbeat = heartbeat;
 	return NULL;
 }
@@ -183,10 +197,12 @@ EXPORT_SYMBOL_IF_KUNIT(skua_alloc_wq);
  */
 void skua_reset_init(struct skua_dev *dev)
 {
+	spin_lock_init(&dev->state_lock);
 	BLOCKING_INIT_NOTIFIER_HEAD(&dev->notifier);
 	INIT_WORK(&dev->port_work, skua_port_work);
 	INIT_WORK(&dev->dead_work, skua_dead_work);
 	INIT_WORK(&dev->report_work, skua_report_work);
+	disable_work(&dev->report_work);
 	INIT_DELAYED_WORK(&dev->health_work, skua_health_work);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_reset_init);
@@ -215,92 +231,198 @@ void skua_unregister_notifier(struct skua_dev *dev, struct notifier_block *nb)
 }
 EXPORT_SYMBOL_NS_GPL(skua_unregister_notifier, "SKUA");
 
-/**
- * skua_take_down() - unplug the clients, and bring the device down
- * @dev: the function, up or not
- */
-void skua_take_down(struct skua_dev *dev)
+/* --- Up and down, as the table of states has it --- */
+
+static void skua_stop(struct skua_dev *dev)
 {
-	devl_assert_locked(priv_to_devlink(dev));
-	if (!test_bit(SKUA_DEV_UP, &dev->state))
-		return;
-	/* If it is dead, clients hear of that before they are unplugged. */
+	/* If it is dead, clients hear of that before they are taken down. */
 	flush_work(&dev->dead_work);
 	skua_aux_unplug(dev);
 	skua_down(dev);
+	skua_life(dev, SKUA_STOPPED);
 }
 
-/**
- * skua_bring_back() - bring the device up, and plug the clients in
- * @dev: the function, up or not
- *
- * Return: 0 or a negative errno; then it is down.
- */
-int skua_bring_back(struct skua_dev *dev)
+/* Once. On an error nothing is left behind. */
+static int skua_start_once(struct skua_dev *dev, bool *died)
 {
 	int err;
 
-	devl_assert_locked(priv_to_devlink(dev));
-	if (test_bit(SKUA_DEV_UP, &dev->state))
-		return 0;
 	err = skua_up(dev);
+	if (err) {
+		*died = READ_ONCE(dev->state) == SKUA_DEAD;
+		skua_life(dev, SKUA_STOPPED);
+		return err;
+	}
+	if (skua_life(dev, SKUA_STARTED) == SKUA_REFUSE)
+		err = -EIO;
+	else
+		err = skua_aux_plug(dev);
+	*died = skua_dead(dev);
+	if (!err && !*died)
+		return 0;
+	skua_life(dev, SKUA_STOP);
+	skua_stop(dev);
+	return err ?: -EIO;
+}
+
+/*
+ * A device that fails while it is brought up gets further chances: what made it fail
+ * may have been the very event that it recovers from.
+ */
+static int skua_start(struct skua_dev *dev)
+{
+	unsigned int try;
+	bool died;
+	int err;
+
+	for (try = 1; ; try++) {
+		err = skua_start_once(dev, &died);
+		if (!err) {
+			dev->started = jiffies;
+			break;
+		}
+		if (!died || try == SKUA_START_TRIES)
+			break;
+		dev_warn(dev->dev, "the device failed while it was brought up: once more\n");
+		msleep(SKUA_START_PAUSE_MS << try);
+		skua_life(dev, SKUA_START);
+	}
+	skua_devlink_health(dev);
+	return err;
+}
+
+/* Something happens; do what the table says. @why is for the log. */
+static int skua_event(struct skua_dev *dev, enum skua_life event, const char *why)
+{
+	devl_assert_locked(priv_to_devlink(dev));
+	switch (skua_life(dev, event)) {
+	case SKUA_BRING_UP:
+		return skua_start(dev);
+	case SKUA_KILL_AND_TAKE_DOWN:
+		dev_info(dev->dev, "taken down: %s\n", why);
+		skua_kill(dev);
+		fallthrough;
+	case SKUA_TAKE_DOWN:
+		skua_stop(dev);
+		return 0;
+	case SKUA_KILL:
+		skua_kill(dev);
+		return 0;
+	case SKUA_REFUSE:
+		return -EBUSY;
+	default:
+		return 0;
+	}
+}
+
+/**
+ * skua_take_down() - take the clients down, then the device
+ * @dev: the function, in any state
+ *
+ * Return: 0, or -EBUSY: see skua_state_why().
+ */
+int skua_take_down(struct skua_dev *dev)
+{
+	return skua_event(dev, SKUA_STOP, NULL);
+}
+
+/**
+ * skua_bring_back() - bring the device up, then the clients
+ * @dev: the function, up or off
+ *
+ * Return: 0, -EBUSY: see skua_state_why(), or another negative errno; then it is off.
+ */
+int skua_bring_back(struct skua_dev *dev)
+{
+	return skua_event(dev, SKUA_START, NULL);
+}
+
+/**
+ * skua_recover() - bring a device back that failed, or could not be brought up
+ * @dev: the function, in any state
+ * @pace: hold back a device that fails again and again
+ *
+ * Return: as skua_bring_back().
+ */
+int skua_recover(struct skua_dev *dev, bool pace)
+{
+	unsigned long since = jiffies - dev->started;
+	int err;
+
+	/* Whoever came first may have done it already. */
+	if (dev->state == SKUA_UP)
+		return 0;
+	err = skua_take_down(dev);
 	if (err)
 		return err;
-	err = skua_aux_plug(dev);
-	if (err)
-		skua_down(dev);
-	return err;
+	if (since > SKUA_STABLE)
+		dev->failures = 0;
+	else if (pace && dev->failures)
+		msleep(min(SKUA_PACE_MS << min(dev->failures, 8), SKUA_PACE_MAX_MS));
+	dev->failures++;
+	return skua_bring_back(dev);
+}
+
+/**
+ * skua_end() - the function will not be brought up any more
+ * @dev: the function
+ */
+void skua_end(struct skua_dev *dev)
+{
+	/* First: see skua_declare_dead(). */
+	dev->hw->quiesce(dev);
+	skua_event(dev, SKUA_END, NULL);
 }
 
 /* --- Resets that the PCI core makes, and sleep --- */
 
-/* Down, with all that there was forgotten, until skua_restart(). */
-static void skua_abandon(struct skua_dev *dev, const char *why)
+/*
+ * Take it down until skua_resume_from(). There is no time to be orderly, and no need:
+ * the device will forget everything.
+ */
+static void skua_hold(struct skua_dev *dev, enum skua_life event, const char *why)
 {
 	struct devlink *devlink = priv_to_devlink(dev);
 
-	set_bit(SKUA_DEV_RESETTING, &dev->state);
 	devl_lock(devlink);
-	/* There is no time to be orderly, and no need: all will be forgotten. */
-	if (test_bit(SKUA_DEV_UP, &dev->state))
-		skua_declare_dead(dev, why);
-	skua_take_down(dev);
+	/* First: see skua_declare_dead(). */
+	dev->hw->quiesce(dev);
+	skua_event(dev, event, why);
 	devl_unlock(devlink);
 }
 
-static void skua_restart(struct skua_dev *dev, const char *after)
+static void skua_resume_from(struct skua_dev *dev, enum skua_life event, const char *what)
 {
 	struct devlink *devlink = priv_to_devlink(dev);
 	int err;
 
 	devl_lock(devlink);
-	clear_bit(SKUA_DEV_RESETTING, &dev->state);
-	err = skua_bring_back(dev);
+	err = skua_event(dev, event, NULL);
 	devl_unlock(devlink);
 	if (err)
-		dev_err(dev->dev, "cannot be brought up after %s: %pe\n", after, ERR_PTR(err));
+		dev_err(dev->dev, "cannot be brought up after %s: %pe\n", what, ERR_PTR(err));
 }
 
 static void skua_reset_prepare(struct pci_dev *pdev)
 {
-	skua_abandon(pci_get_drvdata(pdev), "reset of the PCI function");
+	skua_hold(pci_get_drvdata(pdev), SKUA_RESET_BEGIN, "reset of the PCI function");
 }
 
 static void skua_reset_done(struct pci_dev *pdev)
 {
-	skua_restart(pci_get_drvdata(pdev), "a reset");
+	skua_resume_from(pci_get_drvdata(pdev), SKUA_RESET_END, "a reset of the PCI function");
 }
 
 static pci_ers_result_t skua_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
 	struct skua_dev *dev = pci_get_drvdata(pdev);
 
-	skua_abandon(dev, "PCI error");
-	if (state != pci_channel_io_perm_failure)
-		return PCI_ERS_RESULT_NEED_RESET;
-	/* Nobody will say that it is over. What is tried now fails by itself. */
-	clear_bit(SKUA_DEV_RESETTING, &dev->state);
-	return PCI_ERS_RESULT_DISCONNECT;
+	if (state == pci_channel_io_perm_failure) {
+		skua_hold(dev, SKUA_ERROR_FAIL, "permanent PCI error");
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
+	skua_hold(dev, SKUA_ERROR_BEGIN, "PCI error");
+	return PCI_ERS_RESULT_NEED_RESET;
 }
 
 static pci_ers_result_t skua_slot_reset(struct pci_dev *pdev)
@@ -311,11 +433,17 @@ static pci_ers_result_t skua_slot_reset(struct pci_dev *pdev)
 	pci_restore_state(pdev);
 	/* What is restored was good for once on older kernels. */
 	pci_save_state(pdev);
-	if (!skua_gone(dev))
-		return PCI_ERS_RESULT_RECOVERED;
-	/* As above. */
-	clear_bit(SKUA_DEV_RESETTING, &dev->state);
-	return PCI_ERS_RESULT_DISCONNECT;
+	if (skua_gone(dev)) {
+		skua_hold(dev, SKUA_ERROR_FAIL, "not there after a slot reset");
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
+	skua_hold(dev, SKUA_ERROR_RESET, "slot reset");
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static void skua_error_resume(struct pci_dev *pdev)
+{
+	skua_resume_from(pci_get_drvdata(pdev), SKUA_ERROR_END, "a PCI error");
 }
 
 /*
@@ -325,20 +453,14 @@ static pci_ers_result_t skua_slot_reset(struct pci_dev *pdev)
  */
 static int skua_suspend(struct device *device)
 {
-	struct skua_dev *dev = dev_get_drvdata(device);
-
-	set_bit(SKUA_DEV_ASLEEP, &dev->state);
-	skua_abandon(dev, "system sleep");
+	skua_hold(dev_get_drvdata(device), SKUA_SLEEP, "system sleep");
 	return 0;
 }
 
+/* Also if another device refused to sleep before it was our turn. */
 static void skua_sleep_complete(struct device *device)
 {
-	struct skua_dev *dev = dev_get_drvdata(device);
-
-	/* Another device may have refused before it was our turn. */
-	if (test_and_clear_bit(SKUA_DEV_ASLEEP, &dev->state))
-		skua_restart(dev, "sleep");
+	skua_resume_from(dev_get_drvdata(device), SKUA_WAKE, "system sleep");
 }
 
 const struct dev_pm_ops skua_pm_ops = {
@@ -351,7 +473,7 @@ const struct dev_pm_ops skua_pm_ops = {
 const struct pci_error_handlers skua_err_handlers = {
 	.error_detected = skua_error_detected,
 	.slot_reset = skua_slot_reset,
-	.resume = skua_reset_done,
+	.resume = skua_error_resume,
 	.reset_prepare = skua_reset_prepare,
 	.reset_done = skua_reset_done,
 };

@@ -18,6 +18,7 @@
 #include "cmd.h"
 #include "eq.h"
 #include "icm.h"
+#include "lifecycle.h"
 #include "obj.h"
 
 struct devlink;
@@ -46,15 +47,6 @@ struct skua_hw_ops {
 #define SKUA_DEBUGFS_FILES	5
 #define SKUA_DEBUGFS_CONTEXTS	4
 
-/* Bits of skua_dev.state. */
-enum {
-	SKUA_DEV_UP,	/* brought up; changed under the devlink instance lock */
-	SKUA_DEV_DEAD,	/* see skua_dead() */
-	SKUA_DEV_RESETTING, /* the PCI core resets it and will say when it is done */
-	SKUA_DEV_ASLEEP, /* down for system sleep */
-	SKUA_DEV_REMOVING, /* no recovery any more */
-};
-
 /**
  * struct skua_dev - a PCI function
  * @dev: the device, for DMA and messages
@@ -65,7 +57,12 @@ enum {
  * @max_vectors: size of its MSI-X table
  * @num_uars: UAR pages
  * @qpn_bits: width of a QPN's index
- * @state: SKUA_DEV_*
+ * @state_lock: protects @state; taken in hard interrupt context
+ * @state: written by skua_life() only, read by anybody
+ * @registered: devlink knows the function; under the devlink instance lock, as are the
+ *	next two
+ * @started: when it was last brought up
+ * @failures: recoveries since it last worked for a while
  * @wq: works below but @report_work; not ordered, so that a slow client delays no event
  * @cmd_timeout_ms: how long a command may take; 0: what its class says
  * @cmdq: command ring
@@ -127,7 +124,11 @@ struct skua_dev {
 	u32 max_vectors;
 	u32 num_uars;
 	u8 qpn_bits;
-	unsigned long state;
+	spinlock_t state_lock;		/* see above */
+	enum skua_state state;
+	bool registered;
+	unsigned long started;
+	unsigned int failures;
 	struct workqueue_struct *wq;
 
 	u32 cmd_timeout_ms;
@@ -211,7 +212,9 @@ void skua_health_start(struct skua_dev *dev);
 void skua_health_stop(struct skua_dev *dev);
 void skua_declare_dead(struct skua_dev *dev, const char *why);
 int skua_bring_back(struct skua_dev *dev);
-void skua_take_down(struct skua_dev *dev);
+int skua_take_down(struct skua_dev *dev);
+int skua_recover(struct skua_dev *dev, bool pace);
+void skua_end(struct skua_dev *dev);
 extern const struct pci_error_handlers skua_err_handlers;
 extern const struct dev_pm_ops skua_pm_ops;
 
@@ -245,6 +248,7 @@ int skua_devlink_init(struct skua_dev *dev);
 void skua_devlink_exit(struct skua_dev *dev);
 bool skua_devlink_want_roce(struct skua_dev *dev);
 void skua_devlink_report(struct skua_dev *dev);
+void skua_devlink_health(struct skua_dev *dev);
 
 /* debugfs.c */
 void skua_debugfs_init(struct skua_dev *dev);

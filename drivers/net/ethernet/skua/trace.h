@@ -76,6 +76,27 @@ TRACE_EVENT(skua_eqe,
 		  __entry->ci, __entry->type, __entry->subtype, __entry->num)
 );
 
+TRACE_EVENT(skua_life,
+	TP_PROTO(const struct skua_dev *dev, u32 state, u32 event, u32 next, u32 action),
+	TP_ARGS(dev, state, event, next, action),
+	TP_STRUCT__entry(
+		__string(dev, dev_name(dev->dev))
+		__string(state, skua_state_name(state))
+		__string(event, skua_life_name(event))
+		__string(next, skua_state_name(next))
+		__field(u32, action)
+	),
+	TP_fast_assign(
+		__assign_str(dev);
+		__assign_str(state);
+		__assign_str(event);
+		__assign_str(next);
+		__entry->action = action;
+	),
+	TP_printk("%s: %s in state %s: %s, action %u", __get_str(dev), __get_str(event),
+		  __get_str(state), __get_str(next), __entry->action)
+);
+
 DECLARE_EVENT_CLASS(skua_object,
 	TP_PROTO(const struct skua_dev *dev, const char *kind, u32 num),
 	TP_ARGS(dev, kind, num),

@@ -118,6 +118,7 @@ struct fake *fake_create(struct kunit *test)
 	/* A machine that is busy is no device that is dead. */
 	dev->cmd_timeout_ms = 60 * MSEC_PER_SEC;
 	skua_reset_init(dev);
+	dev->state = SKUA_UP;
 	dev->wq = skua_alloc_wq("fake");
 	KUNIT_ASSERT_NOT_NULL(test, dev->wq);
 	KUNIT_ASSERT_EQ(test, skua_cmdq_init(dev), 0);
@@ -173,7 +174,8 @@ u32 fake_serve_icm(struct fake *fake, struct skua_cmd_slot *slot, const void *in
 }
 
 kunit_test_suites(&skua_cmd_suite, &skua_counter_suite, &skua_eq_suite, &skua_fault_suite,
-		  &skua_icm_suite, &skua_mr_suite, &skua_mtt_suite, &skua_obj_suite);
+		  &skua_icm_suite, &skua_lifecycle_suite, &skua_mr_suite, &skua_mtt_suite,
+		  &skua_obj_suite);
 
 MODULE_DESCRIPTION("KUnit tests of skua_core");
 MODULE_LICENSE("GPL");

@@ -67,6 +67,7 @@ extern struct kunit_suite skua_counter_suite;
 extern struct kunit_suite skua_eq_suite;
 extern struct kunit_suite skua_fault_suite;
 extern struct kunit_suite skua_icm_suite;
+extern struct kunit_suite skua_lifecycle_suite;
 extern struct kunit_suite skua_mr_suite;
 extern struct kunit_suite skua_mtt_suite;
 extern struct kunit_suite skua_obj_suite;
