@@ -29,7 +29,7 @@ static uint8_t *guest;
 static int setup(void **state)
 {
 	(void)state;
-	dmatab_init(&tab);
+	dmatab_init(&tab, NULL);
 	memfd = memfd_create("guest", MFD_CLOEXEC);
 	assert_true(memfd >= 0);
 	assert_int_equal(ftruncate(memfd, FILE_PAGES * PG), 0);
@@ -217,7 +217,7 @@ static void test_two_tables(void **state)
 	uint64_t val = 0x1122334455667788;
 
 	(void)state;
-	dmatab_init(&other);
+	dmatab_init(&other, NULL);
 	assert_int_equal(dmatab_map(&tab, 0, PG, RW, memfd, 0), 0);
 	assert_int_equal(dmatab_map(&other, 0x70000, PG, RW, memfd, 0), 0);
 	assert_int_equal(dmatab_files(), 1);
@@ -259,7 +259,7 @@ static void test_shrink(void **state)
 
 	(void)state;
 	/* Again: the test framework took SIGBUS for itself after the setup. */
-	dmatab_init(&tab);
+	dmatab_init(&tab, NULL);
 	assert_int_equal(ftruncate(fd, 16 * PG), 0);
 	assert_int_equal(dmatab_map(&tab, 0, 16 * PG, RW, fd, 0), 0);
 	assert_int_equal(dmatab_map(&tab, 64 * PG, PG, RW, memfd, 0), 0);
@@ -275,6 +275,90 @@ static void test_shrink(void **state)
 	assert_int_equal(dmatab_map(&tab, 0, PG, RW, fd, 0), 0);
 	assert_int_equal(dmatab_write(&tab, 0, buf, 16), 0);
 	close(fd);
+}
+
+static int map_file(uint64_t page, uint64_t size)
+{
+	int fd = memfd_create("one", MFD_CLOEXEC), err;
+
+	assert_int_equal(ftruncate(fd, size), 0);
+	err = dmatab_map(&tab, page * PG, PG, RW, fd, 0);
+	close(fd);
+	return err;
+}
+
+/* What one table maps leaves room for others: files, and the process's address space. */
+static void test_quota(void **state)
+{
+	struct dma_table other;
+	unsigned int n;
+
+	(void)state;
+	dmatab_init(&other, NULL);
+	for (n = 0; n < DMA_MAX_FILES; n++)
+		assert_int_equal(map_file(n, PG), 0);
+	assert_int_equal(map_file(n, PG), -ENOSPC);
+	assert_int_equal(dmatab_files(), DMA_MAX_FILES);
+	/* Another table has its own, also of the same files. */
+	assert_int_equal(dmatab_map(&other, 0, PG, RW, memfd, 0), 0);
+	assert_int_equal(dmatab_unmap(&tab, 7 * PG, PG), 0);
+	assert_int_equal(dmatab_map(&tab, 7 * PG, PG, RW, memfd, 0), 0);
+	/* One that is there already is no other, however many ranges it has. */
+	assert_int_equal(dmatab_map(&tab, n * PG, PG, RW, memfd, PG), 0);
+	dmatab_unmap_all(&tab);
+	assert_int_equal(dmatab_files(), 1);
+
+	assert_int_equal(map_file(0, DMA_MAX_BYTES + PG), -EFBIG);
+	assert_int_equal(map_file(0, DMA_MAX_BYTES), 0);
+	assert_int_equal(map_file(1, PG), -ENOSPC);
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, memfd, 0), -ENOSPC);
+	dmatab_unmap_all(&tab);
+	for (n = 0; n < 256; n++)
+		assert_int_equal(map_file(n, DMA_MAX_BYTES / 256), 0);
+	assert_int_equal(map_file(n, PG), -ENOSPC);
+	dmatab_unmap_all(&tab);
+	dmatab_unmap_all(&other);
+}
+
+/* A file that grows takes no more than one that was as large from the start. */
+static void test_quota_grow(void **state)
+{
+	int fd = memfd_create("grow", MFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, PG), 0);
+	assert_int_equal(dmatab_map(&tab, 0, PG, RW, fd, 0), 0);
+	assert_int_equal(map_file(9, DMA_MAX_BYTES / 2), 0);
+	assert_int_equal(ftruncate(fd, DMA_MAX_BYTES), 0);
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, fd, PG), -ENOSPC);
+	/* What is mapped of it is not asked for again. */
+	assert_int_equal(dmatab_map(&tab, PG, PG, RW, fd, 0), 0);
+	assert_int_equal(ftruncate(fd, DMA_MAX_BYTES / 2), 0);
+	assert_int_equal(dmatab_map(&tab, 2 * PG, PG, RW, fd, DMA_MAX_BYTES / 2 - PG), 0);
+	assert_int_equal(map_file(10, PG), -ENOSPC);
+	close(fd);
+}
+
+/* Many ranges go in several calls; what is left works until then. */
+static void test_unmap_batches(void **state)
+{
+	unsigned int calls = 1, before = 5000;
+	uint8_t byte;
+	int err;
+
+	(void)state;
+	for (unsigned int i = 0; i < 5000; i++)
+		assert_int_equal(dmatab_map(&tab, i * PG, PG, RW, memfd, 0), 0);
+	while ((err = dmatab_unmap(&tab, 0, 4999 * PG)) == -EAGAIN) {
+		assert_in_range(before - tab.count, 1, 512);
+		before = tab.count;
+		calls++;
+	}
+	assert_int_equal(err, 0);
+	assert_int_equal(calls, 10);
+	assert_int_equal(tab.count, 1);
+	assert_int_equal(dmatab_read(&tab, 4999 * PG, &byte, 1), 0);
+	assert_int_equal(dmatab_read(&tab, 0, &byte, 1), -EFAULT);
 }
 
 static double seconds(void)
@@ -393,6 +477,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_tables, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_grow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_quota, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_quota_grow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unmap_batches, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shrink, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limit, setup, teardown),

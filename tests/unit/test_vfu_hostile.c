@@ -167,6 +167,71 @@ static void test_eventfd(void **state)
 	close(efd);
 }
 
+/* One message with very many writes: others have their turn in between. */
+static void test_write_multi_flood(void **state)
+{
+	enum { WRITES = 5000 };
+	struct vfu_write_one *wr = calloc(WRITES, sizeof(*wr));
+	uint64_t count = WRITES;
+	unsigned int before = 0, turns = 0;
+	bool more;
+
+	(void)state;
+	for (unsigned int i = 0; i < WRITES; i++)
+		wr[i].rw = (struct vfu_region_rw){ .region = SKUA_BAR_UAR, .count = 8 };
+	post(VFU_REGION_WRITE_MULTI, VFU_F_NO_REPLY, &count, sizeof(count), wr,
+	     WRITES * sizeof(*wr), NULL, 0);
+	do {
+		more = vfu_run(vfu);
+		assert_int_equal(vfu_pending(vfu), more);
+		assert_in_range(dev->writes - before, 0, 64);
+		before = dev->writes;
+		turns++;
+	} while (more);
+	assert_int_equal(dev->writes, WRITES);
+	assert_true(turns >= WRITES / 64);
+	/* The client goes in the middle: nothing of it is left. */
+	post(VFU_REGION_WRITE_MULTI, VFU_F_NO_REPLY, &count, sizeof(count), wr,
+	     WRITES * sizeof(*wr), &ram, 1);
+	vfu_run(vfu);
+	vfu_shutdown(vfu);
+	assert_in_range(dev->writes - before, 0, 64);
+	free(wr);
+}
+
+/* A turn ends when its time is over, after one message at least. */
+static void test_turn_time(void **state)
+{
+	struct vfu_cfg cfg = { .epfd = -1, .turn_ns = 1 };
+	struct skua_dev_cfg dcfg = { .msix_vectors = VECTORS };
+	struct vfu *was = vfu, *hasty = vfu_create(&cfg);
+	struct skua_dev *core = skua_dev_create(&dcfg, &vfu_host_ops, hasty, NULL, NULL);
+	int old = sock, pair[2];
+
+	(void)state;
+	vfu_set_dev(hasty, core);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(vfu_attach(hasty, pair[0]), 0);
+	vfu = hasty;
+	sock = pair[1];
+	negotiate();
+	for (unsigned int i = 0; i < 10; i++)
+		post_write(SKUA_BAR_UAR, 0, i);
+	for (unsigned int i = 0; i < 10; i++) {
+		assert_int_equal(core->writes, i);
+		assert_true(vfu_run(vfu));
+	}
+	assert_int_equal(core->writes, 10);
+	assert_false(vfu_run(vfu));
+	vfu_shutdown(hasty);
+	assert_true(vfu_settle(hasty, SETTLE_MS));
+	skua_dev_destroy(core);
+	vfu_destroy(hasty);
+	close(sock);
+	vfu = was;
+	sock = old;
+}
+
 static int setup_alarm(void **state)
 {
 	alarm(ALARM_S);
@@ -188,6 +253,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T_ALARM(test_lingering), T_ALARM(test_lingering_many),
 		T_ALARM(test_more_than_announced), T_ALARM(test_eventfd),
+		T_ALARM(test_write_multi_flood), T_ALARM(test_turn_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

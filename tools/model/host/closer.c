@@ -30,6 +30,8 @@
  * @tail: where the next goes, free running
  * @jobs: other work, in order
  * @jobs_end: its end
+ * @num_jobs: how many are not done yet
+ * @bytes: what they will let go
  * @busy: the helper is at work on something that is in no queue any more
  * @busy_fd: that is a descriptor
  * @since: when it began with that
@@ -44,6 +46,8 @@ struct closer {
 	int *fds;
 	unsigned int room, head, tail;
 	struct closer_job *jobs, **jobs_end;
+	unsigned int num_jobs;
+	size_t bytes;
 	bool busy, busy_fd, stop, lost;
 	uint64_t since;
 };
@@ -65,9 +69,11 @@ static bool has_work(const struct closer *c)
 static void work(struct closer *c)
 {
 	struct closer_job *job = c->jobs;
+	size_t bytes = 0;
 	int fd = -1;
 
 	if (job) {
+		bytes = job->bytes;
 		c->jobs = job->next;
 		if (!c->jobs)
 			c->jobs_end = &c->jobs;
@@ -83,6 +89,9 @@ static void work(struct closer *c)
 	else
 		close(fd);
 	pthread_mutex_lock(&c->lock);
+	if (job)
+		c->num_jobs--;
+	c->bytes -= bytes;
 	c->busy = false;
 	c->busy_fd = false;
 }
@@ -279,6 +288,8 @@ void closer_run(struct closer *c, struct closer_job *job)
 	}
 	pthread_mutex_lock(&c->lock);
 	*c->jobs_end = job;
+	c->num_jobs++;
+	c->bytes += job->bytes;
 	c->jobs_end = &job->next;
 	pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
@@ -290,15 +301,46 @@ static unsigned int waiting(const struct closer *c)
 	return c->tail - c->head + c->busy_fd;
 }
 
+static bool stuck(const struct closer *c)
+{
+	return c->busy && now_ns() - c->since > STUCK_NS;
+}
+
 enum closer_state closer_state(struct closer *c)
 {
 	enum closer_state state = CLOSER_ROOM;
 
 	pthread_mutex_lock(&c->lock);
 	if (waiting(c) > CLOSER_WAITING_MAX)
-		state = c->busy && now_ns() - c->since > STUCK_NS ? CLOSER_STUCK : CLOSER_BUSY;
+		state = stuck(c) ? CLOSER_STUCK : CLOSER_BUSY;
 	pthread_mutex_unlock(&c->lock);
 	return state;
+}
+
+bool closer_stuck(struct closer *c)
+{
+	bool ret;
+
+	if (!c)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	ret = stuck(c);
+	pthread_mutex_unlock(&c->lock);
+	return ret;
+}
+
+unsigned int closer_jobs(struct closer *c, size_t *bytes)
+{
+	unsigned int num;
+
+	*bytes = 0;
+	if (!c)
+		return 0;
+	pthread_mutex_lock(&c->lock);
+	num = c->num_jobs;
+	*bytes = c->bytes;
+	pthread_mutex_unlock(&c->lock);
+	return num;
 }
 
 unsigned int closer_waiting(struct closer *c)

@@ -24,10 +24,12 @@ struct closer;
  * struct closer_job - work for the helper that needs no memory to be queued
  * @next: queue
  * @fn: called once by the helper thread, which does not touch the job afterwards
+ * @bytes: of address space that it will let go
  */
 struct closer_job {
 	struct closer_job *next;
 	void (*fn)(struct closer_job *job);
+	size_t bytes;
 };
 
 /* Descriptors of one message, the kernel's limit: with room for them none is cut off. */
@@ -62,6 +64,10 @@ void closer_run(struct closer *c, struct closer_job *job);
 enum closer_state closer_state(struct closer *c);
 /* Descriptors that are not closed yet. */
 unsigned int closer_waiting(struct closer *c);
+/* Jobs that are not done yet, and the address space that they will let go. */
+unsigned int closer_jobs(struct closer *c, size_t *bytes);
+/* What the helper is at has taken a tenth of a second already. */
+bool closer_stuck(struct closer *c);
 /* Wait until nothing is left to do. False: there is after @ms milliseconds. */
 bool closer_settle(struct closer *c, unsigned int ms);
 

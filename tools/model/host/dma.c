@@ -8,7 +8,8 @@
  * offset and no pointer, so a file may move when it grows, and its mapping
  * goes with the last range.
  *
- * Single-threaded, like everything that uses it.
+ * Used by one thread. What may take long is left to a helper: to unmap a file whose last
+ * user we are, which frees its pages, and to free the nodes of a large tree.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,21 +23,28 @@
 
 #include "dma.h"
 
-/* More than any guest has, and small enough that one file cannot use up the process. */
-#define FILE_SIZE_MAX	(1ull << 44)
+#define FILE_HASH	1024
+
+/* Unmapped at once; page faults elsewhere in the process wait meanwhile. */
+#define UNMAP_PIECE	(16ull << 20)
+
+/* Ranges that one call removes; more than so many nodes of a tree are left to the helper. */
+#define UNMAP_BATCH	512
 
 /**
  * struct dma_file - a memory file mapped into this process
- * @next: list of all
+ * @job: to unmap it
+ * @next: in its hash chain
  * @dev: with @ino, which file it is; stable while it is mapped
  * @ino: see @dev
  * @base: where it is mapped
  * @size: how much of it is mapped, from offset 0
  * @writable: mapped for writing as well
- * @refs: ranges that use it
+ * @refs: tables that use it, and calls that hold it
  * @broken: the owner cut it while it was in use: no access any more
  */
 struct dma_file {
+	struct closer_job job;
 	struct dma_file *next;
 	dev_t dev;
 	ino_t ino;
@@ -47,16 +55,52 @@ struct dma_file {
 	volatile sig_atomic_t broken;
 };
 
+/**
+ * struct dma_use - a file that a table uses
+ * @next: in the table's hash chain
+ * @file: the file
+ * @ranges: ranges of the table in it
+ */
+struct dma_use {
+	struct dma_use *next;
+	struct dma_file *file;
+	unsigned int ranges;
+};
+
+/* @use is NULL for what is not accessible. */
 struct dma_range {
 	uint64_t first;
 	uint64_t last;
 	struct dma_file *file;
+	struct dma_use *use;
 	uint64_t offset;
 	unsigned int prot;
 };
 
+/* Nodes of a table that is empty now. */
+struct dma_tree {
+	struct closer_job job;
+	void *root;
+};
+
 /* Of the process, not of a table: two functions of one guest share its memory file. */
-static struct dma_file *files;
+static struct dma_file *files[FILE_HASH];
+
+static struct dma_file **file_chain(dev_t dev, ino_t ino)
+{
+	return &files[((uint64_t)ino * 0x9e3779b97f4a7c15ull ^ dev) >> 32 & (FILE_HASH - 1)];
+}
+
+static struct dma_file *file_at(const uint8_t *addr)
+{
+	for (unsigned int i = 0; i < FILE_HASH; i++) {
+		for (struct dma_file *file = files[i]; file; file = file->next) {
+			if (addr >= file->base && addr < file->base + file->size)
+				return file;
+		}
+	}
+	return NULL;
+}
 
 /*
  * The owner of a file can cut it under our mapping, and an access then raises
@@ -64,33 +108,32 @@ static struct dma_file *files;
  * memory in place of the file, mark it, and let the access finish there. The
  * accessor sees the mark afterwards and reports a fault.
  *
- * The signal is synchronous, raised by the copy itself, so the list is whole.
+ * The signal is synchronous, raised by the copy itself, so the hash is whole.
  */
 static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
-	uint8_t *addr = info->si_addr;
+	struct dma_file *file = file_at(info->si_addr);
 	void *repl;
 
 	(void)context;
-	for (struct dma_file *file = files; file; file = file->next) {
-		if (addr < file->base || addr >= file->base + file->size)
-			continue;
+	if (file) {
 		repl = mmap(file->base, file->size, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-		if (repl == MAP_FAILED)
-			break;
-		file->broken = 1;
-		return;
+		if (repl != MAP_FAILED) {
+			file->broken = 1;
+			return;
+		}
 	}
 	/* Not ours: the access comes again and ends the process as it should. */
 	signal(sig, SIG_DFL);
 }
 
-void dmatab_init(struct dma_table *tab)
+void dmatab_init(struct dma_table *tab, struct closer *closer)
 {
 	struct sigaction sa = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
 
 	memset(tab, 0, sizeof(*tab));
+	tab->closer = closer;
 	sigaction(SIGBUS, &sa, NULL);
 }
 
@@ -98,8 +141,9 @@ unsigned int dmatab_files(void)
 {
 	unsigned int n = 0;
 
-	for (struct dma_file *file = files; file; file = file->next)
-		n++;
+	for (unsigned int i = 0; i < FILE_HASH; i++)
+		for (struct dma_file *file = files[i]; file; file = file->next)
+			n++;
 	return n;
 }
 
@@ -136,23 +180,89 @@ static int range_insert(struct dma_table *tab, const struct dma_range *val)
 		return -ENOMEM;
 	}
 	tab->count++;
-	if (range->file)
-		range->file->refs++;
+	if (range->use)
+		range->use->ranges++;
 	return 0;
 }
 
-static void file_put(struct dma_file *file)
+/* In pieces: the process must not wait for all of it at once. Huge pages go whole. */
+static void unmap(uint8_t *base, size_t size)
 {
+	while (size > UNMAP_PIECE && !munmap(base, UNMAP_PIECE)) {
+		base += UNMAP_PIECE;
+		size -= UNMAP_PIECE;
+	}
+	munmap(base, size);
+}
+
+static void file_unmap(struct closer_job *job)
+{
+	struct dma_file *file = (struct dma_file *)job;
+
+	unmap(file->base, file->size);
+	free(file);
+}
+
+static void file_put(struct dma_table *tab, struct dma_file *file)
+{
+	struct dma_file **link = file_chain(file->dev, file->ino);
+
 	if (--file->refs)
 		return;
-	for (struct dma_file **link = &files; *link; link = &(*link)->next) {
-		if (*link == file) {
-			*link = file->next;
-			break;
-		}
+	while (*link != file)
+		link = &(*link)->next;
+	*link = file->next;
+	file->job.fn = file_unmap;
+	file->job.bytes = file->size;
+	closer_run(tab->closer, &file->job);
+}
+
+static struct dma_use **use_chain(struct dma_table *tab, const struct dma_file *file)
+{
+	return &tab->use[(uintptr_t)file / sizeof(*file) % DMA_USE_HASH];
+}
+
+/* The table's use of a file, made if there is none. NULL without memory. */
+static struct dma_use *use_get(struct dma_table *tab, struct dma_file *file)
+{
+	struct dma_use **link = use_chain(tab, file), *use;
+
+	for (use = *link; use; use = use->next) {
+		if (use->file == file)
+			return use;
 	}
-	munmap(file->base, file->size);
-	free(file);
+	use = calloc(1, sizeof(*use));
+	if (!use)
+		return NULL;
+	use->file = file;
+	file->refs++;
+	use->next = *link;
+	*link = use;
+	tab->num_files++;
+	return use;
+}
+
+static bool table_uses(struct dma_table *tab, const struct dma_file *file)
+{
+	for (struct dma_use *use = *use_chain(tab, file); use; use = use->next) {
+		if (use->file == file)
+			return true;
+	}
+	return false;
+}
+
+static void use_put(struct dma_table *tab, struct dma_use *use)
+{
+	struct dma_use **link = use_chain(tab, use->file);
+
+	if (use->ranges)
+		return;
+	while (*link != use)
+		link = &(*link)->next;
+	*link = use->next;
+	tab->num_files--;
+	file_put(tab, use->file);
+	free(use);
 }
 
 static void range_remove(struct dma_table *tab, struct dma_range *range)
@@ -160,8 +270,10 @@ static void range_remove(struct dma_table *tab, struct dma_range *range)
 	tdelete(range, &tab->root, range_cmp);
 	tab->count--;
 	tab->last = NULL;
-	if (range->file)
-		file_put(range->file);
+	if (range->use) {
+		range->use->ranges--;
+		use_put(tab, range->use);
+	}
 	free(range);
 }
 
@@ -191,33 +303,90 @@ static int file_check(int fd, unsigned int prot, struct stat *st)
 		return -EACCES;
 	if (st->st_size <= 0)
 		return -ERANGE;
-	if ((uint64_t)st->st_size > FILE_SIZE_MAX)
+	if ((uint64_t)st->st_size > DMA_MAX_BYTES)
 		return -EFBIG;
 	return 0;
 }
 
+/*
+ * May the table map @size bytes of a file, of which it has @had already? What it let go
+ * counts until the helper has unmapped it.
+ */
+static int quota_check(const struct dma_table *tab, bool new_file, uint64_t size, uint64_t had)
+{
+	unsigned int files = tab->num_files + new_file, going;
+	uint64_t bytes = size - had;
+	size_t more;
+
+	for (unsigned int i = 0; i < DMA_USE_HASH; i++)
+		for (struct dma_use *use = tab->use[i]; use; use = use->next)
+			bytes += use->file->size;
+	if (files > DMA_MAX_FILES || bytes > DMA_MAX_BYTES)
+		return -ENOSPC;
+	going = closer_jobs(tab->closer, &more);
+	if (files + going > DMA_MAX_FILES || bytes + more > DMA_MAX_BYTES)
+		return closer_stuck(tab->closer) ? -ENOSPC : -EAGAIN;
+	return 0;
+}
+
 /* Map @file anew, if it is not mapped yet, has grown or now needs writing. */
-static int file_remap(struct dma_file *file, int fd, size_t size, bool writable)
+static int file_remap(struct dma_table *tab, struct dma_file *file, int fd, size_t size,
+		      bool writable)
 {
 	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
-	void *base = mmap(NULL, size, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	struct dma_file *old = file->base ? calloc(1, sizeof(*old)) : NULL;
+	void *base;
+	int err;
 
-	if (base == MAP_FAILED)
-		return -errno;
-	if (file->base)
-		munmap(file->base, file->size);
+	if (file->base && !old)
+		return -ENOMEM;
+	base = mmap(NULL, size, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (base == MAP_FAILED) {
+		err = -errno;
+		free(old);
+		return err;
+	}
+	if (old) {
+		old->base = file->base;
+		old->size = file->size;
+		old->job.fn = file_unmap;
+		old->job.bytes = file->size;
+		closer_run(tab->closer, &old->job);
+	}
 	file->base = base;
 	file->size = size;
 	file->writable = writable;
 	return 0;
 }
 
-/* The mapped file behind @fd, with at least @end bytes; no reference is taken yet. */
-static int file_get(int fd, uint64_t end, unsigned int prot, struct dma_file **res)
+static struct dma_file *file_new(struct dma_table *tab, int fd, const struct stat *st,
+				 bool writable, int *err)
+{
+	struct dma_file **chain = file_chain(st->st_dev, st->st_ino), *file;
+
+	*err = -ENOMEM;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	*err = file_remap(tab, file, fd, st->st_size, writable);
+	if (*err) {
+		free(file);
+		return NULL;
+	}
+	file->dev = st->st_dev;
+	file->ino = st->st_ino;
+	file->next = *chain;
+	*chain = file;
+	return file;
+}
+
+/* The mapped file behind @fd, with at least @end bytes; one reference is the caller's. */
+static int file_get(struct dma_table *tab, int fd, uint64_t end, unsigned int prot,
+		    struct dma_file **res)
 {
 	struct dma_file *file;
+	bool writable, used, anew;
 	struct stat st;
-	bool writable;
 	size_t size;
 	int err = file_check(fd, prot, &st);
 
@@ -225,38 +394,26 @@ static int file_get(int fd, uint64_t end, unsigned int prot, struct dma_file **r
 		return err;
 	if (end > (uint64_t)st.st_size)
 		return -ERANGE;
-
-	for (file = files; file; file = file->next) {
+	for (file = *file_chain(st.st_dev, st.st_ino); file; file = file->next) {
 		if (file->dev == st.st_dev && file->ino == st.st_ino)
 			break;
 	}
 	if (file && file->broken)
 		return -EFAULT;
-	if (file && end <= file->size && (file->writable || !(prot & DMA_PROT_WRITE))) {
-		*res = file;
-		return 0;
-	}
-
+	used = file && table_uses(tab, file);
 	writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
-	if (file) {
-		/* Never smaller than before: other ranges rely on what is mapped. */
-		size = (uint64_t)st.st_size > file->size ? (size_t)st.st_size : file->size;
-		*res = file;
-		return file_remap(file, fd, size, writable);
-	}
-
-	file = calloc(1, sizeof(*file));
-	if (!file)
-		return -ENOMEM;
-	err = file_remap(file, fd, st.st_size, writable);
-	if (err) {
-		free(file);
+	anew = !file || end > file->size || (!file->writable && prot & DMA_PROT_WRITE);
+	/* Never smaller than before: other ranges rely on what is mapped. */
+	size = file && (!anew || file->size > (uint64_t)st.st_size) ? file->size : (size_t)st.st_size;
+	if (!used || anew)
+		err = quota_check(tab, !used, size, used ? file->size : 0);
+	if (!err && !file)
+		file = file_new(tab, fd, &st, writable, &err);
+	else if (!err && anew)
+		err = file_remap(tab, file, fd, size, writable);
+	if (err)
 		return err;
-	}
-	file->dev = st.st_dev;
-	file->ino = st.st_ino;
-	file->next = files;
-	files = file;
+	file->refs++;
 	*res = file;
 	return 0;
 }
@@ -283,13 +440,15 @@ int dmatab_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int
 	if (offset + size < offset)
 		return -ERANGE;
 
-	err = file_get(fd, offset + size, prot, &range.file);
+	err = file_get(tab, fd, offset + size, prot, &range.file);
 	if (err)
 		return err;
-	/* Hold the file meanwhile: a failed insert must not leave it mapped for nobody. */
-	range.file->refs++;
-	err = range_insert(tab, &range);
-	file_put(range.file);
+	range.use = use_get(tab, range.file);
+	err = range.use ? range_insert(tab, &range) : -ENOMEM;
+	/* A failed insert must not leave the file mapped for nobody. */
+	if (err && range.use)
+		use_put(tab, range.use);
+	file_put(tab, range.file);
 	return err;
 }
 
@@ -297,6 +456,7 @@ int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size)
 {
 	uint64_t first = iova, last = iova + size - 1;
 	struct dma_range *range, tail;
+	unsigned int num = 0;
 	int err = 0;
 
 	if (!size || last < first)
@@ -304,6 +464,8 @@ int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size)
 
 	/* Shrinking in place keeps the order of the tree: nothing lies between. */
 	while ((range = range_find(tab, first, last))) {
+		if (num++ == UNMAP_BATCH)
+			return -EAGAIN;
 		if (range->first >= first && range->last <= last) {
 			range_remove(tab, range);
 			continue;
@@ -323,18 +485,31 @@ int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size)
 	return err;
 }
 
-static void range_free(void *ptr)
+static void tree_free(struct closer_job *job)
 {
-	struct dma_range *range = ptr;
+	struct dma_tree *tree = (struct dma_tree *)job;
 
-	if (range->file)
-		file_put(range->file);
-	free(range);
+	tdestroy(tree->root, free);
+	free(tree);
 }
 
 void dmatab_unmap_all(struct dma_table *tab)
 {
-	tdestroy(tab->root, range_free);
+	struct dma_tree *tree = tab->count > UNMAP_BATCH ? calloc(1, sizeof(*tree)) : NULL;
+
+	for (unsigned int i = 0; i < DMA_USE_HASH; i++) {
+		while (tab->use[i]) {
+			tab->use[i]->ranges = 0;
+			use_put(tab, tab->use[i]);
+		}
+	}
+	if (tree) {
+		tree->root = tab->root;
+		tree->job.fn = tree_free;
+		closer_run(tab->closer, &tree->job);
+	} else {
+		tdestroy(tab->root, free);
+	}
 	tab->root = NULL;
 	tab->count = 0;
 	tab->last = NULL;

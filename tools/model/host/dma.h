@@ -10,11 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "closer.h"
+
 /*
  * Ranges that one table takes: 1 GiB of the 4 KiB maps which an emulated IOMMU
  * sends one by one.
  */
 #define DMA_MAX_RANGES	(1u << 18)
+
+/*
+ * Files that one table takes, and bytes of address space that they may take together,
+ * those of before that the kernel still has to let go included. With as many functions
+ * as a process serves both stay below what the kernel gives a process (65,530 mappings,
+ * 128 TiB), so that no client can use up what others need.
+ */
+#define DMA_MAX_FILES	512
+#define DMA_MAX_BYTES	(1ull << 40)
 
 /* Granularity of maps; keeps natural alignment the same on both sides. */
 #define DMA_PAGE_SIZE	4096u
@@ -23,20 +34,31 @@
 #define DMA_PROT_WRITE	(1u << 1)
 
 struct dma_range;
+struct dma_use;
+
+/* Places of a table's hash of files. */
+#define DMA_USE_HASH	64
 
 /**
  * struct dma_table - the bus address space of one function
+ * @closer: lets go of mappings and of large trees; NULL: at once
  * @root: search tree of ranges that do not overlap
  * @count: ranges in it
  * @last: the range found last; most accesses hit it again
+ * @use: hash of the files that its ranges use
+ * @num_files: how many
  */
 struct dma_table {
+	struct closer *closer;
 	void *root;
 	unsigned int count;
 	struct dma_range *last;
+	struct dma_use *use[DMA_USE_HASH];
+	unsigned int num_files;
 };
 
-void dmatab_init(struct dma_table *tab);
+/* @closer outlives the table, or is NULL. */
+void dmatab_init(struct dma_table *tab, struct closer *closer);
 
 /*
  * Map @size bytes at bus address @iova to offset @offset of file @fd, or to
@@ -44,13 +66,17 @@ void dmatab_init(struct dma_table *tab);
  * -EEXIST: overlaps a range that is mapped. -EMEDIUMTYPE: not memory that can
  * be shared safely (neither memfd, tmpfs nor hugetlbfs). -EACCES: write access
  * wanted through a read-only descriptor. -ERANGE: beyond the end of the file.
+ * -EFBIG: the file is larger than a table may map. -ENOSPC: the table has as many ranges,
+ * files or bytes as it may have. -EAGAIN: it has, but what it has let go is not gone yet:
+ * try again.
  */
 int dmatab_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int prot, int fd,
 	       uint64_t offset);
 
 /*
  * Remove whatever is mapped in the range; a range that reaches out of it keeps
- * the rest. On return no access to the removed part is possible.
+ * the rest. On return no access to the removed part is possible. -EAGAIN: only a part of
+ * many ranges is removed, call again.
  */
 int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size);
 void dmatab_unmap_all(struct dma_table *tab);

@@ -18,8 +18,6 @@
 #include "path.h"
 #include "vfu_priv.h"
 
-/* Messages in one turn: a flood of doorbells must not keep the queues from being served. */
-#define TURN_MESSAGES	64
 #define WARNINGS_MAX	32
 /* Descriptors that do not close, refused connections among them: nobody is heard then. */
 #define LISTEN_WAITING_MAX	1024
@@ -217,6 +215,9 @@ static void disconnect(struct vfu *vfu)
 		epoll_ctl(vfu->cfg.epfd, EPOLL_CTL_DEL, vfu->tran.fd, NULL);
 	vfu->polled = 0;
 	vfu->pending = false;
+	if (vfu->unfinished)
+		tran_msg_done(&vfu->tran, &vfu->msg);
+	vfu->unfinished = false;
 	tran_close(&vfu->tran);
 	dmatab_unmap_all(&vfu->dma);
 	irq_disable(&vfu->irqs);
@@ -244,30 +245,47 @@ int vfu_attach(struct vfu *vfu, int fd)
 	return 0;
 }
 
+bool vfu_turn_over(const struct vfu *vfu)
+{
+	return vfu->turn_end && op_now(NULL) >= vfu->turn_end;
+}
+
+/* One message: 1, or why there is none: 0 or a negative errno; more than 1: later. */
+static int handle_one(struct vfu *vfu)
+{
+	int ret;
+
+	if (tran_sending(&vfu->tran)) {
+		ret = tran_flush(&vfu->tran);
+		if (ret <= 0)
+			return ret;
+	}
+	if (!vfu->unfinished) {
+		ret = tran_recv(&vfu->tran, &vfu->msg);
+		if (ret != 1)
+			return ret;
+		vfu->messages++;
+		vfu->done = 0;
+	}
+	ret = vfu_dispatch(vfu, &vfu->msg);
+	vfu->unfinished = ret == VFU_UNFINISHED;
+	if (vfu->unfinished)
+		return ret;
+	tran_msg_done(&vfu->tran, &vfu->msg);
+	return ret < 0 ? ret : tran_flush(&vfu->tran);
+}
+
 bool vfu_run(struct vfu *vfu)
 {
-	struct tran_msg msg;
-	int ret = 0;
+	int ret = 1;
 
 	if (!vfu_connected(vfu))
 		return false;
-	for (unsigned int i = 0; i < TURN_MESSAGES; i++) {
-		if (tran_sending(&vfu->tran)) {
-			ret = tran_flush(&vfu->tran);
-			if (ret <= 0)
-				break;
-		}
-		ret = tran_recv(&vfu->tran, &msg);
-		if (ret != 1)
+	vfu->turn_end = vfu->cfg.turn_ns ? op_now(NULL) + vfu->cfg.turn_ns : 0;
+	for (unsigned int i = 0; i < VFU_TURN_MESSAGES && ret == 1; i++) {
+		if (i && vfu_turn_over(vfu))
 			break;
-		vfu->messages++;
-		ret = vfu_dispatch(vfu, &msg);
-		tran_msg_done(&vfu->tran, &msg);
-		if (ret < 0)
-			break;
-		ret = tran_flush(&vfu->tran);
-		if (ret <= 0)
-			break;
+		ret = handle_one(vfu);
 	}
 	if (ret < 0) {
 		if (ret == -EMFILE)
@@ -353,12 +371,12 @@ struct vfu *vfu_create(const struct vfu_cfg *cfg)
 	vfu->listen_fd = -1;
 	vfu->tran.fd = -1;
 	vfu->deadline = SKUA_TIME_NEVER;
-	dmatab_init(&vfu->dma);
 	if (irq_open())
 		vfu_log(vfu, LOG_WARN, "no asynchronous I/O: a malicious client can stop all functions through its event descriptors");
 	irq_init(&vfu->irqs, 0);
 	vfu->closer = closer_create();
 	err = vfu->closer ? 0 : -errno;
+	dmatab_init(&vfu->dma, vfu->closer);
 	if (!err && cfg->path)
 		err = listen_at(vfu, cfg->path);
 	if (!err)

@@ -31,6 +31,8 @@ struct vfu_bus {
  *	-1: none, the caller calls vfu_run() when it likes
  * @bus: where the function is; what the client does not map is looked for there.
  *	NULL: it is alone.
+ * @turn_ns: nanoseconds that a turn may take, and a little more; 0: only what is done in
+ *	a turn is limited, not how long that takes
  * @log: where messages go (may be NULL); levels as in struct skua_dev_cfg
  * @log_priv: first argument of @log
  */
@@ -38,6 +40,7 @@ struct vfu_cfg {
 	const char *path;
 	int epfd;
 	struct vfu_bus *bus;
+	uint64_t turn_ns;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;
 };

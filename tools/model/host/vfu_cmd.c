@@ -4,7 +4,8 @@
  * checks its length, copies the fixed part and looks at nothing else of it.
  *
  * A handler returns 0 when it queued the reply or none is wanted, a positive
- * errno for the error reply, or a negative one to end the connection.
+ * errno for the error reply, or a negative one to end the connection. VFU_UNFINISHED asks
+ * for another call with the same message in a later turn; vfu->done is the handler's.
  *
  * No region is ever offered for mmap: a client that sees one such region stops
  * posting its writes to all of them, and each doorbell would wait for a reply.
@@ -120,6 +121,8 @@ static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 
 	err = dmatab_map(&vfu->dma, req.iova, req.size, prot, msg->nfds ? msg->fds[0] : -1,
 			 req.offset);
+	if (err == -EAGAIN)
+		return VFU_UNFINISHED;
 	if (err) {
 		vfu_warn(vfu, "cannot map 0x%" PRIx64 "+0x%" PRIx64 ": %s", req.iova, req.size,
 			 err == -EMEDIUMTYPE ?
@@ -165,8 +168,12 @@ static int do_dma_unmap(struct vfu *vfu, struct tran_msg *msg)
 	} else {
 		if (req.flags)
 			return EINVAL;
-		err = dmatab_unmap(&vfu->dma, req.iova, req.size);
+		do {
+			err = dmatab_unmap(&vfu->dma, req.iova, req.size);
+		} while (err == -EAGAIN && vfu->turn_end && !vfu_turn_over(vfu));
 	}
+	if (err == -EAGAIN)
+		return VFU_UNFINISHED;
 	if (err)
 		return -err;
 	return reply(vfu, msg, &req, sizeof(req));
@@ -380,6 +387,19 @@ static int do_region_write(struct vfu *vfu, struct tran_msg *msg)
 }
 
 /* All entries are checked before the first is done: a refused message did nothing. */
+static bool multi_ok(struct vfu *vfu, const uint8_t *entries, uint64_t count)
+{
+	struct vfu_write_one one;
+
+	for (uint64_t i = 0; i < count; i++) {
+		memcpy(&one, entries + i * sizeof(one), sizeof(one));
+		if (one.rw.count > VFU_MULTI_DATA || !region_ok(vfu, &one.rw))
+			return false;
+	}
+	return true;
+}
+
+/* A turn does as many of them as it does of single writes. */
 static int do_region_write_multi(struct vfu *vfu, struct tran_msg *msg)
 {
 	struct vfu_write_one one;
@@ -389,13 +409,12 @@ static int do_region_write_multi(struct vfu *vfu, struct tran_msg *msg)
 	if (!fetch(msg, &count) || count > (msg->len - sizeof(count)) / sizeof(one))
 		return EINVAL;
 	entries = msg->data + sizeof(count);
-	for (uint64_t i = 0; i < count; i++) {
-		memcpy(&one, entries + i * sizeof(one), sizeof(one));
-		if (one.rw.count > VFU_MULTI_DATA || !region_ok(vfu, &one.rw))
-			return EINVAL;
-	}
-	for (uint64_t i = 0; i < count; i++) {
-		memcpy(&one, entries + i * sizeof(one), sizeof(one));
+	if (!vfu->done && !multi_ok(vfu, entries, count))
+		return EINVAL;
+	for (unsigned int n = 0; vfu->done < count; n++) {
+		if (n == VFU_TURN_MESSAGES || (n && vfu_turn_over(vfu)))
+			return VFU_UNFINISHED;
+		memcpy(&one, entries + vfu->done++ * sizeof(one), sizeof(one));
 		region_write(vfu, &one.rw, one.data);
 	}
 	return reply(vfu, msg, &count, sizeof(count));
@@ -438,7 +457,7 @@ int vfu_dispatch(struct vfu *vfu, struct tran_msg *msg)
 		else
 			ret = EINVAL;
 	}
-	if (ret <= 0)
+	if (ret <= 0 || ret == VFU_UNFINISHED)
 		return ret;
 	vfu_warn(vfu, "message %u (%s), %u bytes: %s", cmd, name, msg->hdr.size, strerror(ret));
 	return wants_reply(msg) ? tran_reply_error(&vfu->tran, &msg->hdr, ret) : 0;

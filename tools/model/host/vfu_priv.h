@@ -3,6 +3,8 @@
 #ifndef SKUA_HOST_VFU_PRIV_H
 #define SKUA_HOST_VFU_PRIV_H
 
+#include <limits.h>
+
 #include "closer.h"
 #include "dma.h"
 #include "event.h"
@@ -25,6 +27,10 @@
  * @irqs: what the client takes interrupts with
  * @deadline: the core's timer
  * @messages: handled since creation
+ * @msg: the message that is being handled, while @unfinished
+ * @unfinished: it goes on in the next turn
+ * @done: how much of it is done; what that means is up to its handler
+ * @turn_end: when the turn is to end, 0: it may take as long as it takes
  * @pending: the last turn did not come to the end of what there is
  * @negotiated: the version exchange is done
  * @shared_maps: maps of this connection that had a descriptor
@@ -45,6 +51,10 @@ struct vfu {
 	struct irqs irqs;
 	uint64_t deadline;
 	uint64_t messages;
+	struct tran_msg msg;
+	bool unfinished;
+	uint64_t done;
+	uint64_t turn_end;
 	bool pending;
 	bool negotiated;
 	uint64_t shared_maps;
@@ -60,7 +70,17 @@ void vfu_log(struct vfu *vfu, int level, const char *fmt, ...);
 __attribute__((format(printf, 2, 3)))
 void vfu_warn(struct vfu *vfu, const char *fmt, ...);
 
-/* Handle one message and queue its reply; a negative errno ends the connection. */
+/* Messages in one turn: a flood of doorbells must not keep the queues from being served. */
+#define VFU_TURN_MESSAGES	64
+
+/* The turn has taken its time. */
+bool vfu_turn_over(const struct vfu *vfu);
+
+/*
+ * Handle one message and queue its reply; a negative errno ends the connection.
+ * VFU_UNFINISHED: to be called again with the same message, after others had their turn.
+ */
+#define VFU_UNFINISHED	INT_MAX
 int vfu_dispatch(struct vfu *vfu, struct tran_msg *msg);
 
 #endif /* SKUA_HOST_VFU_PRIV_H */
