@@ -69,7 +69,10 @@ static void fake_msix(void *host, unsigned int vector)
 
 static uint64_t fake_now(void *host)
 {
-	return ((struct fake *)host)->now;
+	struct fake *f = host;
+
+	f->now += f->step;
+	return f->now;
 }
 
 static void fake_timer(void *host, uint64_t deadline)

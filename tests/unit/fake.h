@@ -36,6 +36,7 @@ struct fake_frame {
  * @writes: DMA writes so far
  * @msix: messages of each vector
  * @now: the clock, nanoseconds
+ * @step: what it advances by each time that the device looks at it
  * @deadline: of the timer
  * @tx: frames on the wire that nobody took yet, oldest at @tx_head
  * @peer: where frames go instead, when fake_pump() carries them
@@ -54,6 +55,7 @@ struct fake {
 	uint64_t reads, writes;
 	unsigned int msix[SKUA_MSIX_VECTORS_MAX];
 	uint64_t now;
+	uint64_t step;
 	uint64_t deadline;
 	struct fake_frame **tx;
 	unsigned int tx_head, tx_tail;

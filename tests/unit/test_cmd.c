@@ -179,6 +179,33 @@ static void many_in_flight(void **state)
 	}
 }
 
+/* Commands that take long: a turn ends when its time is over, and the rest comes later. */
+static void turn_time(void **state)
+{
+	const struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .turn_ns = 1000 };
+	struct rig r;
+	unsigned int turns = 1;
+
+	(void)state;
+	fake_init(&r.f, &cfg);
+	mini_up(&r.m, &r.f);
+	for (unsigned int n = 0; n < 12; n++) {
+		memset(slot_at(&r, n), 0, sizeof(struct skua_cmd_slot));
+		slot_at(&r, n)->opcode = cpu_to_le16(SKUA_CMD_NOP);
+		slot_at(&r, n)->token = cpu_to_le32(0x10000 | n);
+		fake_wr32(&r.f, SKUA_REG_CMDQ_DB, 0x10000 | n);
+	}
+	/* Looked at before the second command, the third and the fourth, which is too late. */
+	r.f.step = 400;
+	while (skua_dev_run(r.f.dev))
+		turns++;
+	r.f.step = 0;
+	assert_int_equal(turns, 4);
+	for (unsigned int n = 0; n < 12; n++)
+		assert_int_equal(le32_to_cpu(slot_at(&r, n)->done), 0x10000 | n);
+	fake_exit(&r.f);
+}
+
 static void lengths(void **state)
 {
 	struct rig *r = *state;
@@ -539,6 +566,7 @@ int main(void)
 		rig_test(heartbeat),
 		rig_test(bad_tokens),
 		rig_test(many_in_flight),
+		cmocka_unit_test(turn_time),
 		rig_test(lengths),
 		cmocka_unit_test(states),
 		rig_test(unknown_opcodes),

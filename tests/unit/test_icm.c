@@ -110,6 +110,50 @@ static void map_overlap(void **state)
 }
 
 /* Any sequence of maps and unmaps against a plain array. */
+/* Pages far from each other: what they cost the process is limited too, and given back. */
+static void map_strewn(void **state)
+{
+	struct rig *r = *state;
+	struct icm *icm = r->f.dev->icm;
+	uint32_t before = icm->nodes, num = 0;
+	struct map in = { .page[0] = cpu_to_le64(0x10000) };
+	int status;
+
+	for (;; num++) {
+		in.in.addr = cpu_to_le64(FAR + ((uint64_t)num << 32));
+		status = map(&r->m, &in, 1);
+		if (status)
+			break;
+		assert_true(num < 10000);
+	}
+	assert_status(status, LIMIT);
+	assert_true(icm->nodes <= ICM_NODES_MAX);
+	/* Next to one that is there, there is room. */
+	in.in.addr = cpu_to_le64(FAR + PAGE);
+	assert_status(map(&r->m, &in, 1), OK);
+	assert_status(unmap(&r->m, FAR, 2), OK);
+	while (--num)
+		assert_status(unmap(&r->m, FAR + ((uint64_t)num << 32), 1), OK);
+	assert_int_equal(icm->nodes, before);
+}
+
+/* The lives of caches begin anew: nothing of the first is found in the last. */
+static void many_lives(void **state)
+{
+	struct rig *r = *state;
+	struct ctx_cache *c = &r->f.dev->icm->table[SKUA_ICM_GID].cache;
+
+	assert_true(c->num > 0);
+	c->life = UINT32_MAX;
+	r->f.dev->icm->mtt.life = UINT32_MAX;
+	fake_wr32(&r->f, SKUA_REG_CTRL, SKUA_CTRL_RESET);
+	assert_int_equal(c->life, 1);
+	assert_int_equal(r->f.dev->icm->mtt.life, 1);
+	for (uint32_t i = 0; i < c->num; i++)
+		assert_int_not_equal(((struct ctx_ent *)(c->mem + i * c->stride))->life, 1);
+	mini_up(&r->m, &r->f);
+}
+
 static void map_random(void **state)
 {
 	struct rig *r = *state;
@@ -465,6 +509,8 @@ int main(void)
 		rig_test(map_checks),
 		rig_test(map_sum),
 		rig_test(map_overlap),
+		rig_test(map_strewn),
+		rig_test(many_lives),
 		rig_test(map_random),
 		cmocka_unit_test(layout_checks),
 		small_test(eviction),

@@ -32,6 +32,12 @@ static void *ctx_of(struct ctx_ent *ent)
 	return ent + 1;
 }
 
+/* Does a place hold a context? */
+static bool in_use(const struct ctx_cache *c, const struct ctx_ent *ent)
+{
+	return ent->life == c->life;
+}
+
 static uint32_t hash(const struct ctx_cache *c, uint32_t index)
 {
 	return (index * 0x9e3779b1u >> 7 ^ index) & c->mask;
@@ -44,6 +50,7 @@ static int one_init(struct ctx_cache *c, uint32_t num, uint32_t size)
 	while (buckets < num)
 		buckets *= 2;
 	c->num = num;
+	c->life = 1;
 	c->mask = buckets - 1;
 	c->stride = sizeof(struct ctx_ent) + ((size + 63) & ~63u);
 	c->mem = aligned_alloc(64, (size_t)num * c->stride);
@@ -72,12 +79,38 @@ int cache_init(struct skua_dev *dev)
 			return -ENOMEM;
 	}
 	icm->mtt.num = 1;
+	icm->mtt.life = 1;
 	while (icm->mtt.num < num * MTT_LINES_PER_CTX)
 		icm->mtt.num *= 2;
 	icm->mtt.place = calloc(icm->mtt.num, sizeof(*icm->mtt.place));
 	return icm->mtt.place ? 0 : -ENOMEM;
 }
 
+/*
+ * Forget everything, by beginning another life; only when their numbers begin anew, what
+ * is left of an earlier life must really go.
+ */
+static void ctx_forget(struct ctx_cache *c)
+{
+	if (!++c->life && c->num) {
+		for (uint32_t n = 0; n < c->num; n++)
+			ent_at(c, n)->life = 0;
+		memset(c->bucket, 0, (c->mask + 1) * sizeof(*c->bucket));
+		c->life = 1;
+	}
+	c->used = 0;
+}
+
+static void mtt_forget_all(struct mtt_cache *m)
+{
+	if (!++m->life) {
+		memset(m->place, 0, m->num * sizeof(*m->place));
+		m->life = 1;
+	}
+	m->used = 0;
+}
+
+/* A reset must not take the longer, the larger the caches are. */
 void cache_reset(struct skua_dev *dev)
 {
 	struct mtt_cache *m = &dev->icm->mtt;
@@ -85,18 +118,13 @@ void cache_reset(struct skua_dev *dev)
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
 		struct ctx_cache *c = &dev->icm->table[i].cache;
 
-		for (uint32_t n = 0; n < c->num; n++)
-			memset(ent_at(c, n), 0, sizeof(struct ctx_ent));
-		if (c->bucket)
-			memset(c->bucket, 0, (c->mask + 1) * sizeof(*c->bucket));
-		c->used = 0;
+		ctx_forget(c);
 		c->hand = 0;
 		c->hits = 0;
 		c->misses = 0;
 		c->writebacks = 0;
 	}
-	memset(m->place, 0, m->num * sizeof(*m->place));
-	m->used = 0;
+	mtt_forget_all(m);
 	m->hits = 0;
 	m->misses = 0;
 }
@@ -110,9 +138,21 @@ void cache_exit(struct skua_dev *dev)
 	free(dev->icm->mtt.place);
 }
 
+/* First place in a hash chain, plus one; 0: it is empty. */
+static uint32_t chain(const struct ctx_cache *c, uint32_t hash)
+{
+	return c->bucket[hash].life == c->life ? c->bucket[hash].place : 0;
+}
+
+static void chain_set(struct ctx_cache *c, uint32_t hash, uint32_t place)
+{
+	c->bucket[hash].place = place;
+	c->bucket[hash].life = c->life;
+}
+
 static struct ctx_ent *lookup(const struct ctx_cache *c, uint32_t index)
 {
-	for (uint32_t n = c->bucket[hash(c, index)]; n; ) {
+	for (uint32_t n = chain(c, hash(c, index)); n; ) {
 		struct ctx_ent *ent = ent_at(c, n - 1);
 
 		if (ent->index == index)
@@ -141,12 +181,14 @@ static int write_back(struct skua_dev *dev, struct ctx_ent *ent)
 
 static void unhash(struct ctx_cache *c, struct ctx_ent *ent)
 {
-	uint32_t *link = &c->bucket[hash(c, ent->index)];
+	uint32_t head = chain(c, hash(c, ent->index));
+	uint32_t *link = &head;
 
 	while (ent_at(c, *link - 1) != ent)
 		link = &ent_at(c, *link - 1)->next;
 	*link = ent->next;
-	ent->used = false;
+	chain_set(c, hash(c, ent->index), head);
+	ent->life = 0;
 	c->used--;
 }
 
@@ -157,7 +199,7 @@ static struct ctx_ent *make_room(struct skua_dev *dev, struct ctx_cache *c)
 		struct ctx_ent *ent = ent_at(c, c->hand);
 
 		c->hand = c->hand + 1 == c->num ? 0 : c->hand + 1;
-		if (!ent->used)
+		if (!in_use(c, ent))
 			return ent;
 		if (ent->pins)
 			continue;
@@ -178,12 +220,13 @@ static struct ctx_ent *insert(struct skua_dev *dev, enum skua_icm_table table, u
 {
 	struct ctx_cache *c = &dev->icm->table[table].cache;
 	struct ctx_ent *ent = make_room(dev, c);
-	uint32_t *head = &c->bucket[hash(c, index)];
 
 	if (!ent)
 		return NULL;
-	*ent = (struct ctx_ent){ .index = index, .table = table, .next = *head, .used = true };
-	*head = ((uint8_t *)ent - c->mem) / c->stride + 1;
+	*ent = (struct ctx_ent){
+		.index = index, .table = table, .next = chain(c, hash(c, index)), .life = c->life,
+	};
+	chain_set(c, hash(c, index), ((uint8_t *)ent - c->mem) / c->stride + 1);
 	c->used++;
 	return ent;
 }
@@ -296,7 +339,7 @@ void cache_evict_range(struct skua_dev *dev, uint64_t addr, uint64_t len)
 			struct ctx_ent *ent = ent_at(c, n);
 			uint64_t at = t->base + (uint64_t)ent->index * t->size;
 
-			if (!ent->used || at < addr || at - addr >= len)
+			if (!in_use(c, ent) || at < addr || at - addr >= len)
 				continue;
 			if (write_back(dev, ent))
 				return;
@@ -314,6 +357,11 @@ static struct mtt_line *mtt_place(const struct mtt_cache *m, uint64_t line)
 	return &m->place[(line ^ line >> 13) & (m->num - 1)];
 }
 
+static bool holds(const struct mtt_cache *m, const struct mtt_line *place, uint64_t line)
+{
+	return place->life == m->life && place->line == line + 1;
+}
+
 void mtt_forget(struct skua_dev *dev, uint64_t index, uint64_t count)
 {
 	struct mtt_cache *m = &dev->icm->mtt;
@@ -321,14 +369,13 @@ void mtt_forget(struct skua_dev *dev, uint64_t index, uint64_t count)
 	if (!count)
 		return;
 	if (count / MTT_LINE >= m->num) {
-		memset(m->place, 0, m->num * sizeof(*m->place));
-		m->used = 0;
+		mtt_forget_all(m);
 		return;
 	}
 	for (uint64_t line = index / MTT_LINE; line <= (index + count - 1) / MTT_LINE; line++) {
 		struct mtt_line *place = mtt_place(m, line);
 
-		if (place->line != line + 1)
+		if (!holds(m, place, line))
 			continue;
 		place->line = 0;
 		m->used--;
@@ -343,7 +390,7 @@ static int mtt_fetch(struct skua_dev *dev, struct mtt_line *place, uint64_t line
 
 	if (!icm_translate(dev->icm, t->base + line * sizeof(place->entry), &bus))
 		return -1;
-	if (place->line)
+	if (place->line && place->life == m->life)
 		m->used--;
 	place->line = 0;
 	m->misses++;
@@ -352,6 +399,7 @@ static int mtt_fetch(struct skua_dev *dev, struct mtt_line *place, uint64_t line
 		return -1;
 	}
 	place->line = line + 1;
+	place->life = m->life;
 	m->used++;
 	return 0;
 }
@@ -391,7 +439,7 @@ int mtt_get(struct skua_dev *dev, uint64_t index, uint64_t *entry)
 
 	if (index >= icm_num(dev, SKUA_ICM_MTT))
 		return -1;
-	if (place->line == line + 1)
+	if (holds(m, place, line))
 		m->hits++;
 	else if (mtt_fetch(dev, place, line))
 		return -1;

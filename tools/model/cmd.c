@@ -344,6 +344,8 @@ bool cmdq_run(struct skua_dev *dev)
 	struct cmdq *q = dev->cmdq;
 
 	for (unsigned int i = 0; i < BUDGET && q->head != q->tail; i++) {
+		if (i && dev_turn_over(dev))
+			break;
 		run_slot(dev, q->fifo[q->head++ % SLOTS]);
 		if (dev->state == DEV_FATAL)
 			return false;

@@ -87,6 +87,7 @@ struct engine;		/* roce/: buffers, shared cache of WQEs under way */
  *
  * @caps: SKUA_CAP_* that this device has: what works end to end
  * @heartbeat: where the heartbeat stood still, once FATAL
+ * @turn_end: when the present turn is to end, 0: it has no such time
  * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++
  * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
  */
@@ -110,6 +111,7 @@ struct skua_dev {
 	} regs;			/* as written, before the ring is on */
 	bool roce;
 	uint32_t cmd_eqn, async_eqn, fault_eqn, recovery_eqn;
+	uint64_t turn_end;
 
 	uint64_t cnt[SKUA_CNT_COUNT];
 	uint32_t srq_lives;	/* SRQs made so far */
@@ -157,6 +159,11 @@ void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 static inline uint64_t dev_now(struct skua_dev *dev)
 {
 	return dev->host->now(dev->host_priv);
+}
+/* The turn has taken its time: what is left waits for the next. */
+static inline bool dev_turn_over(struct skua_dev *dev)
+{
+	return dev->turn_end && dev_now(dev) >= dev->turn_end;
 }
 /*
  * Stop for good: status register, fatal EQE. Returns at once; from then on every

@@ -160,8 +160,14 @@ void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len)
 	timer_sync(dev);
 }
 
+static void turn_begin(struct skua_dev *dev)
+{
+	dev->turn_end = dev->cfg.turn_ns ? dev_now(dev) + dev->cfg.turn_ns : 0;
+}
+
 void skua_dev_tick(struct skua_dev *dev)
 {
+	turn_begin(dev);
 	timer_rang(dev);
 	if (!running(dev))
 		return;
@@ -181,6 +187,7 @@ bool skua_dev_run(struct skua_dev *dev)
 
 	if (!running(dev))
 		return false;
+	turn_begin(dev);
 	more |= cmdq_run(dev);
 	if (dev->state == DEV_OPERATIONAL)
 		more |= port_run(dev);

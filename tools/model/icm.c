@@ -11,7 +11,6 @@
 #include "cmd.h"
 #include "icm.h"
 
-#define LOG_ROOM_MIN	8
 #define PAGES_ALL	(1ull << (SKUA_ICM_ADDR_BITS - SKUA_ICM_PAGE_SHIFT))
 
 const struct icm_kind icm_kind[SKUA_ICM_TABLES] = {
@@ -39,105 +38,220 @@ static uint64_t table_bytes(uint32_t size, uint8_t log_num)
 
 /* --- mapped pages --- */
 
-static uint64_t home(const struct icm *icm, uint64_t page)
+static unsigned int slot_of(uint64_t page, unsigned int level)
 {
-	return page * 0x9e3779b97f4a7c15ull >> (64 - icm->log_room);
+	return page >> ICM_NODE_BITS * level & (ICM_NODE_SLOTS - 1);
 }
 
-/* The place that holds the page, or the free one where it would go. */
-static struct icm_page *find_page(const struct icm *icm, uint64_t page)
+/* The node of the lowest level that a page belongs to, or NULL. */
+static struct icm_node *leaf_of(const struct icm *icm, uint64_t page)
 {
-	uint64_t mask = (1ull << icm->log_room) - 1;
-	uint64_t at = home(icm, page);
+	struct icm_node *node = icm->root;
 
-	while (icm->page[at].page && icm->page[at].page != page + 1)
-		at = (at + 1) & mask;
-	return &icm->page[at];
+	for (unsigned int level = ICM_LEVELS - 1; node && level; level--)
+		node = node->child[slot_of(page, level)];
+	return node;
 }
 
-static bool page_mapped(const struct icm *icm, uint64_t page)
+static uint64_t page_addr(const struct icm *icm, uint64_t page)
 {
-	return find_page(icm, page)->page;
+	const struct icm_node *leaf = leaf_of(icm, page);
+
+	return leaf ? leaf->addr[slot_of(page, 0)] : 0;
 }
 
-static struct icm_table *table_of(struct icm *icm, uint64_t page)
+static struct icm_node *node_new(struct icm *icm)
 {
-	uint64_t addr = page << SKUA_ICM_PAGE_SHIFT;
+	struct icm_node *node = NULL;
 
-	for (unsigned int i = 0; icm->laid_out && i < SKUA_ICM_TABLES; i++) {
-		struct icm_table *t = &icm->table[i];
+	if (icm->nodes < ICM_NODES_MAX)
+		node = calloc(1, sizeof(*node));
+	if (node)
+		icm->nodes++;
+	return node;
+}
 
-		if (addr >= t->base && addr - t->base < table_bytes(t->size, t->log_num))
-			return t;
+static struct icm_node *leaf_make(struct icm *icm, uint64_t page)
+{
+	struct icm_node **link = &icm->root, *up = NULL;
+
+	for (unsigned int level = ICM_LEVELS; ; ) {
+		if (!*link) {
+			*link = node_new(icm);
+			if (!*link)
+				return NULL;
+			if (up)
+				up->used++;
+		}
+		if (!--level)
+			return *link;
+		up = *link;
+		link = &up->child[slot_of(page, level)];
 	}
-	return NULL;
 }
 
-static void put_page(struct icm *icm, uint64_t page, uint64_t addr)
+/* Free what is empty on the way to a page. */
+static void prune(struct icm *icm, uint64_t page)
 {
-	struct icm_page *place = find_page(icm, page);
+	struct icm_node **way[ICM_LEVELS];
+	unsigned int n = 0;
 
-	place->page = page + 1;
-	place->addr = addr;
-	icm->mapped++;
+	way[0] = &icm->root;
+	while (*way[n] && n + 1 < ICM_LEVELS) {
+		way[n + 1] = &(*way[n])->child[slot_of(page, ICM_LEVELS - 1 - n)];
+		n++;
+	}
+	for (n++; n--; ) {
+		if (!*way[n])
+			continue;
+		if ((*way[n])->used)
+			return;
+		free(*way[n]);
+		*way[n] = NULL;
+		icm->nodes--;
+		if (n)
+			(*way[n - 1])->used--;
+	}
 }
 
-/* Room for @more pages at a load of at most one half. */
-static bool reserve_pages(struct icm *icm, uint64_t more)
+static void free_tree(struct icm *icm, struct icm_node *node, unsigned int level)
 {
-	struct icm_page *old = icm->page;
-	uint64_t old_room = 1ull << icm->log_room;
-	unsigned int log_room = icm->log_room;
+	if (!node)
+		return;
+	for (unsigned int i = 0; level && i < ICM_NODE_SLOTS; i++)
+		free_tree(icm, node->child[i], level - 1);
+	free(node);
+	icm->nodes--;
+}
 
-	while ((icm->mapped + more) * 2 > 1ull << log_room)
-		log_room++;
-	if (log_room == icm->log_room)
-		return true;
-	icm->page = calloc(1ull << log_room, sizeof(*icm->page));
-	if (!icm->page) {
-		icm->page = old;
-		return false;
+/* Pages from @page on, of @left, that one leaf holds. */
+static uint64_t leaf_piece(uint64_t page, uint64_t left)
+{
+	uint64_t n = ICM_NODE_SLOTS - slot_of(page, 0);
+
+	return n < left ? n : left;
+}
+
+/* Call @fn for each leaf of a range, NULL where there is none; false: it did not like one. */
+static bool each_leaf(struct icm *icm, uint64_t page, uint64_t num,
+		      bool (*fn)(struct icm *icm, struct icm_node *leaf, uint64_t page,
+				 uint64_t num))
+{
+	for (uint64_t n; num; page += n, num -= n) {
+		n = leaf_piece(page, num);
+		if (!fn(icm, leaf_of(icm, page), page, n))
+			return false;
 	}
-	icm->log_room = log_room;
-	icm->mapped = 0;
-	for (uint64_t i = 0; i < old_room; i++) {
-		if (old[i].page)
-			put_page(icm, old[i].page - 1, old[i].addr);
-	}
-	free(old);
 	return true;
 }
 
-/* Linear probing without tombstones: move up what the gap would cut off. */
-static void drop_page(struct icm *icm, uint64_t page)
+static bool none_mapped(struct icm *icm, struct icm_node *leaf, uint64_t page, uint64_t num)
 {
-	uint64_t mask = (1ull << icm->log_room) - 1;
-	uint64_t gap = find_page(icm, page) - icm->page;
-	uint64_t at = gap;
+	uint64_t any = 0;
 
-	for (;;) {
-		uint64_t want;
+	(void)icm;
+	for (uint64_t i = 0; leaf && i < num; i++)
+		any |= leaf->addr[slot_of(page, 0) + i];
+	return !any;
+}
 
-		at = (at + 1) & mask;
-		if (!icm->page[at].page)
-			break;
-		want = home(icm, icm->page[at].page - 1);
-		if (((at - want) & mask) >= ((at - gap) & mask)) {
-			icm->page[gap] = icm->page[at];
-			gap = at;
-		}
+static bool all_mapped(struct icm *icm, struct icm_node *leaf, uint64_t page, uint64_t num)
+{
+	uint64_t all = 1;
+
+	(void)icm;
+	for (uint64_t i = 0; leaf && i < num; i++)
+		all &= leaf->addr[slot_of(page, 0) + i];
+	return leaf && all;
+}
+
+static bool make_leaf(struct icm *icm, struct icm_node *leaf, uint64_t page, uint64_t num)
+{
+	(void)num;
+	return leaf || leaf_make(icm, page);
+}
+
+static bool prune_leaf(struct icm *icm, struct icm_node *leaf, uint64_t page, uint64_t num)
+{
+	(void)leaf;
+	(void)num;
+	prune(icm, page);
+	return true;
+}
+
+static bool drop_leaf(struct icm *icm, struct icm_node *leaf, uint64_t page, uint64_t num)
+{
+	memset(&leaf->addr[slot_of(page, 0)], 0, num * sizeof(leaf->addr[0]));
+	leaf->used -= num;
+	icm->mapped -= num;
+	if (!leaf->used)
+		prune(icm, page);
+	return true;
+}
+
+/* Map a run of pages, of which none is mapped and whose leaves are there. */
+static void put_pages(struct icm *icm, uint64_t page, uint64_t num, uint64_t bus)
+{
+	for (uint64_t n; num; page += n, num -= n) {
+		struct icm_node *leaf = leaf_of(icm, page);
+
+		n = leaf_piece(page, num);
+		for (uint64_t i = 0; i < n; i++, bus += SKUA_ICM_PAGE_SIZE)
+			leaf->addr[slot_of(page, 0) + i] = bus | 1;
+		leaf->used += n;
+		icm->mapped += n;
 	}
-	icm->page[gap].page = 0;
-	icm->mapped--;
+}
+
+/* The part of a range of pages that lies in a table. False: none. */
+static bool in_table(const struct icm_table *t, uint64_t page, uint64_t num, uint64_t *from,
+		     uint64_t *to)
+{
+	uint64_t first = t->base >> SKUA_ICM_PAGE_SHIFT;
+	uint64_t end = first + (table_bytes(t->size, t->log_num) >> SKUA_ICM_PAGE_SHIFT);
+
+	*from = page > first ? page : first;
+	*to = page + num < end ? page + num : end;
+	return *from < *to;
+}
+
+/* Pages were mapped, or unmapped: which tables have more, or less, of them now? */
+static void count_mapped(struct icm *icm, uint64_t page, uint64_t num, int sign)
+{
+	uint64_t from, to;
+
+	for (unsigned int i = 0; icm->laid_out && i < SKUA_ICM_TABLES; i++) {
+		if (in_table(&icm->table[i], page, num, &from, &to))
+			icm->table[i].mapped += sign * (int64_t)(to - from);
+	}
+}
+
+/* The tables have their places now: count what was mapped before. */
+static void count_all(struct icm *icm, const struct icm_node *node, unsigned int level,
+		      uint64_t page)
+{
+	uint64_t from, to;
+
+	for (unsigned int i = 0; node && level && i < ICM_NODE_SLOTS; i++)
+		count_all(icm, node->child[i], level - 1,
+			  page + ((uint64_t)i << ICM_NODE_BITS * level));
+	if (!node || level)
+		return;
+	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
+		if (!in_table(&icm->table[i], page, ICM_NODE_SLOTS, &from, &to))
+			continue;
+		for (; from < to; from++)
+			icm->table[i].mapped += node->addr[slot_of(from, 0)] & 1;
+	}
 }
 
 bool icm_translate(const struct icm *icm, uint64_t addr, uint64_t *bus)
 {
-	const struct icm_page *place = find_page(icm, addr >> SKUA_ICM_PAGE_SHIFT);
+	uint64_t page = page_addr(icm, addr >> SKUA_ICM_PAGE_SHIFT);
 
-	if (!place->page)
+	if (!page)
 		return false;
-	*bus = place->addr + (addr & (SKUA_ICM_PAGE_SIZE - 1));
+	*bus = (page & ~1ull) + (addr & (SKUA_ICM_PAGE_SIZE - 1));
 	return true;
 }
 
@@ -150,10 +264,6 @@ int icm_init(struct skua_dev *dev)
 	if (!icm)
 		return -ENOMEM;
 	dev->icm = icm;
-	icm->log_room = LOG_ROOM_MIN;
-	icm->page = calloc(1u << LOG_ROOM_MIN, sizeof(*icm->page));
-	if (!icm->page)
-		return -ENOMEM;
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
 		icm->table[i].size = icm_kind[i].size;
 		icm->limit += table_bytes(icm_kind[i].size, icm_kind[i].log_max) >>
@@ -187,7 +297,8 @@ void icm_reset(struct skua_dev *dev)
 	struct icm *icm = dev->icm;
 
 	forget_layout(dev);
-	memset(icm->page, 0, sizeof(*icm->page) << icm->log_room);
+	free_tree(icm, icm->root, ICM_LEVELS - 1);
+	icm->root = NULL;
 	icm->mapped = 0;
 }
 
@@ -200,7 +311,7 @@ void icm_exit(struct skua_dev *dev)
 		free(dev->icm->table[i].valid);
 		free(dev->icm->table[i].refs);
 	}
-	free(dev->icm->page);
+	free_tree(dev->icm, dev->icm->root, ICM_LEVELS - 1);
 	free(dev->icm);
 }
 
@@ -259,7 +370,10 @@ static bool objects_in(const struct skua_dev *dev, uint64_t addr, uint64_t len)
 		if (!t->valid || from >= to)
 			continue;
 		for (uint64_t n = (from - t->base) / t->size; n * t->size < to - t->base; n++) {
-			if (t->valid[n / 64] >> n % 64 & 1)
+			/* Of tables there may be much, and of objects few. */
+			if (n % 64 == 0 && !t->valid[n / 64])
+				n += 63;
+			else if (t->valid[n / 64] >> n % 64 & 1)
 				return true;
 		}
 	}
@@ -309,24 +423,19 @@ int cmd_map_icm(struct skua_dev *dev, struct cmd *cmd)
 		return err;
 	if (pages > PAGES_ALL - page)
 		return SKUA_CMD_ST_BAD_PARAM;
-	for (uint64_t i = 0; i < pages; i++) {
-		if (page_mapped(icm, page + i))
-			return SKUA_CMD_ST_BUSY;
-	}
-	if (!reserve_pages(icm, pages))
+	if (!each_leaf(icm, page, pages, none_mapped))
+		return SKUA_CMD_ST_BUSY;
+	if (!each_leaf(icm, page, pages, make_leaf)) {
+		each_leaf(icm, page, pages, prune_leaf);
 		return SKUA_CMD_ST_LIMIT;
+	}
+	count_mapped(icm, page, pages, 1);
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t word = le64_to_cpu(in->page[i]);
-		uint64_t bus = word & SKUA_MAP_ICM_ADDR;
+		uint64_t num = 1ull << (word & SKUA_MAP_ICM_LOG_PAGES);
 
-		for (uint64_t n = 1ull << (word & SKUA_MAP_ICM_LOG_PAGES); n; n--) {
-			struct icm_table *t = table_of(icm, page);
-
-			put_page(icm, page++, bus);
-			bus += SKUA_ICM_PAGE_SIZE;
-			if (t)
-				t->mapped++;
-		}
+		put_pages(icm, page, num, word & SKUA_MAP_ICM_ADDR);
+		page += num;
 	}
 	return SKUA_CMD_ST_OK;
 }
@@ -343,20 +452,13 @@ int cmd_unmap_icm(struct skua_dev *dev, struct cmd *cmd)
 		return SKUA_CMD_ST_BAD_PARAM;
 	if (npages > icm->mapped || npages > PAGES_ALL - page)
 		return SKUA_CMD_ST_BAD_INDEX;
-	for (uint32_t i = 0; i < npages; i++) {
-		if (!page_mapped(icm, page + i))
-			return SKUA_CMD_ST_BAD_INDEX;
-	}
+	if (!each_leaf(icm, page, npages, all_mapped))
+		return SKUA_CMD_ST_BAD_INDEX;
 	if (objects_in(dev, addr, (uint64_t)npages << SKUA_ICM_PAGE_SHIFT))
 		return SKUA_CMD_ST_BUSY;
 	cache_evict_range(dev, addr, (uint64_t)npages << SKUA_ICM_PAGE_SHIFT);
-	for (uint32_t i = 0; i < npages; i++) {
-		struct icm_table *t = table_of(icm, page + i);
-
-		drop_page(icm, page + i);
-		if (t)
-			t->mapped--;
-	}
+	each_leaf(icm, page, npages, drop_leaf);
+	count_mapped(icm, page, npages, -1);
 	return SKUA_CMD_ST_OK;
 }
 
@@ -419,15 +521,7 @@ int cmd_init_device(struct skua_dev *dev, struct cmd *cmd)
 		}
 	}
 	icm->laid_out = true;
-	for (uint64_t i = 0; i < 1ull << icm->log_room; i++) {
-		struct icm_table *t;
-
-		if (!icm->page[i].page)
-			continue;
-		t = table_of(icm, icm->page[i].page - 1);
-		if (t)
-			t->mapped++;
-	}
+	count_all(icm, icm->root, ICM_LEVELS - 1, 0);
 	dev->state = DEV_OPERATIONAL;
 	return SKUA_CMD_ST_OK;
 }

@@ -13,7 +13,7 @@
  * @next: in the hash chain: place + 1, 0 ends it
  * @table: enum skua_icm_table
  * @pins: users at this moment
- * @used: holds a context
+ * @life: the cache's @life when it got its context; else it holds none
  * @dirty: differs from ICM
  * @ref: used since the hand last came by
  */
@@ -22,7 +22,7 @@ struct ctx_ent {
 	uint32_t next;
 	uint32_t table;
 	uint32_t pins;
-	bool used;
+	uint32_t life;
 	bool dirty;
 	bool ref;
 } __attribute__((aligned(64)));
@@ -30,12 +30,17 @@ struct ctx_ent {
 /**
  * struct ctx_cache - the contexts of one table that are on the chip
  * @mem: @num places of @stride bytes
- * @bucket: heads of the hash chains, @mask + 1 of them
+ * @bucket: heads of the hash chains, @mask + 1 of them; empty if not of this @life
+ * @life: counts resets: what is of another life is forgotten, without being touched
  * @hand: where the search for a victim goes on
  */
 struct ctx_cache {
 	uint8_t *mem;
-	uint32_t *bucket;
+	struct {
+		uint32_t life;
+		uint32_t place;
+	} *bucket;
+	uint32_t life;
 	uint32_t mask;
 	uint32_t num;
 	uint32_t used;
@@ -47,12 +52,15 @@ struct ctx_cache {
 /**
  * struct mtt_cache - lines of the MTT on the chip, direct mapped
  * @line: number + 1 of the line that a place holds, 0: none
+ * @life: as in struct ctx_cache; of a place: of its line
  */
 struct mtt_cache {
 	struct mtt_line {
 		uint64_t line;
+		uint32_t life;
 		__le64 entry[MTT_LINE];
 	} *place;
+	uint32_t life;
 	uint32_t num;
 	uint32_t used;
 	uint64_t hits, misses;
@@ -77,21 +85,41 @@ struct icm_table {
 	struct ctx_cache cache;
 };
 
-/* A mapped page: its number in ICM + 1 (0: free place), its bus address. */
-struct icm_page {
-	uint64_t page;
-	uint64_t addr;
+#define ICM_NODE_BITS	9
+#define ICM_NODE_SLOTS	(1u << ICM_NODE_BITS)
+#define ICM_LEVELS	4
+
+/*
+ * Nodes of the tree. What all tables need at most, however they lie, is a third of that;
+ * pages strewn over the address space must not cost the process as much memory as it has.
+ */
+#define ICM_NODES_MAX	4096u
+
+/**
+ * struct icm_node - 512 pages of ICM, or 512 nodes below
+ * @used: slots in use; 0: it is freed
+ * @child: nodes, above the lowest level
+ * @addr: bus addresses of pages, in the lowest; bit 0: mapped
+ */
+struct icm_node {
+	uint32_t used;
+	union {
+		struct icm_node *child[ICM_NODE_SLOTS];
+		uint64_t addr[ICM_NODE_SLOTS];
+	};
 };
 
 /**
  * struct icm - the ICM space
- * @page: hash of mapped pages, linear probing, 1 << @log_room places
- * @mapped: how many there are, bounded by @limit: what all tables together need
+ * @root: radix tree of mapped pages: a map of very many of them costs little more
+ *	than to store their addresses
+ * @nodes: nodes in it
+ * @mapped: how many pages are, bounded by @limit: what all tables together need
  * @laid_out: INIT_DEVICE gave the tables their places
  */
 struct icm {
-	struct icm_page *page;
-	unsigned int log_room;
+	struct icm_node *root;
+	uint32_t nodes;
 	uint64_t mapped;
 	uint64_t limit;
 	bool laid_out;

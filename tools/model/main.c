@@ -32,6 +32,8 @@
 
 #define NSEC_PER_SEC	1000000000ull
 #define SPIN_NSEC	20000u
+/* What one guest's messages, one function's work or the wire may take in a turn. */
+#define TURN_NSEC	200000u
 #define EVENTS		64
 
 /* One NIC: its core between its guest and its wire port. */
@@ -118,6 +120,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 	struct vfu_cfg host = {
 		.path = nic->socket,
 		.epfd = d->epfd,
+		.turn_ns = TURN_NSEC,
 		.bus = nic->has_bus ? &d->bus[nic->bus] : NULL,
 		.log = log_msg,
 		.log_priv = fn,
@@ -128,6 +131,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 		.seed = d->opt.seed ^ nic->serial,
 		.cache = nic->cache,
 		.msix_vectors = nic->vectors,
+		.turn_ns = TURN_NSEC,
 		.caps_off = d->opt.caps_off,
 		.log = log_msg,
 		.log_priv = fn,
@@ -310,6 +314,7 @@ static int setup(struct daemon *d)
 	if (!d->wire)
 		return die("wire", strerror(errno));
 	wire_set_clock(d->wire, wire_now, NULL);
+	wire_set_turn(d->wire, TURN_NSEC);
 	for (unsigned int i = 0; i < opt->num_nics; i++) {
 		if (add_nic(d, i))
 			return -1;

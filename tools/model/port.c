@@ -278,6 +278,8 @@ bool port_run(struct skua_dev *dev)
 	uint32_t len;
 
 	for (unsigned int i = 0; i < LOOP_BUDGET && p->loop_head != p->loop_tail; i++) {
+		if (i && dev_turn_over(dev))
+			break;
 		memcpy(&len, p->loop + p->loop_head % LOOP_SIZE, sizeof(len));
 		if (len == LOOP_SKIP) {
 			p->loop_head += LOOP_SIZE - p->loop_head % LOOP_SIZE;

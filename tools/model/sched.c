@@ -103,6 +103,8 @@ bool sched_run(struct skua_dev *dev)
 		uint32_t index = s->head - 1;
 		struct qp qp;
 
+		if (n && dev_turn_over(dev))
+			break;
 		unlink_qp(s, index);
 		if (qp_get_index(dev, index, &qp))
 			continue;

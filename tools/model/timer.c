@@ -239,7 +239,7 @@ void timer_run(struct skua_dev *dev)
 	for (unsigned int n = 0; n < BUDGET && t->num && dev->state != DEV_FATAL; n++) {
 		struct node node = t->heap[0];
 
-		if (node.deadline > now)
+		if (node.deadline > now || (n && dev_turn_over(dev)))
 			break;
 		cancel(t, node.kind, node.index);
 		expire(dev, &node);

@@ -655,8 +655,12 @@ static bool run(struct turn *t, uint32_t ack_mask)
 	}
 	t->dev->engine->win.blocks = 0;
 	t->ack_mask = ack_mask;
-	for (unsigned int n = 0; o == SENT && may_send(t); n++)
+	for (unsigned int n = 0; o == SENT && may_send(t); n++) {
 		o = n < ENGINE_TURN_WQES && t->budget > 0 ? send_cur(t) : BUDGET;
+		/* To register very many pages sends nothing, and takes long. */
+		if (o == SENT && op_is_local(t->dev->engine->wqe.op) && dev_turn_over(t->dev))
+			o = BUDGET;
+	}
 	if (t->sqc->local && qp_state(t->qp) != SKUA_QP_ERR)
 		req_complete_local(t);
 	check_drained(t);

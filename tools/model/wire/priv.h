@@ -139,6 +139,7 @@ struct wire {
 	uint64_t now;
 	uint64_t (*clock)(void *priv);
 	void *clock_priv;
+	uint64_t turn_ns;		/* of one station in wire_poll(); 0: no limit */
 	struct wire_pool pool;
 	struct wire_faults *faults;
 	struct wire_hold *hold;

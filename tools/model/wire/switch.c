@@ -131,6 +131,11 @@ void wire_set_clock(struct wire *w, uint64_t (*now)(void *priv), void *priv)
 	w->clock_priv = priv;
 }
 
+void wire_set_turn(struct wire *w, uint64_t turn_ns)
+{
+	w->turn_ns = turn_ns;
+}
+
 uint64_t wire_now(const struct wire *w)
 {
 	return w->clock ? w->clock(w->clock_priv) : w->now;
@@ -467,13 +472,16 @@ void wire_port_idle(struct wire_port *port)
 /* Only what was there when we came: a station may answer each frame with one. */
 static void deliver(struct wire_port *port)
 {
-	uint32_t n = wire_queue_len(&port->q);
+	uint64_t end = port->w->turn_ns ? wire_now(port->w) + port->w->turn_ns : 0;
+	uint32_t n = wire_queue_len(&port->q), done = 0;
+	struct wire_buf *buf;
 
 	if (n > WIRE_BUDGET)
 		n = WIRE_BUDGET;
 	while (n--) {
-		struct wire_buf *buf = dequeue(port);
-
+		if (end && done++ && wire_now(port->w) >= end)
+			break;
+		buf = dequeue(port);
 		port->stats.tx_frames++;
 		port->stats.tx_bytes += buf->len;
 		port->rx(port->priv, buf->data, buf->len);

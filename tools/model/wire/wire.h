@@ -74,6 +74,12 @@ void wire_destroy(struct wire *w);
  */
 void wire_set_clock(struct wire *w, uint64_t (*now)(void *priv), void *priv);
 
+/*
+ * What the frames given to one station may take in one wire_poll(), by the clock that was
+ * set; 0, the default: only their number is limited.
+ */
+void wire_set_turn(struct wire *w, uint64_t turn_ns);
+
 /**
  * wire_add_dev() - attach a station of this process
  * @w: the wire
