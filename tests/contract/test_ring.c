@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <skua/cqe_parse.h>
+#include <skua/sl.h>
 #include <skua/wqe_build.h>
 
 #define FREE 0xee
@@ -235,6 +236,33 @@ static void doorbell_words(void **state)
 	assert_int_equal(skua_db_eq(5, 1), 0x80000005);
 }
 
+/* What a completion tells programs, and what becomes of it in an address handle. */
+static void service_levels(void **state)
+{
+	unsigned int sl, pcp, ipv4, good = 0;
+
+	(void)state;
+	for (ipv4 = 0; ipv4 < 2; ipv4++)
+		for (pcp = 0; pcp < 8; pcp++) {
+			struct skua_cqe cqe = {
+				.ud = { .ipv4 = ipv4, .vlan_tci = cpu_to_le16(pcp << 13 | 0xfff) },
+				.own = cpu_to_le32(SKUA_CQE_F_VLAN),
+			};
+
+			sl = skua_sl_received(&cqe);
+			assert_int_equal(sl & 15, ipv4 ? 10 : 9);
+			assert_int_equal(skua_sl_priority(sl), pcp);
+			/* Without a tag there is no priority. */
+			cqe.own = 0;
+			assert_int_equal(skua_sl_received(&cqe), ipv4 ? 10 : 9);
+		}
+	for (sl = 0; sl < 256; sl++)
+		good += skua_sl_priority(sl) <= SKUA_SL_PRIORITY_MAX;
+	assert_int_equal(good, 8 + 16);
+	for (sl = 0; sl < 8; sl++)
+		assert_int_equal(skua_sl_priority(sl), sl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +275,7 @@ int main(void)
 		cmocka_unit_test(cqe_fields),
 		cmocka_unit_test(event_index),
 		cmocka_unit_test(doorbell_words),
+		cmocka_unit_test(service_levels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,10 +207,10 @@ int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *a
 		     u32 dest_qpn, struct skua_av *av)
 {
 	const struct ib_global_route *grh;
-	u32 label, sport = 0;
+	u32 label, sport = 0, priority = skua_sl_priority(rdma_ah_get_sl(ah));
 
 	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(ah) & IB_AH_GRH) ||
-	    rdma_ah_get_port_num(ah) != 1 || rdma_ah_get_sl(ah) > 7)
+	    rdma_ah_get_port_num(ah) != 1 || priority > SKUA_SL_PRIORITY_MAX)
 		return -EINVAL;
 	grh = rdma_ah_read_grh(ah);
 	if (!grh->sgid_attr || grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP ||
@@ -222,7 +222,7 @@ int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *a
 	if (label || qpn)
 		sport = rdma_get_udp_sport(label, qpn, dest_qpn);
 	skua_av_set(av, grh->dgid.raw, ah->roce.dmac, grh->sgid_attr->index);
-	skua_av_ip_set(av, label, rdma_ah_get_sl(ah), grh->traffic_class,
+	skua_av_ip_set(av, label, priority, grh->traffic_class,
 		       grh->hop_limit ?: IPV6_DEFAULT_HOPLIMIT, sport);
 	if (lim->caps & SKUA_CAP_STATIC_RATE)
 		le32p_replace_bits(&av->flow, rdma_ah_get_static_rate(ah), SKUA_AV_STATIC_RATE);

@@ -22,6 +22,7 @@
 
 #include <linux/skua/core.h>
 #include <skua/cqe_parse.h>
+#include <skua/sl.h>
 #include <skua/wqe_build.h>
 
 /* CQEs name WQEs by the low 16 bits of their index: no ring may be larger. */

@@ -27,8 +27,8 @@ struct ibv_ah *skua_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return NULL;
 	}
 	skua_av_set(&ah->av, attr->grh.dgid.raw, resp.dmac, attr->grh.sgid_index);
-	skua_av_ip_set(&ah->av, attr->grh.flow_label, attr->sl, attr->grh.traffic_class,
-		       resp.hop_limit, resp.udp_sport);
+	skua_av_ip_set(&ah->av, attr->grh.flow_label, skua_sl_priority(attr->sl),
+		       attr->grh.traffic_class, resp.hop_limit, resp.udp_sport);
 	return &ah->ibv_ah;
 }
 

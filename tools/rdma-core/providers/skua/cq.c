@@ -378,7 +378,7 @@ static void dgram_to_wc(const struct skua_cqe *cqe, struct ibv_wc *wc)
 	wc->src_qp = le32_to_cpu(cqe->ud.src_qpn);
 	wc->pkey_index = le16_to_cpu(cqe->ud.pkey_index);
 	wc->slid = 0;
-	wc->sl = skua_cqe_ud_sl(cqe);
+	wc->sl = skua_sl_received(cqe);
 	wc->dlid_path_bits = 0;
 	wc->wc_flags |= IBV_WC_GRH;
 }

@@ -20,6 +20,7 @@
 
 #include <skua/wqe_build.h>
 #include <skua/cqe_parse.h>
+#include <skua/sl.h>
 #include <skua/hw/cmd.h>
 #include <skua/hw/icm.h>
 #include <skua/hw/pci.h>

@@ -278,7 +278,14 @@ static void test_av(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, av.hop_limit, IPV6_DEFAULT_HOPLIMIT);
 	KUNIT_EXPECT_EQ(test, le16_to_cpu(av.udp_sport), rdma_get_udp_sport(0, QPN, 0x77));
 
+	/* Of a completion in user space: kind of packet and priority. */
+	ah.sl = 0x6a;
+	KUNIT_ASSERT_EQ(test, skua_ib_av_build(&test_limits, &ah, QPN, 0x77, &av), 0);
+	KUNIT_EXPECT_EQ(test, le32_get_bits(av.flow, SKUA_AV_PCP), 6);
+
 	ah.sl = 8;
+	KUNIT_EXPECT_EQ(test, skua_ib_av_build(&test_limits, &ah, QPN, 0x77, &av), -EINVAL);
+	ah.sl = 0xea;
 	KUNIT_EXPECT_EQ(test, skua_ib_av_build(&test_limits, &ah, QPN, 0x77, &av), -EINVAL);
 	ah.sl = 0;
 	ah.ah_flags = 0;
