@@ -244,8 +244,10 @@ static bool skua_ib_flush_pending(struct skua_ib_cq *cq)
  * @ibcq: a kernel CQ
  * @flags: solicited completions only?
  *
- * The device compares the consumer index with what it has written when it takes
- * the arm, so that no completion is missed while it lives.
+ * The device fires at once for a completion that is past the consumer index when it
+ * takes the arm, if no event has told of it. An event that did tell may have met a
+ * handler that was running: then the call for it led to nothing, and no other comes. Who
+ * asks for missed events is therefore told of what is in the ring.
  *
  * Return: 0, or 1 if the caller must poll again and asked to be told.
  */
@@ -260,6 +262,16 @@ int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		return 0;
 	skua_ring_db(skua_kernel_uar(dev->core), SKUA_UAR_CQ_ARM, cq->ci,
 		     skua_db_cq_arm(cq->core.obj.num, ++cq->arm_serial, solicited));
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
+		/*
+		 * First the caller's note that it does not run (in irq_poll, for one), then
+		 * the look: what this does not see has an event that finds it not running.
+		 */
+		smp_mb();
+		if (skua_cqe_is_new(&cq->ring[cq->ci & (BIT(cq->log_size) - 1)], cq->ci,
+				    cq->log_size))
+			return 1;
+	}
 	if (likely(!skua_ib_dead(dev)) || !skua_ib_flush_pending(cq))
 		return 0;
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)

@@ -578,6 +578,85 @@ static void test_fast_reg_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->mr->length, 100);
 }
 
+/* --- arming --- */
+
+struct events {
+	atomic_t seen;
+	wait_queue_head_t wait;
+};
+
+static void event_seen(struct ib_cq *cq, void *ctx)
+{
+	struct events *ev = ctx;
+
+	atomic_inc(&ev->seen);
+	wake_up(&ev->wait);
+}
+
+static void expect_event(struct kunit *test, struct events *ev, int n)
+{
+	KUNIT_ASSERT_NE(test, wait_event_timeout(ev->wait, atomic_read(&ev->seen) >= n, TIMEOUT),
+			0);
+	KUNIT_ASSERT_EQ(test, atomic_read(&ev->seen), n);
+}
+
+static struct pair *pair_with_events(struct kunit *test, struct events *ev)
+{
+	struct pair *p = pair_new(test, IB_POLL_DIRECT);
+
+	atomic_set(&ev->seen, 0);
+	init_waitqueue_head(&ev->wait);
+	p->cq->comp_handler = event_seen;
+	p->cq->cq_context = ev;
+	connect(test, p);
+	return p;
+}
+
+/* Event, arm, poll: each completion has one event. */
+static void test_arm_then_poll(struct kunit *test)
+{
+	struct events *ev = kunit_kzalloc(test, sizeof(*ev), GFP_KERNEL);
+	struct req send;
+	struct pair *p;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ev);
+	p = pair_with_events(test, ev);
+	KUNIT_ASSERT_EQ(test, ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP), 0);
+	for (i = 1; i <= 20; i++) {
+		KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
+		expect_event(test, ev, i);
+		KUNIT_ASSERT_EQ(test, ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP), 0);
+		KUNIT_ASSERT_EQ(test, ib_process_cq_direct(p->cq, -1), 1);
+		KUNIT_ASSERT_EQ(test, send.wc.status, IB_WC_SUCCESS);
+	}
+}
+
+/*
+ * An event that a busy handler did not act upon: who asks for missed events must be told
+ * of what is there, since no other event will.
+ */
+static void test_missed_events(struct kunit *test)
+{
+	const enum ib_cq_notify_flags missed = IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS;
+	struct events *ev = kunit_kzalloc(test, sizeof(*ev), GFP_KERNEL);
+	struct req send;
+	struct pair *p;
+
+	KUNIT_ASSERT_NOT_NULL(test, ev);
+	p = pair_with_events(test, ev);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(p->cq, missed), 0);
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
+	expect_event(test, ev, 1);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP), 0);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(p->cq, missed), 1);
+	KUNIT_EXPECT_EQ(test, ib_process_cq_direct(p->cq, -1), 1);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(p->cq, missed), 0);
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
+	expect_event(test, ev, 2);
+	KUNIT_EXPECT_EQ(test, ib_process_cq_direct(p->cq, -1), 1);
+}
+
 static struct kunit_case skua_kverbs_cases[] = {
 	KUNIT_CASE_SLOW(test_send),
 	KUNIT_CASE_SLOW(test_rdma),
@@ -595,6 +674,8 @@ static struct kunit_case skua_kverbs_cases[] = {
 	KUNIT_CASE_SLOW(test_fast_reg_keys),
 	KUNIT_CASE_SLOW(test_remote_invalidate),
 	KUNIT_CASE_SLOW(test_fast_reg_refused),
+	KUNIT_CASE_SLOW(test_arm_then_poll),
+	KUNIT_CASE_SLOW(test_missed_events),
 	{}
 };
 
