@@ -137,6 +137,7 @@ struct fake_obj {
  * @on_cmd: called before a command is served, with object and method (of a write command:
  *	UVERBS_OBJECT_DEVICE and its number + FAKE_WRITE), or NULL; a positive errno
  *	makes it fail
+ * @after_cmd: likewise, after a command was served
  * @fail_at: the n-th step that can fail does so (1: the next one), 0: none
  * @failed: such a step has failed
  * @allocs: memory that the provider has from calloc()
@@ -159,6 +160,7 @@ struct fake {
 	void (*on_doorbell)(const struct fake_db *db);
 	void (*on_barrier)(enum fake_barrier kind);
 	int (*on_cmd)(unsigned int object, unsigned int method);
+	void (*after_cmd)(unsigned int object, unsigned int method);
 	unsigned int fail_at;
 	bool failed;
 	long allocs;

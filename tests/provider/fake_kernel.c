@@ -743,6 +743,8 @@ int ioctl(int fd, unsigned long request, ...)
 		err = ENOMEM;
 	if (!err)
 		err = serve(hdr);
+	if (!err && fake.after_cmd)
+		fake.after_cmd(hdr->object_id, method_of(hdr));
 	if (!err)
 		return 0;
 	errno = err;

@@ -3,6 +3,8 @@
  * What changes a CQ beside polling: CQEs of queues that are reset or gone are taken out,
  * rings are replaced, the device is lost, queues are seen in error.
  */
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "fake.h"
 #include "skua.h"
 
@@ -271,18 +273,18 @@ static void test_clean_two(void **state)
 /* The kernel may give the number of a QP anew before the provider has let go of it */
 static struct ibv_qp *successor;
 
-static int number_again(unsigned int object, unsigned int method)
+static void number_again(unsigned int object, unsigned int method)
 {
 	static const struct ibv_qp_cap cap = { .max_send_wr = 4, .max_send_sge = 1 };
 
 	(void)method;
 	if (object != UVERBS_OBJECT_QP)
-		return 0;
-	fake.on_cmd = NULL;
+		return;
+	fake.after_cmd = NULL;
 	fake.next_num = a->qp_num;
 	successor = fake_make_qp_cap(cq, cq, IBV_QPT_RC, &cap);
-	/* Of the old one: nobody's */
-	return 0;
+	fake_modify(successor, IBV_QPS_RTS);
+	complete_send(successor, 3);
 }
 
 static void test_same_number(void **state)
@@ -290,15 +292,15 @@ static void test_same_number(void **state)
 	(void)state;
 	complete_send(a, 1);
 	complete_send(b, 2);
-	fake.on_cmd = number_again;
+	fake.after_cmd = number_again;
 	fake_destroy_qp(a);
 	a = successor;
 	assert_non_null(a);
 	expect(2, b);
-	expect_none();
-	fake_modify(a, IBV_QPS_RTS);
-	complete_send(a, 3);
 	expect(3, a);
+	expect_none();
+	complete_send(a, 4);
+	expect(4, a);
 }
 
 /* --- resize -------------------------------------------------------------------------- */

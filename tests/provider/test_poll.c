@@ -614,6 +614,35 @@ static void test_ex_wallclock(void **state)
 
 /* --- events --------------------------------------------------------------------------------- */
 
+static uint32_t record_at_barrier;
+
+static void note_record(enum fake_barrier kind)
+{
+	if (kind == FAKE_TO_DEVICE)
+		record_at_barrier = record();
+}
+
+static void check_record(const struct fake_db *db)
+{
+	if (db->reg == SKUA_UAR_CQ_ARM)
+		assert_int_equal(record_at_barrier, db->lo);
+}
+
+/* The consumer index is in the record, then a barrier, then the doorbell */
+static void test_arm_order(void **state)
+{
+	(void)state;
+	fake_post_writes(qp, 1, 0);
+	fake_sent(qp, 0, SKUA_CQE_OK);
+	record_at_barrier = -1;
+	poll_one();
+	fake.on_barrier = note_record;
+	fake.on_doorbell = check_record;
+	assert_false(ibv_req_notify_cq(cq, 0));
+	fake.on_barrier = NULL;
+	fake.on_doorbell = NULL;
+}
+
 static void test_arm(void **state)
 {
 	struct fake_obj *o = fake_cq(cq);
@@ -644,7 +673,7 @@ int main(void)
 		CASE(opcodes), CASE(statuses), CASE(unsignaled), CASE(receives),
 		CASE(datagrams), CASE(frames), CASE(not_believed), CASE(wrong_cq), CASE(turns),
 		CASE(many_qps), CASE(phase_first), CASE(ex), CASE(ex_dgram), CASE(ex_frame),
-		CASE(ex_wallclock), CASE(arm),
+		CASE(ex_wallclock), CASE(arm), CASE(arm_order),
 	};
 
 	return cmocka_run_group_tests_name("provider poll", tests, NULL, NULL);

@@ -197,7 +197,9 @@ static void test_read(void **state)
 	assert_ctrl(SKUA_WQE_READ, 3, SKUA_WQE_F_SIGNALED | SKUA_WQE_F_FENCE, 0);
 	assert_raddr(1, WRITE_RADDR, WRITE_RKEY, 0);
 	assert_data(2, 0x10000, 0x101, 100);
+	/* Not even if it would fit */
 	wr.send_flags |= IBV_SEND_INLINE;
+	wr.num_sge = 0;
 	refused(&wr, EINVAL);
 }
 
@@ -748,6 +750,15 @@ static void test_inline_room(void **state)
 	refused(&wr, ENOMEM);
 	wr.num_sge = 0;
 	refused(&wr, ENOMEM);
+
+	/* One block is free, and two are needed */
+	fake_sent(qp, 0, SKUA_CQE_OK);
+	assert_int_equal(ibv_poll_cq(cq, 1, &(struct ibv_wc){}), 1);
+	post(&wr);
+	wr.num_sge = 1;
+	refused(&wr, ENOMEM);
+	sge[0].length = 44;
+	post(&wr);
 }
 
 /* --- what every request of a QP gets ---------------------------------------------------- */

@@ -4,6 +4,8 @@
  */
 #include <fcntl.h>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "fake.h"
 #include "skua.h"
 
@@ -525,15 +527,16 @@ static struct ibv_srq *successor;
 static struct ibv_xrcd *its_domain;
 static uint32_t its_number;
 
-static int number_again(unsigned int object, unsigned int method)
+static void number_again(unsigned int object, unsigned int method)
 {
 	(void)method;
 	if (object != UVERBS_OBJECT_SRQ)
-		return 0;
-	fake.on_cmd = NULL;
+		return;
+	fake.after_cmd = NULL;
 	fake.next_num = its_number;
 	successor = make_xsrq(its_domain);
-	return 0;
+	assert_false(post_srq(successor, 2, 1));
+	xrc_rcvd(0x777, successor);
 }
 
 static void test_xrc_same_number(void **state)
@@ -546,14 +549,67 @@ static void test_xrc_same_number(void **state)
 	its_number = fake_srq(a)->num;
 	assert_false(post_srq(a, 1, 1));
 	xrc_rcvd(0x777, a);
-	fake.on_cmd = number_again;
+	fake.after_cmd = number_again;
 	assert_false(ibv_destroy_srq(a));
-	expect_none();
-	assert_false(post_srq(successor, 2, 1));
-	xrc_rcvd(0x777, successor);
 	expect(2, 0x777);
+	expect_none();
+	assert_false(post_srq(successor, 3, 1));
+	xrc_rcvd(0x777, successor);
+	expect(3, 0x777);
 	assert_false(ibv_destroy_srq(successor));
 	assert_false(ibv_close_xrcd(its_domain));
+}
+
+/* The same, and the number is a plain SRQ's then: its QP's completions stay */
+static struct ibv_qp *its_qp;
+
+static void plain_again(unsigned int object, unsigned int method)
+{
+	(void)method;
+	if (object != UVERBS_OBJECT_SRQ)
+		return;
+	fake.after_cmd = NULL;
+	fake.next_num = its_number;
+	successor = make_srq(7, 1);
+	its_qp = make_sharing(successor);
+	assert_false(post_srq(successor, 2, 1));
+	fake_rcvd_shared(its_qp, fake_srq_take(fake_srq(successor)), 1);
+}
+
+static void test_xrc_plain_number(void **state)
+{
+	struct ibv_srq *a;
+
+	(void)state;
+	its_domain = make_xrcd();
+	a = make_xsrq(its_domain);
+	its_number = fake_srq(a)->num;
+	fake.after_cmd = plain_again;
+	assert_false(ibv_destroy_srq(a));
+	expect(2, its_qp->qp_num);
+	fake_destroy_qp(its_qp);
+	assert_false(ibv_destroy_srq(successor));
+	assert_false(ibv_close_xrcd(its_domain));
+}
+
+/* A target with the number of a QP here that has another SRQ */
+static void test_xrc_number_of_qp(void **state)
+{
+	struct ibv_xrcd *xrcd = make_xrcd();
+	struct ibv_srq *plain = make_srq(7, 1), *xsrq = make_xsrq(xrcd);
+	struct ibv_qp *qp = make_sharing(plain);
+
+	(void)state;
+	assert_false(post_srq(plain, 1, 1));
+	assert_false(post_srq(xsrq, 2, 1));
+	xrc_rcvd(qp->qp_num, xsrq);
+	fake_rcvd_shared(qp, fake_srq_take(fake_srq(plain)), 1);
+	expect(2, qp->qp_num);
+	expect(1, qp->qp_num);
+	fake_destroy_qp(qp);
+	assert_false(ibv_destroy_srq(plain));
+	assert_false(ibv_destroy_srq(xsrq));
+	assert_false(ibv_close_xrcd(xrcd));
 }
 
 static void test_xrc_target(void **state)
@@ -799,7 +855,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(rq_post), CASE(rq_none), CASE(srq_post), CASE(srq_list), CASE(srq_qp_gone),
 		CASE(srq_grow), CASE(srq_grow_refused), CASE(srq_sizes), CASE(xrc),
-		CASE(xrc_same_number), CASE(xrc_target), CASE(wq), CASE(wq_error),
+		CASE(xrc_same_number), CASE(xrc_plain_number), CASE(xrc_number_of_qp),
+		CASE(xrc_target), CASE(wq), CASE(wq_error),
 		CASE(wq_refused), CASE(rss),
 	};
 

@@ -309,6 +309,7 @@ static void test_inline(void **state)
 	/* Of the caller's flags that one does not count */
 	ibv_wr_send(qpx);
 	ibv_wr_set_sge(qpx, 1, 2, 3);
+	ibv_wr_send(qpx);
 	/* The last setter counts */
 	ibv_wr_send(qpx);
 	ibv_wr_set_sge(qpx, 1, 2, 3);
@@ -328,9 +329,11 @@ static void test_inline(void **state)
 	look(fake_qp(qp)->wqe[2]);
 	assert_ctrl(SKUA_WQE_SEND, 2, SKUA_WQE_F_SIGNALED, 0);
 	look(fake_qp(qp)->wqe[3]);
+	assert_ctrl(SKUA_WQE_SEND, 1, SKUA_WQE_F_SIGNALED, 0);
+	look(fake_qp(qp)->wqe[4]);
 	assert_ctrl(SKUA_WQE_SEND, 2, SKUA_WQE_F_SIGNALED | SKUA_WQE_F_INLINE, 0);
 	assert_inline(1, data, 5);
-	look(fake_qp(qp)->wqe[4]);
+	look(fake_qp(qp)->wqe[5]);
 	assert_ctrl(SKUA_WQE_SEND, 2, SKUA_WQE_F_SIGNALED, 0);
 	assert_data(1, 5, 4, 6);
 }
@@ -465,6 +468,8 @@ static void test_room(void **state)
 	start(1, IBV_SEND_SIGNALED);
 	for (i = 0; i <= blocks; i++)
 		ibv_wr_send(qpx);
+	/* Another error after it is not told */
+	ibv_wr_set_sge(qpx, 1, 2, 3);
 	assert_int_equal(ibv_wr_complete(qpx), ENOMEM);
 	assert_int_equal(fake.ndbs, 0);
 	start(1, IBV_SEND_SIGNALED);
