@@ -126,10 +126,37 @@ class Model(UserSpace):
     """Faults of tools/model."""
 
 
+class Provider(UserSpace):
+    """The provider with its tests; rdma-core's tree is read where it was built."""
+
+    copied = ['tools/rdma-core/providers/skua', 'include', 'tests/provider']
+
+    def __init__(self, top, number):
+        must('rdma-core', [os.path.join(top, 'tools/rdma-core/build'), '--inside', 'gcc'])
+        super().__init__(top, number)
+
+    def all_tests(self):
+        names = sorted(f[5:-2] for f in os.listdir(self.src + '/tests/provider')
+                       if f.startswith('test_') and f.endswith('.c'))
+        names.sort(key=lambda t: t in ('random', 'cq'))
+        return ['provider:' + t for t in names]
+
+    def make(self, tests):
+        out = os.path.join(self.dir, 'provider')
+        names = [t.split(':')[1] for t in tests]
+        if not names:
+            return None
+        # The compiler's warnings are not what is to notice a fault
+        rc, text = call(['make', '-s', '-C', 'tests/provider', 'O=' + out, 'CC=ccache cc',
+                         'CFLAGS=-O0 -w'] + ['%s/test_%s' % (out, n) for n in names],
+                        cwd=self.src, env=self.env)
+        return text if rc else None
+
+
 def workers(layer, top, faults, num):
     """So many workers of a layer whose tests pass as things are."""
     os.makedirs(BUILD, exist_ok=True)
-    kind = {'model': Model}[layer]
+    kind = {'model': Model, 'provider': Provider}[layer]
     made = [kind(top, n) for n in range(num)]
     named = sorted({t for f in faults for t in f.tests})
     made[0].baseline(named)
