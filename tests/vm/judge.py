@@ -23,6 +23,8 @@ EXPECTED = {0x00: "SEND first", 0x01: "SEND middle", 0x02: "SEND last", 0x04: "S
             0x0c: "READ request", 0x0d: "READ response first",
             0x0e: "READ response middle", 0x0f: "READ response last",
             0x11: "acknowledge"}
+# Those that may ask for an event at the other end: the last packet of a message alone
+SOLICIT = {0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17}
 failed = False
 
 
@@ -53,6 +55,15 @@ def by_tshark():
         case(f"tshark: {name}", seen[op] > 0)
 
 
+def solicited():
+    lines = tshark("-Y", "infiniband", "-T", "fields", "-E", "occurrence=f",
+                   "-e", "infiniband.bth.opcode", "-e", "infiniband.bth.se")
+    asks = collections.Counter(int(op, 0) for op, se in (x.split() for x in lines if x.strip())
+                               if se in ("1", "True"))
+    case("tshark: solicited events in SEND and WRITE", asks[0x02] and asks[0x09], f"{asks}")
+    case("tshark: in last packets alone", not set(asks) - SOLICIT, f"{asks}")
+
+
 def by_scapy():
     right = collections.Counter()
     wrong = []
@@ -71,5 +82,6 @@ def by_scapy():
 
 
 by_tshark()
+solicited()
 by_scapy()
 sys.exit(failed)

@@ -5,6 +5,7 @@
  *   threads  four threads post to one QP, four poll its CQ
  *   wrap     indices of CQ, send and receive ring wrap many times
  *   overflow a CQ too small: the async event, and nothing worse
+ *   solicited messages of several packets, and who waits for those that ask for it
  * "skua-multi -d DEV -g GID [-D DEV2 -G GID2] [-n QPS] [-c CASE]"; TAP.
  */
 #include <errno.h>
@@ -401,6 +402,88 @@ static bool case_overflow(void)
 	return ok && case_wrap();
 }
 
+/* --- solicited events --------------------------------------------------------- */
+
+#define LONG_MSG	10000
+
+static bool send_long(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned int flags,
+		      struct ibv_cq *cq)
+{
+	struct ibv_sge sg = { (uintptr_t)ends[0].buf, LONG_MSG, ends[0].mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sg, .num_sge = 1, .opcode = op,
+		.send_flags = IBV_SEND_SIGNALED | flags,
+		.wr.rdma = { (uintptr_t)ends[1].buf, ends[1].mr->rkey },
+	}, *bad;
+	struct ibv_wc wc;
+
+	return (!ibv_post_send(qp, &wr, &bad) || fail("post_send")) && reap(cq, &wc);
+}
+
+/* Nothing comes of the channel, or one event does, which is acknowledged. */
+static bool notified(struct ibv_comp_channel *ch, bool yes)
+{
+	struct pollfd pfd = { .fd = ch->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *arg;
+
+	if (poll(&pfd, 1, yes ? 10000 : 200) != yes)
+		return fail(yes ? "no event" : "an event that nobody asked for");
+	if (!yes)
+		return true;
+	if (ibv_get_cq_event(ch, &cq, &arg))
+		return fail("get_cq_event: %m");
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static bool solicited(struct ibv_qp *a, struct ibv_qp *b, struct ibv_cq *cq, struct ibv_cq *rcq,
+		      struct ibv_comp_channel *ch)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM };
+	struct ibv_sge sg = { (uintptr_t)ends[1].buf, LONG_MSG, ends[1].mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sg, .num_sge = 1 }, *bad;
+	unsigned int i, k;
+	struct ibv_wc wc;
+
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 2; k++)
+			if (ibv_post_recv(b, &wr, &bad))
+				return fail("post_recv");
+		if (ibv_req_notify_cq(rcq, 1))
+			return fail("req_notify_cq");
+		if (!send_long(a, ops[i], 0, cq) || !notified(ch, false) ||
+		    !send_long(a, ops[i], IBV_SEND_SOLICITED, cq) || !notified(ch, true) ||
+		    !reap(rcq, &wc) || !reap(rcq, &wc))
+			return false;
+	}
+	return true;
+}
+
+static bool case_solicited(void)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(ends[1].dev.ctx);
+	struct ibv_cq *cq = make_cq(&ends[0], 16), *rcq;
+	struct ibv_qp *a, *b;
+	bool ok;
+
+	if (!ch)
+		die("create_comp_channel: %m");
+	rcq = ibv_create_cq(ends[1].dev.ctx, 16, NULL, ch, 0);
+	if (!rcq)
+		die("create_cq: %m");
+	a = make_qp(&ends[0], cq, 8);
+	b = make_qp(&ends[1], rcq, 8);
+	join(a, b);
+	ok = solicited(a, b, cq, rcq, ch);
+	ibv_destroy_qp(a);
+	ibv_destroy_qp(b);
+	ibv_destroy_cq(cq);
+	ibv_destroy_cq(rcq);
+	ibv_destroy_comp_channel(ch);
+	return ok;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -408,7 +491,7 @@ int main(int argc, char **argv)
 		bool (*run)(void);
 	} cases[] = {
 		{ "qps", case_qps }, { "threads", case_threads }, { "wrap", case_wrap },
-		{ "overflow", case_overflow },
+		{ "overflow", case_overflow }, { "solicited", case_solicited },
 	};
 	const char *dev = NULL, *dev2 = NULL, *only = NULL;
 	unsigned int i;
@@ -426,7 +509,7 @@ int main(int argc, char **argv)
 		}
 	}
 	setlinebuf(stdout);
-	buf_len = (size_t)nqps * 2 * SLOT + THREADS * SLOT + 4096;
+	buf_len = (size_t)nqps * 2 * SLOT + THREADS * SLOT + 4096 + LONG_MSG;
 	end_open(&ends[0], dev, gid);
 	end_open(&ends[1], dev2 ? dev2 : dev, dev2 ? gid2 : gid);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

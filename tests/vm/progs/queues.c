@@ -336,6 +336,60 @@ static bool case_sqd(void)
 	return true;
 }
 
+/* A counter of the port, or -1 */
+static long long counter(const char *name)
+{
+	char path[200];
+	long long v = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 ibv_get_device_name(dev.ctx->device), name);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%lld", &v) != 1)
+		v = -1;
+	if (f)
+		fclose(f);
+	return v;
+}
+
+/* What was sent and is not acknowledged keeps the queue from being drained. */
+static bool case_sqd_waits(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_cq *cq = make_cq(16), *rcq = make_cq(16);
+	struct ibv_qp *a = make_qp(cq, NULL), *b = make_qp(rcq, NULL);
+	struct addr aa = qp_addr(&dev, a, 1), ba = qp_addr(&dev, b, 2);
+	struct link_attr l = link_default;
+	struct ibv_qp_init_attr init;
+	double end = now() + 10;
+	long long before;
+
+	l.rnr_retry = 7;
+	qp_connect(&dev, a, aa.psn, &ba, &l);
+	qp_connect(&dev, b, ba.psn, &aa, &l);
+	before = counter("rnr_nak_retry_err");
+	must(before >= 0);
+	/* The peer has no receive: it asks to wait, for as long as we please */
+	must(!send_post(a, 0, true));
+	while (counter("rnr_nak_retry_err") == before)
+		must(now() < end);
+	must(!ibv_modify_qp(a, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	must(quiet());
+	must(!ibv_query_qp(a, &attr, IBV_QP_STATE, &init));
+	must(attr.qp_state == IBV_QPS_SQD && attr.sq_draining);
+	must(!recv_post(b, 0));
+	must(done(cq, 0, IBV_WC_SUCCESS));
+	must(event(IBV_EVENT_SQ_DRAINED));
+	must(!ibv_query_qp(a, &attr, IBV_QP_STATE, &init));
+	must(!attr.sq_draining);
+	ibv_destroy_qp(a);
+	ibv_destroy_qp(b);
+	ibv_destroy_cq(cq);
+	ibv_destroy_cq(rcq);
+	return true;
+}
+
 /* The first packet for a QP that is not in RTS yet. */
 static bool case_comm_est(void)
 {
@@ -401,6 +455,7 @@ int main(int argc, char **argv)
 		{ "CQ resize: what cannot be", case_cq_resize_errors },
 		{ "CQ resize under traffic", case_cq_resize_traffic },
 		{ "send queue drained", case_sqd },
+		{ "send queue drained, not before all is acknowledged", case_sqd_waits },
 		{ "communication established", case_comm_est },
 		{ "work queue with a bad WQE", case_wq_error },
 		{ "work queue whose CQ has no room", case_wq_fatal },
