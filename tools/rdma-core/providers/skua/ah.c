@@ -8,8 +8,8 @@
 #include "skua.h"
 
 /*
- * The kernel looks at the attributes, finds the next hop and keeps the GID; work
- * requests carry the result.
+ * The kernel checks the attributes, resolves the next hop and holds a reference on the GID.
+ * Each work request carries the resulting address vector.
  */
 struct ibv_ah *skua_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
 /*
- * Skua provider: counters of steering rules. The kernel tells all that a set has;
- * where each value goes in what the program reads is known here alone.
+ * Skua provider: counters of flow rules. The kernel returns all values of a set; which of
+ * them goes to which index of the program's array is recorded here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 #include "skua.h"
 
-/* What the kernel returns, by enum ibv_counter_description. */
+/* Number of values that the kernel returns, indexed by enum ibv_counter_description. */
 #define SKUA_FLOW_VALUES	(IBV_COUNTER_BYTES + 1)
-/* Places in a reader's array, as many as anybody can want of two values. */
+/* Highest index in a reader's array, plus 1. */
 #define SKUA_COUNTERS_MAX	64
 
 struct skua_counters {
@@ -68,8 +68,8 @@ int skua_destroy_counters(struct ibv_counters *counters)
 }
 
 /*
- * Which value at which place, before a rule that names the counters is made. The
- * point of a rule itself (a flow given here) is not there to be attached to.
+ * Record which value goes to which index. This is done before a flow that names the set is
+ * created; attaching to a flow that exists is not supported.
  */
 int skua_attach_counters_point_flow(struct ibv_counters *counters,
 				    struct ibv_counter_attach_attr *attr, struct ibv_flow *flow)

@@ -2,9 +2,9 @@
 /*
  * Skua provider: completion queues.
  *
- * A CQ knows the QPs that complete on it. So a poll finds the QP of a CQE
- * without a table shared with other CQs, and can complete what is outstanding
- * itself once the device is lost.
+ * A CQ has a table of the QPs that complete on it. So a poll finds the QP of a CQE under
+ * the CQ's own lock, and can report all outstanding work as flushed once the device is
+ * lost.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,7 +16,7 @@
 
 #define CQ_MIN_BUCKETS	16
 
-/* Values of the device interface and of libibverbs are the same: no table. */
+/* The values of the device interface are those of libibverbs: the switch compiles to nothing. */
 #define X(name, value, verbs) \
 	_Static_assert((int)SKUA_CQE_##name == (int)IBV_WC_##verbs, #name);
 SKUA_CQE_STATUS_TABLE(X)
@@ -35,7 +35,7 @@ static enum ibv_wc_status wc_status(unsigned int status)
 
 static enum skua_side cq_link(const struct skua_cq *cq, const struct skua_qp *qp)
 {
-	/* A QP with both queues on one CQ is in the table once. */
+	/* A QP with both queues on one CQ is in its table once, by the send side's link. */
 	return qp->vqp.qp.send_cq == &cq->vcq.cq ? SKUA_SEND : SKUA_RECV;
 }
 
@@ -85,7 +85,7 @@ static void cq_grow(struct skua_cq *cq)
 	skua_lock(&cq->lock);
 	old = cq->bucket;
 	if (size <= cq->mask + 1) {
-		/* another thread was first */
+		/* Another thread has grown the table in between. */
 		old = new;
 	} else {
 		for (i = 0; i <= cq->mask; i++) {
@@ -112,8 +112,9 @@ static uint32_t cqe_is_shared(const struct skua_cqe *cqe)
 }
 
 /*
- * The QP whose SRQ had the WQE of a CQE; NULL: it is an XRC SRQ's. The number alone does
- * not tell: a QP here may have the number of an XRC target that is gone.
+ * The QP through whose SRQ a CQE came; NULL if it came through an XRC SRQ. The QP number
+ * does not decide this: a QP of this CQ may have the number that an XRC target had before
+ * it was destroyed. So the SRQ number must match too.
  */
 static struct skua_qp *cq_find_sharing(struct skua_cq *cq, const struct skua_cqe *cqe)
 {
@@ -123,7 +124,7 @@ static struct skua_qp *cq_find_sharing(struct skua_cq *cq, const struct skua_cqe
 	       qp : NULL;
 }
 
-/* What is to be taken out: CQEs of a QP, or those of an XRC SRQ. */
+/* Is a CQE one of the QP @qp, or if that is NULL of the XRC SRQ @srq? */
 static bool cqe_is_of(struct skua_cq *cq, const struct skua_cqe *cqe, const struct skua_qp *qp,
 		      const struct skua_srq *srq)
 {
@@ -135,7 +136,7 @@ static bool cqe_is_of(struct skua_cq *cq, const struct skua_cqe *cqe, const stru
 	return qp ? sharing == qp : !sharing && le32_to_cpu(cqe->srqn) == srq->srqn;
 }
 
-/* A CQE that nobody will see: its WQE is free again all the same. */
+/* Discard a CQE. If its WQE was an SRQ's, it goes back to the SRQ's free list. */
 static void cqe_drop(const struct skua_cqe *cqe, const struct skua_qp *qp)
 {
 	uint64_t wr_id;
@@ -145,8 +146,9 @@ static void cqe_drop(const struct skua_cqe *cqe, const struct skua_qp *qp)
 }
 
 /*
- * Take the CQEs of a QP or an SRQ out of the ring. The others move towards the newest, so
- * that the room goes back to the device; each slot keeps its phase.
+ * Remove the CQEs of a QP or an SRQ from the ring. The others move towards the newest, and
+ * the consumer index advances by the number removed. The phase belongs to the slot, not to
+ * the CQE that is moved into it.
  */
 static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 			    const struct skua_srq *srq)
@@ -178,7 +180,7 @@ static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 	}
 }
 
-/* After the QP was reset: what it still had in the ring concerns nobody. */
+/* After the QP was reset: drop its CQEs that were not polled. */
 void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp)
 {
 	skua_lock(&cq->lock);
@@ -186,7 +188,7 @@ void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp)
 	skua_unlock(&cq->lock);
 }
 
-/* Forget a QP and its CQEs. */
+/* Remove a QP from the table, and its CQEs from the ring. */
 static void cq_forget(struct skua_cq *cq, struct skua_qp *qp)
 {
 	struct skua_qp **p;
@@ -207,8 +209,9 @@ static void cq_forget(struct skua_cq *cq, struct skua_qp *qp)
 }
 
 /*
- * Enter a QP that has one or both of its queues here. If its number is that of one
- * which the kernel has destroyed, and which is about to be detached, that is done now.
+ * Add a QP that has one or both of its queues here. If the table still has a QP of this
+ * number, the kernel has destroyed that, and its thread has not come to
+ * skua_cq_detach() yet: remove it now, or it would take CQEs of the new QP with it.
  */
 void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
 {
@@ -230,7 +233,7 @@ void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
 	skua_unlock(&cq->lock);
 }
 
-/* After the QP was destroyed: its completions concern nobody. */
+/* After the QP was destroyed. */
 void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 {
 	skua_lock(&cq->lock);
@@ -250,7 +253,7 @@ static struct skua_srq *cq_find_srq(struct skua_cq *cq, uint32_t srqn)
 	return NULL;
 }
 
-/* Forget an SRQ and its CQEs. */
+/* Remove an XRC SRQ from the list, and its CQEs from the ring. */
 static void cq_forget_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
 	cq_clean_locked(cq, NULL, srq);
@@ -258,7 +261,7 @@ static void cq_forget_srq(struct skua_cq *cq, struct skua_srq *srq)
 	srq->known = false;
 }
 
-/* Enter an XRC SRQ; of one that had its number before: as skua_cq_attach(). */
+/* Add an XRC SRQ; one of the same number is removed as in skua_cq_attach(). */
 void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
 	struct skua_srq *old;
@@ -273,7 +276,7 @@ void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
 	skua_unlock(&cq->lock);
 }
 
-/* After the SRQ was destroyed: its completions concern nobody. */
+/* After the SRQ was destroyed. */
 void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
 	skua_lock(&cq->lock);
@@ -286,8 +289,8 @@ void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
 /* --- polling ----------------------------------------------------------- */
 
 /*
- * The WQE that a CQE names by 16 bits, as a free-running index. False if the
- * queue has no such WQE outstanding: the device is not believed.
+ * Extend the 16 bits of the WQE index in a CQE to the free-running index. Returns false if
+ * no such WQE is outstanding: then the device is at fault, and the CQE is ignored.
  */
 static inline bool outstanding(unsigned int index, uint32_t ci, uint32_t pi, uint32_t *out)
 {
@@ -308,18 +311,18 @@ static inline bool sent_to_wc(struct skua_sq *sq, const struct skua_cqe *cqe, st
 		return false;
 
 	sent = &sq->sent[at & (sq->blocks - 1)];
-	/* It may name the middle of one. */
+	/* No WQE begins at this block. */
 	if (unlikely(sent->at != at))
 		return false;
 	wc->wr_id = sent->wr_id;
 	wc->opcode = sent->opcode;
 	wc->wc_flags = 0;
-	/* Only now may a poster have the slot. */
+	/* After sent[] was read: a poster may reuse the entry from now on. */
 	atomic_store_explicit(&sq->ci, at + sent->blocks, memory_order_release);
 	return true;
 }
 
-/* What a receive has to say besides. */
+/* Opcode, flags and immediate data or key of a receive. */
 static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, struct ibv_wc *wc)
 {
 	uint32_t flags = skua_cqe_flags(cqe);
@@ -335,7 +338,7 @@ static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, st
 	}
 }
 
-/* An SRQ's WQE: of the QP's SRQ, or without a QP of an XRC SRQ. */
+/* A receive through an SRQ: that of the QP, or if @qp is NULL an XRC SRQ. */
 static inline bool shared_to_wc(struct skua_cq *cq, struct skua_qp *qp, const struct skua_cqe *cqe,
 				unsigned int opcode, struct ibv_wc *wc)
 {
@@ -364,7 +367,7 @@ static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, un
 	return true;
 }
 
-/* Of an IPv4 frame, both checksums. */
+/* IBV_WC_IP_CSUM_OK: an IPv4 frame, and both its checksums were verified. */
 static bool eth_csum_ok(const struct skua_cqe *cqe)
 {
 	const uint16_t all = SKUA_CQE_CSUM_IPV4 | SKUA_CQE_CSUM_L3_OK | SKUA_CQE_CSUM_L4_OK;
@@ -384,8 +387,8 @@ static void dgram_to_wc(const struct skua_cqe *cqe, struct ibv_wc *wc)
 }
 
 /*
- * Does this completion say that the QP is in error? A send that failed takes a QP
- * without acknowledgments to SQE only, where it goes on receiving.
+ * Does an unsuccessful completion mean that the QP is in ERR? A failed send takes a UD or UC
+ * QP to SQE only, where it goes on receiving.
  */
 static bool cqe_is_fatal(const struct skua_qp *qp, unsigned int opcode)
 {
@@ -393,7 +396,7 @@ static bool cqe_is_fatal(const struct skua_qp *qp, unsigned int opcode)
 	       (qp->vqp.qp.qp_type != IBV_QPT_UD && qp->vqp.qp.qp_type != IBV_QPT_UC);
 }
 
-/* False if the CQE is of no QP or no WQE that we know. */
+/* Returns false if the CQE names no QP of this CQ or no outstanding WQE: it is ignored. */
 static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, struct ibv_wc *wc)
 {
 	unsigned int opcode = skua_cqe_opcode(cqe);
@@ -411,7 +414,7 @@ static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, str
 	if (unlikely(!qp))
 		return false;
 
-	/* Another CQ's lock protects what does not complete here. */
+	/* A queue that completes on another CQ is protected by the lock of that. */
 	if (opcode == SKUA_CQE_REQ) {
 		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq || !sent_to_wc(&qp->sq, cqe, wc)))
 			return false;
@@ -433,7 +436,7 @@ found:
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	wc->status = wc_status(status);
 	wc->vendor_err = skua_cqe_vendor(cqe);
-	/* An XRC SRQ's completion is of no QP of this process. */
+	/* A receive through an XRC SRQ: the QP is an XRC target, which has no state here. */
 	if (!qp)
 		return true;
 	if (unlikely(status != SKUA_CQE_OK)) {
@@ -457,8 +460,8 @@ static void wc_flushed(struct skua_qp *qp, uint64_t wr_id, enum ibv_wc_opcode op
 }
 
 /*
- * The device is lost and no CQE is left: complete what is outstanding on this
- * CQ, each queue in its order.
+ * The device is lost and no CQE is left: report all outstanding work requests of this CQ's
+ * queues as flushed, those of each queue in the order in which they were posted.
  */
 static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 {
@@ -522,7 +525,8 @@ int skua_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
  * @cq: the queue, locked
  * @wc: the completion
  *
- * cq->cqe becomes the entry. Its room is not given back yet.
+ * cq->cqe becomes its entry, which stays valid: the consumer index in the record, up to
+ * which the device may write, is not changed here.
  *
  * Return: false if there is none.
  */
@@ -554,7 +558,7 @@ int skua_arm_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
-/* An event answers one arm: the next one is another. */
+/* Each event consumes an arm: the next arm has another serial. */
 void skua_cq_event(struct ibv_cq *ibcq)
 {
 	atomic_fetch_add_explicit(&to_scq(ibcq)->arm_serial, 1, memory_order_relaxed);
@@ -617,7 +621,7 @@ static int cq_setup(struct skua_context *ctx, struct skua_cq *cq,
 	return cq_create_kernel(ctx, cq, attr);
 }
 
-/* See SQ_MIN_BLOCKS: what may be posted so must have room to complete. */
+/* As SQ_MIN_BLOCKS: what a queue of the least size holds must have room to complete. */
 #define CQ_MIN_ENTRIES	16
 
 #define CQ_KNOWN	(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
@@ -635,7 +639,7 @@ static int cq_check(const struct skua_context *ctx, const struct ibv_cq_init_att
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~CQ_FLAGS)
 		return EOPNOTSUPP;
-	/* It is to be a parent domain. */
+	/* A plain PD is refused. */
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    (!attr->parent_domain || !to_spd(attr->parent_domain)->domain))
 		return EINVAL;
@@ -701,8 +705,8 @@ int skua_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 }
 
 /*
- * The kernel lets a CQ go when the queues of it are gone there; one that waits for its
- * events to be acknowledged still comes to be detached.
+ * The kernel's count of the CQ's queues is not enough: a thread that destroys a queue may
+ * still wait for its events to be acknowledged, and uses the CQ after that to detach it.
  */
 int skua_destroy_cq(struct ibv_cq *ibcq)
 {
@@ -725,8 +729,8 @@ int skua_destroy_cq(struct ibv_cq *ibcq)
 /* --- resize and moderation --------------------------------------------- */
 
 /*
- * From the consumer index on nothing in a new ring may look new: each entry has the
- * phase of the turn before.
+ * Give each entry of a new ring the phase that does not mark it as new, counted from the
+ * consumer index.
  */
 static void cq_prepare(struct skua_cqe *ring, uint32_t log_size, uint32_t ci)
 {
@@ -736,7 +740,7 @@ static void cq_prepare(struct skua_cqe *ring, uint32_t log_size, uint32_t ci)
 		ring[i & (size - 1)].own = le32_encode_bits(i >> log_size & 1, SKUA_CQE_PHASE);
 }
 
-/* What was in the old ring and not polled, with the phases of the new one. */
+/* Copy the CQEs that were not polled to the new ring, with the phase of their place there. */
 static void cq_move(const struct skua_cq *cq, struct skua_cqe *ring, uint32_t log_size,
 		    uint32_t ci, uint32_t pi)
 {
@@ -750,7 +754,7 @@ static void cq_move(const struct skua_cq *cq, struct skua_cqe *ring, uint32_t lo
 	}
 }
 
-/* Under the lock: nobody polls while the device changes over. */
+/* The CQ is locked, so that nobody polls while the device changes to the new ring. */
 static int cq_switch(struct skua_cq *cq, const struct skua_mem *buf, uint32_t log_size)
 {
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);

@@ -2,8 +2,8 @@
 /*
  * Skua provider: polling of extended completion queues.
  *
- * From start to end the CQ is locked, and the device does not get the room of what
- * was read back: the entry under way stays readable.
+ * The CQ is locked from start to end. Its record, which lets the device reuse entries, is
+ * written at the end, so that the current entry can be read until then.
  */
 #include <errno.h>
 
@@ -62,7 +62,7 @@ static uint32_t ex_byte_len(struct ibv_cq_ex *cqx)
 	return from_ex(cqx)->wc.byte_len;
 }
 
-/* Or the key that was invalidated. */
+/* The member invalidated_rkey shares its place. */
 static __be32 ex_imm_data(struct ibv_cq_ex *cqx)
 {
 	return from_ex(cqx)->wc.imm_data;
@@ -98,21 +98,21 @@ static uint8_t ex_dlid_path_bits(struct ibv_cq_ex *cqx)
 	return from_ex(cqx)->wc.dlid_path_bits;
 }
 
-/* The device's clock when it wrote the entry; 0 for what software flushed. */
+/* The device's clock when it wrote the entry; 0 for work that cq_flush_lost() reports. */
 static uint64_t ex_completion_ts(struct ibv_cq_ex *cqx)
 {
 	return le64_to_cpu(from_ex(cqx)->cqe->timestamp);
 }
 
-/* Nanoseconds of so many ticks, of either sign, without a product that overflows. */
+/* Convert ticks, which may be negative, to nanoseconds without overflow. */
 static int64_t ticks_to_ns(int64_t ticks, int64_t khz)
 {
 	return ticks / khz * 1000000 + ticks % khz * 1000000 / khz;
 }
 
 /*
- * The clocks are looked at again when the last look is a second old: what they
- * drift apart until then is less than what a look takes.
+ * The pair of clocks is read again when it is a second old: the drift in that time is below
+ * the time that reading them takes.
  */
 static uint64_t ex_wallclock_ns(struct ibv_cq_ex *cqx)
 {
@@ -145,7 +145,7 @@ static uint32_t ex_flow_tag(struct ibv_cq_ex *cqx)
 	return skua_cqe_opcode(cqe) == SKUA_CQE_RECV_ETH ? le32_to_cpu(cqe->eth.flow_tag) : 0;
 }
 
-/* All of them: each costs nothing until it is called. */
+/* All readers are set, whatever wc_flags asked for: an unused one has no cost. */
 void skua_cq_ex_init(struct skua_cq *cq)
 {
 	struct ibv_cq_ex *cqx = &cq->vcq.cq_ex;

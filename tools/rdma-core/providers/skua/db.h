@@ -23,7 +23,7 @@ static inline void skua_ring(void *uar, unsigned int reg, uint32_t lo, uint32_t 
 	mmio_write64_le((uint8_t *)uar + reg, cpu_to_le64(skua_db_word(lo, hi)));
 }
 
-/* Stores to a record must not be split or repeated by the compiler. */
+/* Volatile: the compiler may neither split nor repeat a store that the device reads. */
 static inline void skua_record(__le32 *rec, uint32_t v)
 {
 	*(volatile __le32 *)rec = cpu_to_le32(v);
@@ -46,9 +46,11 @@ static inline void skua_db_sq(void *uar, struct skua_qp_dbr *dbr, uint32_t qpn, 
 	skua_record(&dbr->sq_pi, pi);
 	if (suppress) {
 		/*
-		 * The record before the look at the event index: the device
-		 * publishes the index, then looks at the record once more
-		 * before it sleeps. So at least one side sees the other.
+		 * Store the record before the event index is loaded. The
+		 * device stores its event index before it loads the record
+		 * for the last time. So either the device sees this record,
+		 * or the load below sees the event index that asks for a
+		 * doorbell.
 		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		if (!skua_need_event(le32_to_cpu(READ_ONCE(dbr->sq_event)), pi, old))
@@ -60,12 +62,13 @@ static inline void skua_db_sq(void *uar, struct skua_qp_dbr *dbr, uint32_t qpn, 
 }
 
 /**
- * skua_db_kick() - make the device look at a QP again
+ * skua_db_kick() - repeat the doorbell of a QP
  * @uar: UAR page
  * @qpn: the QP
  * @pi: send producer index as last told
  *
- * A QP in error flushes receives only when it is looked at.
+ * The receive queue has no doorbell: the device sees receives that were posted to a QP
+ * in error when a send doorbell makes it process the QP.
  */
 static inline void skua_db_kick(void *uar, uint32_t qpn, uint32_t pi)
 {
@@ -105,7 +108,7 @@ static inline void skua_db_srq(struct skua_srq_dbr *dbr, uint32_t pi)
  */
 static inline void skua_db_cq_ci(struct skua_cq_dbr *dbr, uint32_t ci)
 {
-	/* Our loads of the CQEs before the store that lets them be overwritten. */
+	/* Load the CQEs before the store that allows the device to overwrite them. */
 	atomic_thread_fence(memory_order_release);
 	skua_record(&dbr->ci, ci);
 }

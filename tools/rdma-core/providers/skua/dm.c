@@ -12,7 +12,7 @@
 
 #include "skua.h"
 
-/* Copies are by words: it is a bus that is crossed, not a cache. */
+/* Offsets and lengths are multiples of this: MMIO is accessed by whole aligned words. */
 #define DM_WORD	4
 
 /**
@@ -65,7 +65,7 @@ static int dm_copy_to(struct ibv_dm *ibdm, uint64_t offset, const void *host, si
 		offset += v64;
 		length -= v64;
 	}
-	/* What was combined shall be there before a doorbell that comes after. */
+	/* Flush write combining, so that the data precede a doorbell that is rung later. */
 	mmio_flush_writes();
 	return 0;
 }
@@ -98,7 +98,7 @@ static int dm_copy_from(void *host, struct ibv_dm *ibdm, uint64_t offset, size_t
 	return 0;
 }
 
-/* Map what the kernel told of, and finish the object. */
+/* Map the memory that @resp describes, and fill in @dm. */
 static int dm_map(struct skua_dm *dm, struct ibv_context *ctx, const struct skua_dm_resp *resp)
 {
 	void *p = mmap(NULL, resp->size, PROT_READ | PROT_WRITE, MAP_SHARED, ctx->cmd_fd,
@@ -106,7 +106,7 @@ static int dm_map(struct skua_dm *dm, struct ibv_context *ctx, const struct skua
 
 	if (p == MAP_FAILED)
 		return errno;
-	/* A child that touched it would do so for both. */
+	/* Not for a child process: it would write to the same memory. */
 	if (ibv_dontfork_range(p, resp->size)) {
 		int err = errno;
 

@@ -9,10 +9,7 @@
 
 #include "skua.h"
 
-/*
- * A record takes a cache line, so that threads which post to different QPs do
- * not share one.
- */
+/* One cache line for each record, so that no two QPs write to the same line. */
 #define DBR_STRIDE	64
 
 /**
@@ -53,8 +50,8 @@ int skua_mem_alloc(struct skua_context *ctx, struct skua_mem *buf, size_t len)
 }
 
 /*
- * Likewise, by the allocator of a parent domain, if it has one and that does not
- * leave it to us.
+ * As skua_mem_alloc(), but by the allocator of the parent domain @pd if that has one and
+ * it does not return IBV_ALLOCATOR_USE_DEFAULT.
  */
 int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_mem *buf,
 		      size_t len, uint64_t type)
@@ -72,7 +69,7 @@ int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_
 		return ENOMEM;
 	}
 
-	/* What is not aligned would share its pages with something else. */
+	/* The kernel pins whole pages: memory that is not aligned shares them with other data. */
 	ret = (uintptr_t)addr & (ctx->page_size - 1) ? EINVAL : 0;
 	if (!ret && ibv_dontfork_range(addr, len))
 		ret = errno;

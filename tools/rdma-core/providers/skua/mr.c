@@ -49,7 +49,7 @@ struct ibv_mr *skua_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len
 	return &vmr->ibv_mr;
 }
 
-/* A key of the domain's own: any number of such regions share it. */
+/* All null regions of a PD share one key, which the kernel keeps with the PD. */
 struct ibv_mr *skua_alloc_null_mr(struct ibv_pd *pd)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_PD, SKUA_METHOD_PD_NULL_MR, 2);
@@ -77,7 +77,7 @@ struct ibv_mr *skua_alloc_null_mr(struct ibv_pd *pd)
 	return &vmr->ibv_mr;
 }
 
-/* Of a region that another context or process made. */
+/* The region was registered by another context. */
 struct ibv_mr *skua_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	struct verbs_mr *vmr;
@@ -108,7 +108,7 @@ int skua_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr
 	struct ibv_rereg_mr cmd;
 	int ret;
 
-	/* Neither the kernel nor its caller looks at what is not changed. */
+	/* The kernel ignores the arguments that @flags does not name. */
 	ret = ibv_cmd_rereg_mr(vmr, flags, addr, len, (uintptr_t)addr, access, pd, &cmd,
 			       sizeof(cmd), &resp, sizeof(resp));
 	if (ret)
@@ -148,7 +148,7 @@ int skua_mw_access(unsigned int flags, uint32_t *access)
 		{ IBV_ACCESS_FLUSH_PERSISTENT, SKUA_ACCESS_FLUSH_PERSISTENT },
 		{ IBV_ACCESS_ZERO_BASED, SKUA_ACCESS_ZERO_BASED },
 	};
-	/* A window is for others: what its owner may do is the region's business. */
+	/* LOCAL_WRITE has no meaning for a window, which is for remote access only. */
 	unsigned int i, left = flags & ~(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_OPTIONAL_RANGE);
 
 	*access = 0;

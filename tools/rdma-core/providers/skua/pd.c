@@ -29,7 +29,7 @@ struct ibv_pd *skua_alloc_pd(struct ibv_context *ctx)
 	return &pd->ibv_pd;
 }
 
-/* Of a PD that another context of the same device made, or another process. */
+/* The PD was created by another context of the same device. */
 struct ibv_pd *skua_import_pd(struct ibv_context *ctx, uint32_t handle)
 {
 	struct skua_pd *pd;
@@ -87,7 +87,7 @@ struct ibv_pd *skua_alloc_parent_domain(struct ibv_context *ctx,
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	/* A domain of domains would have two allocators. */
+	/* No parent domain of a parent domain: which allocator counts would be unclear. */
 	if (to_spd(attr->pd)->domain ||
 	    (attr->comp_mask & ALLOCATORS && (!attr->alloc || !attr->free))) {
 		errno = EINVAL;
@@ -133,7 +133,7 @@ int skua_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
-/* A queue of a parent domain keeps that; @ibpd may be any domain, or NULL. */
+/* Take a reference if @ibpd is a parent domain, else return NULL. @ibpd may be NULL. */
 struct skua_pd *skua_parent_get(struct ibv_pd *ibpd)
 {
 	struct skua_pd *pd = ibpd ? to_spd(ibpd) : NULL;

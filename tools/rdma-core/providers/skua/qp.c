@@ -13,8 +13,10 @@
 #include "send.h"
 
 /*
- * Make the device look at a QP in error. Pollers do this beside the poster, whose
- * newer index may overtake ours, which the device then drops: once more.
+ * Repeat the doorbell of a QP in error, so that the device flushes its receives. This
+ * runs in pollers and event handlers, beside a thread that may post sends: if its
+ * doorbell comes first, the device ignores ours as an index that goes back. So repeat
+ * until the producer index has not changed in between.
  */
 static void qp_kick(struct skua_qp *qp)
 {
@@ -23,7 +25,7 @@ static void qp_kick(struct skua_qp *qp)
 	do {
 		pi = now;
 		skua_db_kick(qp->uar, qp->vqp.qp.qp_num, pi);
-		/* The doorbell before the look whether it was the newest. */
+		/* Ring the doorbell before the producer index is loaded again. */
 		atomic_thread_fence(memory_order_seq_cst);
 		now = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
 	} while (now != pi);
@@ -57,10 +59,10 @@ int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 		rq->wr_id[pi & rq->ring.mask] = wr->wr_id;
 	}
 	if (likely(pi != old)) {
-		/* Pollers look up what was posted up to here. */
+		/* After rq->wr_id[]: pollers read its entries below this index. */
 		atomic_store_explicit(&rq->pi, pi, memory_order_release);
 		skua_db_rq(qp->dbr, pi);
-		/* The record before the look; see skua_qp_in_error(). */
+		/* Store the record before in_err is loaded; see skua_qp_in_error(). */
 		if (unlikely(rq->lock.off))
 			atomic_thread_fence(memory_order_seq_cst);
 		if (unlikely(atomic_load_explicit(&rq->in_err, memory_order_relaxed)))
@@ -80,10 +82,11 @@ int skua_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 }
 
 /*
- * The QP was seen to be in error. From now on a posted receive is told to the
- * device at once; those that came between its error and now, here. The poster
- * stores its record and looks at in_err, by its lock or by a barrier in this
- * order; we store in_err and make the device look at the record.
+ * A completion or event says that the QP is in error. The doorbell here makes the device
+ * flush the receives that are posted already; with in_err set, skua_rq_post() rings for
+ * each that follows. None is missed in between: a poster stores its record and then loads
+ * in_err, we store in_err and then ring; the lock, or a fence where there is none, keeps
+ * both orders.
  */
 void skua_qp_in_error(struct skua_qp *qp)
 {
@@ -93,7 +96,7 @@ void skua_qp_in_error(struct skua_qp *qp)
 	skua_unlock(&qp->rq.lock);
 }
 
-/* An XRC target has no queue; the process that opened it may not have made it. */
+/* An XRC target has no rings, whether this process created or only opened it. */
 static bool qp_is_bare(const struct skua_qp *qp)
 {
 	return !qp->buf.len;
@@ -119,7 +122,7 @@ void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 
 /* --- life -------------------------------------------------------------- */
 
-/* What a capability allows to be sent, beside the sends and writes of any QP. */
+/* Operations that depend on a capability; SEND and WRITE depend on the QP type alone. */
 static const struct {
 	uint64_t cap;
 	uint32_t ops;
@@ -138,11 +141,11 @@ static const struct {
 #define OPS_RC_ONLY	(BIT(IBV_WR_FLUSH) | BIT(IBV_WR_ATOMIC_WRITE))
 
 /**
- * struct qp_kind - what a type of QP is like
+ * struct qp_kind - properties of a QP type
  * @cap: capability it needs
  * @ops: BIT(enum ibv_wr_opcode) of what it may send, if the device can
- * @addr: how it names its receiver
- * @head_segs: segments of that, and of control
+ * @addr: how its WQEs name their destination
+ * @head_segs: segments of that and of the control segment
  * @raddr_segs: segments of a remote address
  * @first_op: what to add to an opcode to find it in the encoder's table
  */
@@ -166,7 +169,7 @@ static const struct qp_kind qp_kinds[] = {
 				 SEND_OP_ETH - IBV_WR_SEND },
 };
 
-/* What this device can send in any way. */
+/* Operations of which the device has the capability. */
 static uint32_t device_ops(const struct skua_context *ctx)
 {
 	uint32_t ops = OPS_SEND | OPS_WRITE;
@@ -195,7 +198,7 @@ static int qp_init_kind(const struct skua_context *ctx, struct skua_qp *qp,
 	qp->sq.head_segs = kind->head_segs;
 	qp->sq.raddr_segs = kind->raddr_segs;
 	qp->sq.first_op = kind->first_op;
-	/* struct ibv_send_wr cannot say what is to be flushed. */
+	/* struct ibv_send_wr has no fields for a FLUSH. */
 	qp->sq.ops = ops & ~BIT(IBV_WR_FLUSH);
 	qp->sq.sig = attr->sq_sig_all ? SKUA_WQE_F_SIGNALED : 0;
 	qp->sq.suppress = skua_has(ctx, SKUA_CAP_DB_SUPPRESS);
@@ -210,19 +213,18 @@ static unsigned int log2_up(uint64_t n)
 }
 
 /*
- * Programs that wait for events may post before they have polled: an arm finds the
- * completion that the last event told of, and its event leads to an empty poll.
- * Some ask for a queue of one and live by the slack that others give.
+ * Some programs ask for one send request and post the next before they have polled the
+ * completion of the last: other providers round up, and they rely on it.
  */
 #define SQ_MIN_BLOCKS	8
 
-/* Segments before the payload, at most. An atomic's operands are beside its one result. */
+/* Segments before the payload, except for the operands of an atomic; see ATOMIC_SEGS. */
 static uint32_t sq_head(const struct skua_sq *sq)
 {
 	return sq->head_segs + sq->raddr_segs;
 }
 
-/* Control, receiver, remote address, operands, result. */
+/* Segments of an atomic: head, operands, one element for the result. */
 #define ATOMIC_SEGS(sq)	(sq_head(sq) + 2)
 
 static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ibv_qp_cap *cap)
@@ -258,7 +260,7 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 	if (blocks > lim->max_sq_blocks)
 		return EINVAL;
 
-	/* Whole blocks are taken: tell what they hold. */
+	/* WQEs take whole blocks: report all that fits. */
 	sq->blocks = blocks;
 	sq->max_sge = per_wr * SKUA_WQE_SEGS_PER_BLOCK - sq_head(sq);
 	sq->max_inline = min_t(uint32_t, sq->max_sge * SKUA_WQE_SEG -
@@ -288,7 +290,7 @@ int skua_rq_size(const struct skua_context *ctx, struct skua_rq *rq, struct ibv_
 	return 0;
 }
 
-/* One buffer: the receive ring, then the send ring at a multiple of its block. */
+/* One buffer: the receive ring, then the send ring, aligned to SKUA_WQE_BLOCK. */
 static int qp_alloc_rings(struct skua_context *ctx, struct skua_qp *qp,
 			  struct skua_create_qp_req *req)
 {
@@ -320,7 +322,7 @@ static int qp_alloc_rings(struct skua_context *ctx, struct skua_qp *qp,
 	return 0;
 }
 
-/* A QP without rings; @parent: its parent domain, which the caller holds, or NULL. */
+/* A QP without rings. @parent: parent domain or NULL; its reference goes to the QP. */
 struct skua_qp *skua_qp_alloc(struct skua_context *ctx, struct skua_pd *parent)
 {
 	struct skua_qp *qp = calloc(1, sizeof(*qp));
@@ -368,7 +370,7 @@ static void qp_detach(struct skua_qp *qp)
 		skua_cq_detach(to_scq(ibqp->recv_cq), qp);
 }
 
-/* ibv_wr_atomic_write() has its payload in the WQE, whatever the program asked for. */
+/* ibv_wr_atomic_write() has 8 inline bytes, even if the program asked for no inline data. */
 static uint32_t told_inline(const struct skua_qp *qp, const struct ibv_qp_cap *cap)
 {
 	if (!qp->sq.blocks || !(qp->sq.ops & BIT(IBV_WR_ATOMIC_WRITE)))
@@ -390,10 +392,10 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 	if (qp->sq.suppress)
 		cmd.flags |= SKUA_CREATE_QP_DB_SUPPRESS;
 
-	/* The device is told what may be posted at most. */
+	/* The kernel checks these against the rings. */
 	init.cap.max_inline_data = told_inline(qp, cap);
 	init.cap.max_recv_wr = cap->max_recv_wr;
-	/* One that nobody holds: it may go before the QP. */
+	/* The kernel takes no reference on it, so that it may be destroyed before the QP. */
 	if (attr->qp_type == IBV_QPT_XRC_SEND)
 		init.recv_cq = NULL;
 	ret = ibv_cmd_create_qp_ex2(&ctx->ibv_ctx.context, &qp->vqp, &init, &cmd.ibv_cmd,
@@ -414,7 +416,7 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	ret = qp_init_kind(ctx, qp, attr);
 	if (ret)
 		return ret;
-	/* An XRC initiator receives nothing. */
+	/* An XRC initiator has no receive queue. */
 	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return EINVAL;
 	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
@@ -432,7 +434,7 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	if (ret)
 		return ret;
 
-	/* As many of the largest WQEs as the rings hold. */
+	/* How many WQEs of the largest size fit in the rings. */
 	if (qp->sq.blocks)
 		cap->max_send_wr = qp->sq.blocks /
 				   skua_wqe_blocks(sq_head(&qp->sq) + qp->sq.max_sge);
@@ -511,16 +513,16 @@ static void qp_reset(struct skua_qp *qp)
 	atomic_store_explicit(&qp->rq.pi, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->rq.ci, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->rq.in_err, false, memory_order_relaxed);
-	/* What was sent before is no WQE of the lap that begins. */
+	/* Indices start at 0 again: an old entry of sent[] must not match a new index. */
 	memset(qp->sq.sent, 0, qp->sq.blocks * sizeof(*qp->sq.sent));
 	/* sq_event is the device's; it is zero by now. */
 	skua_record(&qp->dbr->sq_pi, 0);
 	skua_record(&qp->dbr->rq_pi, 0);
 }
 
-/* --- ECE: what both ends of a connection have ------------------------------ */
+/* --- ECE: options that both ends of a connection have ------------------------------ */
 
-/* What a QP of this type has. */
+/* Options that a QP of this type has. */
 static uint32_t ece_options(const struct skua_qp *qp)
 {
 	switch (qp->vqp.qp.qp_type) {
@@ -547,7 +549,10 @@ int skua_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 	return 0;
 }
 
-/* From RTR on the QP is as it is. A newer peer may have more than we do. */
+/*
+ * Options take effect with the change to RTR. Those of a newer peer that this device
+ * does not know are dropped.
+ */
 int skua_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 {
 	struct skua_qp *qp = to_sqp(ibqp);
@@ -567,7 +572,7 @@ int skua_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 	return 0;
 }
 
-/* What was agreed on goes with the change to RTR. */
+/* Are the agreed options sent with this change? With that to RTR. */
 static bool tell_ece(const struct skua_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	return qp->ece_set && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR &&
@@ -575,8 +580,8 @@ static bool tell_ece(const struct skua_qp *qp, const struct ibv_qp_attr *attr, i
 }
 
 /*
- * Rates are newer than the kernel's first way to modify a QP, and than its only way to
- * query one.
+ * The rate limit is in the extended modify command only, and in no query: the last one set
+ * is remembered.
  */
 static int modify_ex(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, uint32_t max_burst)
 {
@@ -626,7 +631,7 @@ int skua_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* The device knows the size of each packet when it sends it, and needs no typical one. */
+/* attr->typical_pkt_sz is not used: the device paces by the size of each packet. */
 int skua_modify_qp_rate_limit(struct ibv_qp *ibqp, struct ibv_qp_rate_limit_attr *attr)
 {
 	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
@@ -650,7 +655,7 @@ int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	if (ret)
 		return ret;
 
-	/* The rings' shape is known here alone. */
+	/* The kernel does not know the largest WQE of the rings. */
 	init_attr->cap = (struct ibv_qp_cap){
 		.max_recv_wr = qp->rq.size,
 		.max_send_sge = qp->sq.max_sge,
@@ -666,8 +671,8 @@ int skua_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 }
 
 /*
- * The kernel goes first: it may refuse, and then the QP works on. From then on the
- * number may be another QP's: see skua_cq_attach().
+ * First in the kernel, which may refuse: the QP stays usable then. As soon as the kernel
+ * has destroyed it, another thread may get a QP of the same number; see skua_cq_attach().
  */
 int skua_destroy_qp(struct ibv_qp *ibqp)
 {

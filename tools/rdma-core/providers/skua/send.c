@@ -38,7 +38,7 @@ const struct send_op send_ops[SEND_OPS + 1] = {
 			  SKUA_WQE_F_L4_CSUM },
 };
 
-/* The flags of the verbs are the index. What is local waits for what was sent. */
+/* Indexed by IBV_SEND_*. A fenced local operation waits for all earlier WQEs (LOCAL_FENCE). */
 const uint16_t send_flags[ALL_SEND_FLAGS + 1] = {
 #define F(v)	(((v) & IBV_SEND_FENCE ? SKUA_WQE_F_FENCE | SKUA_WQE_F_LOCAL_FENCE : 0) | \
 		 ((v) & IBV_SEND_SIGNALED ? SKUA_WQE_F_SIGNALED : 0) |		\
@@ -76,7 +76,7 @@ static inline int encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
 		enc_atomic(e, wr->wr.atomic.compare_add, 0);
 		break;
 	case HEAD_FLUSH:
-		/* A request of this kind does not say what to flush: ibv_wr_flush() does. */
+		/* struct ibv_send_wr has no fields for a FLUSH, ibv_wr_flush() has arguments. */
 		return EINVAL;
 	case HEAD_BIND:
 		if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
@@ -143,7 +143,7 @@ int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	return ret;
 }
 
-/* A window of type 1: libibverbs has seen to that, and to its domain. */
+/* libibverbs has checked that the window is of type 1 and that PDs match. */
 int skua_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	uint32_t rkey = ibv_inc_rkey(mw->rkey), old;

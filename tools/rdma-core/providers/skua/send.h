@@ -70,7 +70,7 @@ struct send_op {
 extern const struct send_op send_ops[SEND_OPS + 1] __attribute__((visibility("hidden")));
 extern const uint16_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("hidden")));
 
-/* The locked queue's next WQE is the first to be written. */
+/* Start a list of WQEs at the producer index. The queue is locked. */
 static inline void enc_start(struct send_enc *e, struct skua_sq *sq)
 {
 	e->sq = sq;
@@ -79,7 +79,7 @@ static inline void enc_start(struct send_enc *e, struct skua_sq *sq)
 		  (e->pi - atomic_load_explicit(&sq->ci, memory_order_acquire));
 }
 
-/* Is there room for so many segments? Looks twice. */
+/* Is there room for @nseg segments? Loads the consumer index again if there seems to be none. */
 static inline int enc_reserve(struct send_enc *e, unsigned int nseg)
 {
 	unsigned int blocks = skua_wqe_blocks(nseg);
@@ -91,7 +91,7 @@ static inline int enc_reserve(struct send_enc *e, unsigned int nseg)
 	return blocks <= e->room ? 0 : ENOMEM;
 }
 
-/* A segment of the head. */
+/* A segment before the payload: they are all in the first block. */
 static inline void *enc_head(const struct send_enc *e, unsigned int seg)
 {
 	return e->block + seg * SKUA_WQE_SEG;
@@ -113,7 +113,7 @@ static inline int enc_begin(struct send_enc *e, unsigned int opcode, uint32_t op
 	return 0;
 }
 
-/* Does the WQE name its receiver? */
+/* Does the WQE have an address vector or XRC segment? */
 static inline bool enc_has_addr(const struct send_enc *e)
 {
 	return e->head > 1;
@@ -153,13 +153,13 @@ static inline int enc_flush(struct send_enc *e, uint64_t va, uint32_t rkey, uint
 	return 0;
 }
 
-/* Of either type: the caller knows which it may be. */
+/* Does not check the type of the window, which the caller does. */
 static inline int enc_bind(struct send_enc *e, const struct ibv_mw *mw, uint32_t rkey,
 			   const struct ibv_mw_bind_info *info)
 {
 	uint32_t access;
 
-	/* The low byte is the consumer's. */
+	/* A consumer may change the low byte of a key only. */
 	if (unlikely((rkey ^ mw->rkey) & ~0xffU ||
 		     skua_mw_access(info->mw_access_flags, &access)))
 		return EINVAL;
@@ -207,7 +207,7 @@ static inline int enc_inline(struct send_enc *e, const struct ibv_sge *sg, unsig
 	return 0;
 }
 
-/* The WQE is whole; IBV_SEND_* and the immediate data or key as they came. */
+/* Finish the WQE: write the control segment, remember what to report on completion. */
 static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flags, __be32 imm,
 			   uint32_t inv_key)
 {
@@ -233,10 +233,10 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 	e->room -= blocks;
 }
 
-/* Hand over what was written from @old to @pi: the queue is locked. */
+/* Give the WQEs from @old to @pi to the device. The queue is locked. */
 static inline void skua_sq_publish(struct skua_qp *qp, uint32_t pi, uint32_t old)
 {
-	/* Pollers look up what was sent up to here. */
+	/* After sq->sent[]: pollers read its entries below this index. */
 	atomic_store_explicit(&qp->sq.pi, pi, memory_order_release);
 	skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, pi, old, qp->sq.suppress);
 }

@@ -87,7 +87,7 @@ static const struct verbs_context_ops skua_ops = {
 	.unimport_pd = skua_unimport_pd,
 };
 
-/* Nothing that the kernel says is used as a size before it was looked at. */
+/* Check the limits before anything is allocated or mapped by them. */
 static bool skua_limits_sane(const struct skua_context *ctx)
 {
 	const struct skua_alloc_ucontext_resp *lim = &ctx->lim;
@@ -119,7 +119,7 @@ static int skua_map(struct skua_context *ctx, int cmd_fd)
 	return 0;
 }
 
-/* What the kernel told is in ctx->lim. */
+/* Set up a context whose ctx->lim is filled. */
 static int skua_setup(struct skua_context *ctx, int cmd_fd)
 {
 	int ret;
@@ -186,7 +186,7 @@ static int skua_query_context(struct skua_context *ctx)
 	return ibv_cmd_query_context(&ctx->ibv_ctx.context, cmd);
 }
 
-/* The file is another context's: UAR page and status page are the same. */
+/* @cmd_fd is another context's file: both share the UAR page and the status page. */
 static struct verbs_context *skua_import_context(struct ibv_device *ibdev, int cmd_fd)
 {
 	return skua_open(ibdev, cmd_fd, skua_query_context);

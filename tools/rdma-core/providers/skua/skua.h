@@ -27,15 +27,15 @@
 
 #include "skua-abi.h"
 
-/* CQEs carry 16 bits of a WQE's index: no ring may be longer. */
+/* A CQE has 16 bits for the WQE's index, so that a ring has at most 65536 entries. */
 #define SKUA_RING_MAX		65536U
 
 /**
  * struct skua_mem - memory that the device reads or writes
  * @addr: first byte, page aligned, zeroed, not inherited over fork()
  * @len: bytes, whole pages
- * @owner: parent domain whose allocator it comes from, or NULL
- * @type: enum skuadv_res_type, with @owner
+ * @owner: parent domain whose allocator it comes from, NULL: mmap()
+ * @type: enum skuadv_res_type that the allocator was given, if @owner is set
  */
 struct skua_mem {
 	void *addr;
@@ -47,9 +47,9 @@ struct skua_mem {
 struct skua_dbr_page;
 
 /**
- * struct skua_lock - a spinlock that can be left out
+ * struct skua_lock - a spinlock that is not taken in single-threaded objects
  * @spin: the lock
- * @off: the program has promised that only one thread comes here
+ * @off: do not take it: the program has promised that one thread at a time uses the object
  */
 struct skua_lock {
 	pthread_spinlock_t spin;
@@ -85,10 +85,10 @@ static inline void skua_unlock(struct skua_lock *l)
  * @uar: the process's UAR page, write only
  * @uar_size: its bytes
  * @status: the driver's status page, read only
- * @page_size: the system's
+ * @page_size: bytes of a page of the system
  * @dbr_lock: protects @dbr_pages and the pages' bitmaps
  * @dbr_pages: pages of doorbell records with a free slot first
- * @lim: limits and capabilities that the driver told
+ * @lim: limits and capabilities, as reported by the driver
  */
 struct skua_context {
 	struct verbs_context ibv_ctx;
@@ -132,7 +132,7 @@ struct skua_pd {
 	void *pd_context;
 };
 
-/* Which of its two queues connects a QP to a CQ. */
+/* The queue of a QP that completes on a CQ: its send or its receive queue. */
 enum skua_side {
 	SKUA_SEND,
 	SKUA_RECV,
@@ -145,7 +145,7 @@ enum skua_side {
  * @lock: serialises the pollers; protects all below but @arm_serial
  * @ring: the CQEs
  * @log_size: log2 of their number
- * @cqn: the device's number
+ * @cqn: its number in doorbells
  * @ci: free-running consumer index; read without @lock to arm
  * @arm_serial: serial of the next arm; events and arms change it atomically
  * @last: QP of the last CQE, or NULL
@@ -159,9 +159,9 @@ enum skua_side {
  * @sides: queues that complete here, in order of creation, by side
  * @xsrqs: XRC SRQs that complete here
  * @pd: parent domain that it was made with, or NULL
- * @wc: ibv_start_poll() and ibv_next_poll(): the completion under way
- * @cqe: and its entry of the ring
- * @clock: the clocks when they were last looked at; under @lock
+ * @wc: the completion that ibv_start_poll() or ibv_next_poll() returned last
+ * @cqe: its entry in the ring
+ * @clock: device and system clock as last read; under @lock
  * @buf: the ring's memory
  */
 struct skua_cq {
@@ -191,8 +191,9 @@ struct skua_cq {
 
 /**
  * struct skua_sent - what software remembers of a posted send WQE
- * @wr_id: the consumer's
- * @at: free-running index of its first block: another if no WQE begins here in this lap
+ * @wr_id: from the work request
+ * @at: free-running index of its first block. Of a block in the middle of a WQE it is
+ *	the index of an older WQE.
  * @opcode: enum ibv_wc_opcode of its completion
  * @blocks: blocks it takes up
  */
@@ -203,17 +204,17 @@ struct skua_sent {
 	uint8_t blocks;
 };
 
-/* Whom a send WQE names as its receiver; each QP's type has one way. */
+/* How the WQEs of a QP name their destination, by the QP's type. */
 enum skua_addr {
-	SKUA_ADDR_PEER,		/* nobody: the QP has a peer */
-	SKUA_ADDR_AV,		/* an address vector */
-	SKUA_ADDR_XRC,		/* an SRQ of the peer */
+	SKUA_ADDR_PEER,		/* not at all: the QP is connected, or sends Ethernet */
+	SKUA_ADDR_AV,		/* an address vector segment */
+	SKUA_ADDR_XRC,		/* an XRC segment with an SRQ of the peer */
 };
 
 /**
  * struct skua_ah - address handle
  * @ibv_ah: libibverbs' part
- * @av: as it goes into WQEs
+ * @av: address vector, copied into WQEs
  */
 struct skua_ah {
 	struct ibv_ah ibv_ah;
@@ -226,17 +227,17 @@ struct skua_ah {
  * @ring: the WQEs
  * @pi: free-running producer index in blocks; changed under @lock
  * @ci: block after the newest completed WQE; changed under the CQ's lock
- * @sent: by block: the WQE that starts there
+ * @sent: for each block of the ring, the WQE that starts there
  * @blocks: size of the ring
  * @max_sge: most gather elements of a WQE
  * @max_inline: most bytes of an inline payload
- * @addr: what the QP's type asks for in each WQE that goes to a peer
- * @head_segs: segments that such a WQE begins with: control, and that
- * @raddr_segs: segments of a remote address, none for datagrams
+ * @addr: how WQEs name their destination
+ * @head_segs: segments of the control segment and of that
+ * @raddr_segs: segments of a remote address, 0 for datagrams
  * @ops: BIT(enum ibv_wr_opcode) of what ibv_post_send() may post
  * @first_op: what to add to an opcode to find it in the encoder's table
  * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
- * @suppress: the device's event index says whether a doorbell is wanted
+ * @suppress: ring the doorbell only if the device's event index asks for it
  */
 struct skua_sq {
 	struct skua_lock lock;
@@ -262,12 +263,12 @@ struct skua_sq {
  * @ring: the WQEs
  * @pi: free-running producer index; changed under @lock
  * @ci: WQE after the newest completed one; changed under the CQ's lock
- * @wr_id: by WQE: the consumer's
- * @size: size of the ring; 0: no receive queue
+ * @wr_id: for each WQE, from its work request
+ * @size: WQEs in the ring; 0: no receive queue
  * @max_sge: most scatter elements of a WQE
  * @segs: data segments of a WQE
- * @in_err: the QP is in error: the device must be told of what is posted, so
- *	that it flushes it
+ * @in_err: the QP is in error: ring the doorbell after each post, so that the device
+ *	flushes what was posted
  */
 struct skua_rq {
 	struct skua_lock lock;
@@ -284,11 +285,11 @@ struct skua_rq {
 /**
  * struct send_enc - a send WQE being written
  * @sq: its queue, locked
- * @op: what it does
- * @block: its first block, which holds all of the head
+ * @op: its row of send_ops
+ * @block: its first block, which holds the control and address segments
  * @pi: free-running index of that block
  * @room: free blocks of the ring from there, as last looked up
- * @head: segments of control and receiver
+ * @head: segments of control and destination
  * @nseg: segments written or reserved so far
  * @flush_len: FLUSH: its bytes
  */
@@ -304,16 +305,16 @@ struct send_enc {
 };
 
 /**
- * struct skua_batch - what ibv_wr_*() calls write between start and complete
- * @enc: the WQE under way
+ * struct skua_batch - state of the ibv_wr_*() calls between start and complete
+ * @enc: the WQE that is being built
  * @ops: BIT(enum ibv_wr_opcode) of what the calls may post
  * @start: producer index at the start
  * @err: first error
- * @open: a WQE is under way
- * @need_addr: it still lacks its receiver
+ * @open: @enc is valid
+ * @need_addr: its destination has not been set yet
  * @payload: segment at which its payload starts
  * @flags: its IBV_SEND_*
- * @wr_id: the consumer's
+ * @wr_id: its wr_id
  * @imm: immediate data
  * @inv_key: key to invalidate
  */
@@ -339,15 +340,15 @@ struct skua_batch {
  * @batch: ibv_wr_*() calls; under the lock of @sq
  * @dbr: doorbell record
  * @uar: UAR page
- * @next: in its bucket of the CQ of each side; that CQ's lock
- * @side: in the list of each side's CQ; that CQ's lock
- * @known: is in the table of the CQ, by the side of @next; that CQ's lock
+ * @next: link in a bucket of the CQ of each side; under that CQ's lock
+ * @side: link in the list of queues of the CQ of each side; under that CQ's lock
+ * @known: it is in that CQ's buckets; indexed as @next, under that CQ's lock
  * @pd: parent domain that it was made with, or NULL
  * @buf: both rings' memory
  * @rate_limit: kbit/s, as last set
- * @is_rss: has no queues: spreads frames over work queues
- * @ece_set: the options of the connection were agreed on
- * @ece: these options
+ * @is_rss: it has no queues of its own and spreads frames over work queues
+ * @ece_set: ibv_set_ece() was called
+ * @ece: the options that it set
  */
 struct skua_qp {
 	struct verbs_qp vqp;
@@ -369,8 +370,8 @@ struct skua_qp {
 
 /**
  * struct skua_srq_slot - what software remembers of an SRQ's WQE
- * @wr_id: the consumer's
- * @next: position after it in the list
+ * @wr_id: from the work request
+ * @next: position of the WQE after it in the list
  * @posted: the device has it
  */
 struct skua_srq_slot {
@@ -386,16 +387,16 @@ struct skua_srq_slot {
  * @ring: the WQEs
  * @slot: by position
  * @head: first free position
- * @tail: last free position, which stays free
+ * @tail: last free position; it is never posted
  * @posted: WQEs that the device has
  * @pi: WQEs posted so far
  * @wqes: size of the ring
  * @segs: segments of a WQE
  * @max_sge: most scatter elements of a WQE
- * @srqn: the device's number
+ * @srqn: its number in CQEs
  * @dbr: doorbell record
- * @in_cq: XRC: in the list of its CQ; that CQ's lock
- * @known: it is in that list; that CQ's lock
+ * @in_cq: XRC: link in the list of its CQ; under that CQ's lock
+ * @known: it is in that list; under that CQ's lock
  * @buf: the ring's memory
  */
 struct skua_srq {
@@ -504,7 +505,7 @@ int skua_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 int skua_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t len,
 		  int access);
 int skua_dereg_mr(struct verbs_mr *vmr);
-/* Rights of a window, IBV_ACCESS_* to SKUA_ACCESS_*: 0 or EINVAL. */
+/* Convert the rights of a window from IBV_ACCESS_* to SKUA_ACCESS_*. Returns 0 or EINVAL. */
 int skua_mw_access(unsigned int flags, uint32_t *access);
 struct ibv_mw *skua_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int skua_dealloc_mw(struct ibv_mw *mw);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
 /*
- * What a program may know about the Skua provider beyond the verbs.
+ * Interface of the Skua provider to programs, beyond the verbs.
  */
 #ifndef SKUADV_H
 #define SKUADV_H
@@ -10,8 +10,8 @@
  * @SKUADV_RES_QP: both rings of a queue pair
  * @SKUADV_RES_CQ: ring of a completion queue
  *
- * The allocator gets whole pages to allocate, and must return a page's beginning.
- * Doorbell records are the provider's own: they share pages.
+ * The allocator is asked for whole pages and must return page-aligned memory. Doorbell
+ * records are not allocated by it.
  */
 enum skuadv_res_type {
 	SKUADV_RES_QP = 0x5ca00000,

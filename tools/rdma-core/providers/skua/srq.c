@@ -2,9 +2,10 @@
 /*
  * Skua provider: shared receive queues.
  *
- * The WQEs of an SRQ form a list through their first segments, the posted ones
- * first. The device reads the link of the last posted one before the next is, so
- * that one WQE always stays free: a ring of n takes n - 1.
+ * The WQEs of an SRQ form a linked list through their first segments: posted WQEs, then
+ * free ones. The device reads the link of the last posted WQE before the next one is
+ * posted, so the link must be set by then: one WQE always stays free, and a ring of n
+ * entries holds n - 1 requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static void *srq_wqe(const struct skua_srq *srq, uint32_t pos)
 	return skua_rq_wqe(&srq->ring, pos);
 }
 
-/* @pos comes after @prev in the list. */
+/* Make @pos the successor of @prev. */
 static void srq_link(struct skua_srq *srq, uint32_t prev, uint32_t pos)
 {
 	srq->slot[prev].next = pos;
@@ -71,7 +72,7 @@ int skua_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 	return ret;
 }
 
-/* A WQE that was completed is free again. False: none is outstanding at @pos. */
+/* Free the WQE at @pos, which has completed. Returns false if none was posted there. */
 bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id)
 {
 	bool ok;
@@ -96,7 +97,7 @@ static uint32_t srq_max_wr(const struct skua_context *ctx)
 	return (1U << (ilog32_nz(ctx->lim.max_rq_wqes) - 1)) - 1;
 }
 
-/* New positions from @first on, behind the last free one. */
+/* Append the positions from @first on to the free list. */
 static void srq_extend(struct skua_srq *srq, uint32_t first)
 {
 	uint32_t i;
@@ -164,7 +165,7 @@ static int srq_create_basic(struct skua_srq *srq, struct ibv_pd *pd,
 	return ret;
 }
 
-/* CQEs find an XRC SRQ by its number. */
+/* The CQ finds an XRC SRQ by its number, as there is no QP in this process. */
 static int srq_create_xrc(struct skua_context *ctx, struct skua_srq *srq,
 			  struct ibv_srq_init_attr_ex *attr)
 {
@@ -249,8 +250,8 @@ struct ibv_srq *skua_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 }
 
 /*
- * As with a QP, the kernel goes first, and then the number may be another's. No lock:
- * libibverbs waits here until the program has acknowledged the SRQ's events.
+ * First in the kernel, as skua_destroy_qp(). No lock is held, because
+ * ibv_cmd_destroy_srq() waits until the program has acknowledged the SRQ's events.
  */
 int skua_destroy_srq(struct ibv_srq *ibsrq)
 {
@@ -282,8 +283,8 @@ static int srq_grow_kernel(struct skua_srq *srq, struct ibv_srq_attr *attr, int 
 }
 
 /*
- * WQEs keep their positions in a larger ring. The lock is held while the device
- * changes over: what is posted or linked meanwhile would be in the old ring only.
+ * WQEs keep their positions in the larger ring. The lock is held while the device changes
+ * to it: what is posted or freed in between would be in the old ring only.
  */
 static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_srq_attr *attr,
 		    int mask)
@@ -303,7 +304,7 @@ static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_s
 
 	pthread_spin_lock(&srq->lock);
 	old = srq->wqes;
-	/* Another thread may have been first. */
+	/* Another thread may have grown it in between. */
 	ret = old >= wqes ? EAGAIN : 0;
 	if (!ret) {
 		memcpy(buf.addr, srq->buf.addr, (size_t)old * srq->segs * SKUA_WQE_SEG);
@@ -328,7 +329,7 @@ static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_s
 	return ret;
 }
 
-/* A smaller size is granted by the ring that is there, if nothing is in the way. */
+/* The ring stays as it is; only a size below the number of posted WQEs is refused. */
 static int srq_shrink(struct skua_srq *srq, uint32_t max_wr)
 {
 	int ret;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
 /*
- * Skua provider: verbs that are the kernel's work alone.
+ * Skua provider: queries of device, port and clock.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int skua_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
 }
 
-/* The device's clock now, and the system's at the same moment. */
+/* Read the device's clock and the system's, as of one moment. */
 int skua_clock(struct ibv_context *ctx, struct skua_clock_resp *now)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE, SKUA_METHOD_DEVICE_CLOCK, 1);
@@ -52,7 +52,7 @@ int skua_clock(struct ibv_context *ctx, struct skua_clock_resp *now)
 	return execute_ioctl(ctx, cmd);
 }
 
-/* Ticks are told in tv_nsec as they are, so that they compare with CQEs' stamps. */
+/* tv_nsec is in ticks of the device's clock, not in ns: so are the time stamps of CQEs. */
 int skua_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 {
 	uint32_t asked = values->comp_mask;

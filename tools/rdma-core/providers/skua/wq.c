@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
 /*
- * Skua provider: receive side scaling. To the device a work queue is a QP without a
- * send side; so it is to the CQ that it completes on.
+ * Skua provider: work queues and receive side scaling. To the device a work queue is a QP
+ * without a send queue, and the CQ code here treats it as one too.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 /**
  * struct skua_wq - work queue
  * @ibv_wq: libibverbs' part
- * @qp: the queue: only the receive side, its number and its CQ are in use
+ * @qp: the queue: its receive side, number and CQ are used
  */
 struct skua_wq {
 	struct ibv_wq ibv_wq;
@@ -197,7 +197,7 @@ int skua_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table)
 	return 0;
 }
 
-/* The verbs' names of the fields are the ABI's. */
+/* The values of the verbs are passed to the kernel unchanged. */
 _Static_assert(SKUA_RX_HASH_IPV4 == (IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4), "IPv4");
 _Static_assert(SKUA_RX_HASH_IPV6 == (IBV_RX_HASH_SRC_IPV6 | IBV_RX_HASH_DST_IPV6), "IPv6");
 _Static_assert(SKUA_RX_HASH_TCP == (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP), "TCP");
@@ -207,7 +207,7 @@ _Static_assert(SKUA_RX_HASH_TOEPLITZ == IBV_RX_HASH_FUNC_TOEPLITZ, "function");
 #define RSS_QP_ATTRS	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |		\
 			 IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH)
 
-/* A QP that has no queues: frames that rules give to it are spread over work queues. */
+/* A QP without queues: frames that flow rules steer to it are spread over work queues. */
 struct ibv_qp *skua_create_rss_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
 	const struct ibv_rx_hash_conf *hash = &attr->rx_hash_conf;

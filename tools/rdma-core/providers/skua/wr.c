@@ -2,9 +2,9 @@
 /*
  * Skua provider: posting of sends by the ibv_wr_*() calls.
  *
- * A call that begins a WQE ends the one before, setters fill in what it left
- * open. The first error is kept until ibv_wr_complete(): nothing is posted then,
- * as nothing is before all is.
+ * A call that begins a WQE finishes the one before it; setters complete the WQE that is
+ * being built. The first error is kept for ibv_wr_complete(), which then posts none of
+ * the WQEs.
  */
 #include "send.h"
 
@@ -20,7 +20,7 @@ static void wr_fail(struct skua_batch *b, int err)
 	b->open = false;
 }
 
-/* The WQE under way has all that it will get. */
+/* Finish the WQE that is being built, if there is one. */
 static inline void wr_end(struct skua_batch *b)
 {
 	if (!b->open)
@@ -32,7 +32,7 @@ static inline void wr_end(struct skua_batch *b)
 		enc_end(&b->enc, b->wr_id, b->flags, b->imm, b->inv_key);
 }
 
-/* Begin a WQE; NULL: there is an error already, or now. */
+/* Begin a WQE; NULL if the batch has an error. */
 static inline struct send_enc *wr_begin(struct ibv_qp_ex *qpx, enum ibv_wr_opcode opcode)
 {
 	struct skua_batch *b = &from_ex(qpx)->batch;
@@ -54,7 +54,7 @@ static inline struct send_enc *wr_begin(struct ibv_qp_ex *qpx, enum ibv_wr_opcod
 	return &b->enc;
 }
 
-/* A setter's WQE; NULL: there is none. */
+/* The WQE that a setter is for; NULL and an error in the batch if there is none. */
 static inline struct send_enc *wr_set(struct ibv_qp_ex *qpx)
 {
 	struct skua_batch *b = &from_ex(qpx)->batch;
@@ -65,7 +65,7 @@ static inline struct send_enc *wr_set(struct ibv_qp_ex *qpx)
 	return NULL;
 }
 
-/* --- what to do -------------------------------------------------------- */
+/* --- operations -------------------------------------------------------- */
 
 static void wr_send(struct ibv_qp_ex *qpx)
 {
@@ -129,7 +129,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t v
 	}
 }
 
-/* The eight bytes are read now. */
+/* The value is copied into the WQE now: the program may change it after the call. */
 static void wr_atomic_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va, const void *value)
 {
 	struct skua_batch *b = &from_ex(qpx)->batch;
@@ -200,7 +200,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qpx, uint32_t srqn)
 	from_ex(qpx)->batch.need_addr = false;
 }
 
-/* The payload begins anew: of several setters, the last one counts. */
+/* Drop the payload of an earlier setter: the last one counts. */
 static inline struct send_enc *wr_payload(struct ibv_qp_ex *qpx, bool inl)
 {
 	struct skua_batch *b = &from_ex(qpx)->batch;
@@ -300,7 +300,7 @@ static int wr_complete(struct ibv_qp_ex *qpx)
 	return ret;
 }
 
-/* What was written of the ring is beyond the producer index. */
+/* Blocks that were written are beyond the producer index: the device does not read them. */
 static void wr_abort(struct ibv_qp_ex *qpx)
 {
 	struct skua_qp *qp = from_ex(qpx);
@@ -309,7 +309,7 @@ static void wr_abort(struct ibv_qp_ex *qpx)
 	skua_unlock(&qp->sq.lock);
 }
 
-/* IBV_QP_EX_WITH_* are BIT(IBV_WR_*), with two that moved. */
+/* IBV_QP_EX_WITH_* is BIT(IBV_WR_*), except for FLUSH and ATOMIC_WRITE. */
 #define SAME_OPS	GENMASK(10, 0)
 #define X(name) _Static_assert((int)IBV_QP_EX_WITH_##name == 1 << IBV_WR_##name, #name);
 X(RDMA_WRITE) X(RDMA_WRITE_WITH_IMM) X(SEND) X(SEND_WITH_IMM) X(RDMA_READ)
@@ -341,7 +341,7 @@ int skua_wr_init(struct skua_qp *qp, uint32_t can, uint64_t flags)
 	qpx->wr_start = wr_start;
 	qpx->wr_complete = wr_complete;
 	qpx->wr_abort = wr_abort;
-	/* All of them: one that was not asked for fails in wr_complete. */
+	/* All of them: enc_begin() refuses one that is not in batch.ops. */
 	qpx->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	qpx->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	qpx->wr_atomic_write = wr_atomic_write;

@@ -2,8 +2,8 @@
 /*
  * Skua provider: XRC domains and targets.
  *
- * A target has no queue and no CQ: all that this process has of it is a handle, and
- * others may have one of the same. What comes for it goes to SRQs of its domain.
+ * A target has no queues and no CQ. This process has only a handle to it, and others may
+ * have handles to the same target. Its messages go to the SRQs of its domain.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,14 +41,14 @@ int skua_close_xrcd(struct ibv_xrcd *ibxrcd)
 	return ret;
 }
 
-/* Programs may name a PD: targets have none, their SRQs have. */
+/* A PD is accepted and not used: the PD of the SRQ counts. */
 #define TGT_KNOWN	(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD |		\
 			 IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
 static int tgt_create(struct skua_context *ctx, struct skua_qp *qp,
 		      const struct ibv_qp_init_attr_ex *attr)
 {
-	/* Nothing is said of queues: sizes, CQs and an SRQ mean nothing here. */
+	/* The kernel gets no sizes, CQs and SRQ: they have no meaning for a target. */
 	struct ibv_qp_init_attr_ex init = {
 		.qp_context = attr->qp_context,
 		.qp_type = attr->qp_type,
@@ -83,7 +83,7 @@ struct ibv_qp *skua_create_tgt(struct skua_context *ctx, struct ibv_qp_init_attr
 	return &qp->vqp.qp;
 }
 
-/* A handle to a target that another one made, in this process or not. */
+/* Open a target that this or another process has created. */
 struct ibv_qp *skua_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *attr)
 {
 	struct skua_context *ctx = to_sctx(ibctx);
