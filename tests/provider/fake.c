@@ -31,7 +31,7 @@ void verbs_register_driver(const struct verbs_device_ops *ops)
 	provider = ops;
 }
 
-/* --- memory of the provider ------------------------------------------------------ */
+/* --- memory of the provider ------------------------------------------------ */
 
 bool fake_step_fails(void)
 {
@@ -164,7 +164,7 @@ int __wrap_ibv_dontfork_range(void *addr, size_t len)
 	return __real_ibv_dontfork_range(addr, len);
 }
 
-/* --- life ------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------ */
 
 static void default_limits(void)
 {
@@ -278,7 +278,7 @@ int fake_teardown(void **state)
 	return 0;
 }
 
-/* --- objects -------------------------------------------------------------------------- */
+/* --- objects --------------------------------------------------------------- */
 
 static struct fake_obj *known(unsigned int object, uint32_t handle)
 {
@@ -324,7 +324,7 @@ struct skua_srq_dbr *fake_srq_dbr(const struct fake_obj *srq)
 	return (void *)(uintptr_t)srq->srq_req.dbr_addr;
 }
 
-/* --- send queue -------------------------------------------------------------------------- */
+/* --- send queue ------------------------------------------------------------ */
 
 static uint8_t *sq_block(const struct fake_obj *qp, uint32_t index)
 {
@@ -434,7 +434,7 @@ void fake_fence(int order)
 		fake_barrier(FAKE_FENCE);
 }
 
-/* --- receive queues ------------------------------------------------------------------------- */
+/* --- receive queues -------------------------------------------------------- */
 
 const struct skua_wqe_data *fake_rq_wqe(const struct fake_obj *qp, uint32_t index)
 {
@@ -472,7 +472,7 @@ const struct skua_wqe_data *fake_srq_wqe(const struct fake_obj *srq, uint32_t po
 	return (void *)(srq_at(srq, pos) + SKUA_WQE_SEG);
 }
 
-/* --- completions -------------------------------------------------------------------------------- */
+/* --- completions ----------------------------------------------------------- */
 
 void fake_cqe(struct fake_obj *cq, const struct skua_cqe *cqe)
 {
@@ -541,7 +541,7 @@ void fake_rcvd_shared(const struct ibv_qp *ibqp, uint32_t pos, uint32_t len)
 	fake_cqe(known(UVERBS_OBJECT_CQ, qp->recv_cq), &cqe);
 }
 
-/* --- what tests make often -------------------------------------------------------------------------- */
+/* --- what tests make often ------------------------------------------------- */
 
 struct ibv_cq *fake_make_cq(int cqe)
 {

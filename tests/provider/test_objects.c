@@ -246,6 +246,52 @@ static void test_qp_promise(void **state)
 	fake_destroy_cq(cq);
 }
 
+/* Atomics have operands besides: their number is promised too */
+static void test_qp_promise_atomics(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_XRC_SEND };
+	struct ibv_sge sge = { .length = 8 };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		.sg_list = &sge,
+		.num_sge = 1,
+	}, *bad;
+	unsigned int t, n;
+
+	(void)state;
+	cq = fake_make_cq(64);
+	for (t = 0; t < 2; t++) {
+		struct ibv_qp_cap cap = { 5, 0, 1, 0, 0 };
+		struct ibv_qp *qp = make(types[t], &cap);
+
+		fake_modify(qp, IBV_QPS_RTS);
+		assert_true(cap.max_send_wr >= 5);
+		for (n = 0; n < cap.max_send_wr; n++)
+			assert_false(ibv_post_send(qp, &wr, &bad));
+		fake_destroy_qp(qp);
+	}
+	fake_destroy_cq(cq);
+}
+
+/* A device that has no inline data for programs has it for ibv_wr_atomic_write() */
+static void test_qp_no_inline(void **state)
+{
+	struct ibv_qp_cap cap = { 1, 0, 1, 0, 0 };
+	struct ibv_qp *qp;
+
+	(void)state;
+	fake_close();
+	fake.lim.max_inline = 0;
+	fake_open();
+	cq = fake_make_cq(16);
+	qp = make(IBV_QPT_RC, &cap);
+	assert_non_null(qp);
+	assert_int_equal(cap.max_inline_data, 0);
+	assert_int_equal(fake_qp(qp)->cap.max_inline_data, 8);
+	fake_destroy_qp(qp);
+	fake_destroy_cq(cq);
+}
+
 static void test_qp_refused(void **state)
 {
 	static const struct {
@@ -256,6 +302,8 @@ static void test_qp_refused(void **state)
 		{ IBV_QPT_RC, { 65537, 1, 1, 1, 0 }, EINVAL },
 		{ IBV_QPT_RC, { 65536, 1, 3, 1, 0 }, EINVAL },
 		{ IBV_QPT_RC, { 1, 32769, 1, 1, 0 }, EINVAL },
+		{ IBV_QPT_RC, { 1, 0xffffffff, 1, 1, 0 }, EINVAL },
+		{ IBV_QPT_RC, { 0xffffffff, 1, 1, 1, 0 }, EINVAL },
 		{ IBV_QPT_RC, { 1, 1, 63, 1, 0 }, EINVAL },
 		{ IBV_QPT_RC, { 1, 1, 0xffffffff, 1, 0 }, EINVAL },
 		{ IBV_QPT_RC, { 1, 1, 1, 31, 0 }, EINVAL },
@@ -595,7 +643,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CLOSED(context_limits), CLOSED(context_fails), CLOSED(context_import),
-		CASE(qp_sizes), CASE(qp_promise), CASE(qp_refused), CASE(qp_caps),
+		CASE(qp_sizes), CASE(qp_promise), CASE(qp_promise_atomics),
+		CASE(qp_no_inline), CASE(qp_refused), CASE(qp_caps),
 		CASE(qp_modify), CASE(qp_ece), CASE(cq_sizes), CASE(cq_refused), CASE(cq_busy),
 		CASE(records),
 	};

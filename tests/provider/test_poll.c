@@ -536,6 +536,7 @@ static void test_ex_dgram(void **state)
 	cqe = make_cqe(0, SKUA_CQE_RECV, SKUA_CQE_OK);
 	cqe.own = cpu_to_le32(SKUA_CQE_F_GRH | SKUA_CQE_F_VLAN);
 	cqe.ud.src_qpn = cpu_to_le32(0xabc);
+	memset(cqe.ud.smac, 0x66, sizeof(cqe.ud.smac));
 	cqe.ud.vlan_tci = cpu_to_le16(0x6123);
 	put(cqe);
 	cqe = make_cqe(1, SKUA_CQE_RECV, SKUA_CQE_OK);
