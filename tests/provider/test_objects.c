@@ -630,6 +630,11 @@ static void test_records(void **state)
 		assert_int_equal(fake_cq(cqs[j])->cq_req.dbr_addr, addr);
 		assert_int_equal(fake_cq_dbr(fake_cq(cqs[j]))->ci, 0);
 	}
+	/* So are two holes in two pages */
+	fake_destroy_cq(cqs[5]);
+	fake_destroy_cq(cqs[N / 2]);
+	cqs[5] = fake_make_cq(1);
+	cqs[N / 2] = fake_make_cq(1);
 	assert_int_equal(fake.maps - maps, N + (N * 64 + 4095) / 4096);
 	for (i = 0; i < N; i++)
 		fake_destroy_cq(cqs[i]);
