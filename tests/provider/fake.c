@@ -375,19 +375,6 @@ void fake_look(struct fake_obj *qp)
 	sq_advance(qp, le32_to_cpu(fake_qp_dbr(qp)->sq_pi));
 }
 
-static struct fake_obj *by_num(unsigned int object, uint32_t num)
-{
-	struct fake_obj *obj;
-	uint32_t handle;
-
-	for (handle = 1000; handle < 1000 + FAKE_MAX_OBJS; handle++) {
-		obj = fake_obj(object, handle);
-		if (obj && obj->num == num)
-			return obj;
-	}
-	return NULL;
-}
-
 void fake_doorbell(void *addr, uint64_t le_word)
 {
 	uint64_t word = le64toh(le_word);
@@ -401,9 +388,9 @@ void fake_doorbell(void *addr, uint64_t le_word)
 	db->hi = word >> 32;
 	switch (db->reg) {
 	case SKUA_UAR_SQ:
-		qp = by_num(UVERBS_OBJECT_QP, db->hi);
+		qp = fake_by_num(UVERBS_OBJECT_QP, db->hi);
 		if (!qp)
-			qp = by_num(UVERBS_OBJECT_WQ, db->hi);
+			qp = fake_by_num(UVERBS_OBJECT_WQ, db->hi);
 		assert_non_null(qp);
 		if (qp->object == UVERBS_OBJECT_QP) {
 			assert_int_equal(le32_to_cpu(fake_qp_dbr(qp)->sq_pi), db->lo);
@@ -413,7 +400,7 @@ void fake_doorbell(void *addr, uint64_t le_word)
 		}
 		break;
 	case SKUA_UAR_CQ_ARM:
-		assert_non_null(by_num(UVERBS_OBJECT_CQ, db->hi & SKUA_UAR_CQ_ARM_CQN));
+		assert_non_null(fake_by_num(UVERBS_OBJECT_CQ, db->hi & SKUA_UAR_CQ_ARM_CQN));
 		break;
 	default:
 		fail_msg("doorbell at offset %#x of the UAR page", db->reg);

@@ -188,6 +188,7 @@ void fake_assert_clean(void);
 
 /* --- objects ------------------------------------------------------------- */
 struct fake_obj *fake_obj(unsigned int object, uint32_t handle);
+struct fake_obj *fake_by_num(unsigned int object, uint32_t num);
 struct fake_obj *fake_qp(const struct ibv_qp *qp);
 struct fake_obj *fake_cq(const struct ibv_cq *cq);
 struct fake_obj *fake_srq(const struct ibv_srq *srq);

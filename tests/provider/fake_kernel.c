@@ -31,6 +31,17 @@ struct fake_obj *fake_obj(unsigned int object, uint32_t handle)
 	return NULL;
 }
 
+/* The one of two live objects of a number that was made first */
+struct fake_obj *fake_by_num(unsigned int object, uint32_t num)
+{
+	unsigned int i;
+
+	for (i = 0; i < nobjs; i++)
+		if (objs[i]->live && objs[i]->object == object && objs[i]->num == num)
+			return objs[i];
+	return NULL;
+}
+
 unsigned int fake_live(unsigned int object)
 {
 	unsigned int i, n = 0;
