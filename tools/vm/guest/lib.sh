@@ -31,7 +31,8 @@ wanted()
 	[ -z "${SKUA_ONLY-}" ] || [[ $1 =~ $SKUA_ONLY ]]
 }
 
-# t NAME CMD...: one test case; its output is shown if it fails
+# t NAME CMD...: one test case; its output is shown if it fails. What a case did again is
+# told by lines "retry: WHY" of its output, which tests/run counts.
 t()
 {
 	local name=$1 log=$TMP/t.$BASHPID rc=0 t_began=$SECONDS
@@ -41,6 +42,7 @@ t()
 	CASE=$name "$@" >"$log" 2>&1 || rc=$?
 	if [ $rc = 0 ]; then
 		echo "ok $name"
+		grep '^retry: ' "$log" | sed 's/^/# /'
 	else
 		failures=$((failures + 1))
 		echo "not ok $name (exit $rc)"
