@@ -81,6 +81,28 @@ as_then()
 	[ "$1" = "$2" ] || { echo "before: $1"; echo "now: $2"; return 1; }
 }
 
+# ---- memory of the guest -----------------------------------------------------------
+
+# A file system that may be frozen, and somewhere for pages to go
+odp_disks()
+{
+	modprobe -q zram num_devices=2 || return 0
+	echo 64M >/sys/block/zram0/disksize && mkswap /dev/zram0 && swapon /dev/zram0
+	mkdir "$TMP/disk"
+	echo 64M >/sys/block/zram1/disksize && modprobe -q ext4 && mkfs.ext4 -q /dev/zram1 &&
+		mount /dev/zram1 "$TMP/disk" && disk=(-f "$TMP/disk")
+}
+
+# memory_setup: what cases about memory need of the guest; "disk" has the arguments for
+# skua-mem
+memory_setup()
+{
+	echo 8 >/proc/sys/vm/nr_hugepages
+	ulimit -l unlimited
+	disk=()
+	odp_disks >/dev/null
+}
+
 # ---- traffic that goes on -------------------------------------------------------
 
 # sent_more IBDEV MESSAGES THAN: so many more than THAT
@@ -127,6 +149,7 @@ perf()
 		cat "$out"
 		[ $rc = 0 ] || return 1
 		grep -q 'Correlation coefficient' "$out" || break
+		echo "retry: $1 could not measure the clock"
 	done
 	PERF=$(awk '/^ *#bytes/ { head = 1; col = /t_typical/ ? 5 : 4; next }
 		head && $1 ~ /^[0-9]+$/ { v = $col }
