@@ -474,6 +474,47 @@ static void test_dgram_full(void **state)
 	peer_close(&p);
 }
 
+static void poll_all(struct fixture *f)
+{
+	while (wire_poll(f->w, ++f->now))
+		;
+}
+
+/* A port takes over the address of another by sending with it, unless it may not. */
+static void test_spoofed(void **state)
+{
+	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 3 };
+	struct fixture *f = *state;
+
+	send_frame(&f->st[0], 0xff, 1, 0, 60);
+	send_frame(&f->st[2], 2, 1, 1, 60);
+	poll_all(f);
+	f->st[0].n = 0;
+	f->st[2].n = 0;
+	send_frame(&f->st[1], 1, 2, 2, 60);
+	poll_all(f);
+	assert_int_equal(f->st[0].n, 0);
+	assert_int_equal(f->st[2].n, 1);
+
+	wire_port_only_mac(f->st[2].port, mac);
+	send_frame(&f->st[0], 0xff, 1, 3, 60);
+	poll_all(f);
+	f->st[1].n = 0;
+	f->st[2].n = 0;
+	send_frame(&f->st[2], 2, 1, 4, 60);
+	send_frame(&f->st[2], 0xff, 4, 5, 60);
+	poll_all(f);
+	assert_int_equal(wire_port_stats(f->st[2].port)->drop_spoof, 2);
+	assert_int_equal(f->st[1].n, 0);
+	send_frame(&f->st[1], 1, 2, 6, 60);
+	send_frame(&f->st[2], 2, 3, 7, 60);
+	poll_all(f);
+	assert_int_equal(f->st[0].n, 1);
+	assert_int_equal(f->st[2].n, 0);
+	assert_int_equal(f->st[1].n, 1);
+	assert_int_equal(wire_port_stats(f->st[2].port)->drop_spoof, 2);
+}
+
 static bool send_fd(struct peer *p, int fd)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -623,6 +664,7 @@ int main(void)
 		T(test_ping_pong),
 		T(test_names),
 		T(test_stats),
+		T(test_spoofed),
 		T(test_dgram),
 		T(test_dgram_full),
 		T(test_dgram_descriptors),

@@ -26,6 +26,7 @@
 #include "host/event.h"
 #include "host/path.h"
 #include "host/vfu.h"
+#include "log.h"
 #include "model.h"
 #include "options.h"
 #include "wire/wire.h"
@@ -39,6 +40,7 @@
 /* One NIC: its core between its guest and its wire port. */
 struct function {
 	char name[16];
+	struct log_limit log;
 	struct vfu *vfu;
 	struct skua_dev *dev;
 	struct wire_port *port;
@@ -85,10 +87,17 @@ static uint64_t wire_now(void *priv)
 static void log_msg(void *priv, int level, const char *msg)
 {
 	static const char *const names[] = { "error", "warning", "info", "debug" };
-	const struct function *fn = priv;
+	struct function *fn = priv;
+	uint64_t left_out;
 
 	if (level > 1 + daemon_state.opt.verbose)
 		return;
+	/* Who asks for everything gets it. */
+	if (level < 3 && !log_allow(&fn->log, now_ns(), &left_out))
+		return;
+	if (level < 3 && left_out)
+		fprintf(stderr, "skua-model: %s: %" PRIu64 " messages left out\n", fn->name,
+			left_out);
 	fprintf(stderr, "skua-model: %s: %s: %s\n", fn->name,
 		names[level < 0 ? 0 : level > 3 ? 3 : level], msg);
 }
@@ -142,6 +151,8 @@ static int add_nic(struct daemon *d, unsigned int i)
 	fn->port = wire_add_dev(d->wire, fn->name, port_rx, fn);
 	if (!fn->port)
 		return die(fn->name, strerror(errno));
+	if (nic->spoofchk)
+		wire_port_only_mac(fn->port, nic->mac);
 	fn->vfu = vfu_create(&host);
 	if (!fn->vfu)
 		return die(nic->socket, strerror(errno));

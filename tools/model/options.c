@@ -25,6 +25,8 @@ static const char usage[] =
 "        vectors=N         MSI-X vectors, 1 to 64\n"
 "        bus=N             reaches the device memory of the other NICs with the same\n"
 "                          N, 0 to 63, which must be the same VM's (default: none)\n"
+"        spoofchk=on|off   its frames with a source address other than mac are dropped,\n"
+"                          whatever address its driver sets (default: off)\n"
 "  --dgram local=PATH,remote=PATH\n"
 "                        a peer with QEMU's -netdev dgram; local is its remote\n"
 "  --tap NAME            a TAP interface on the same wire\n"
@@ -122,13 +124,17 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 		nic->has_bus = true;
 		nic->bus = num;
 		return true;
+	case 6:
+		nic->spoofchk = !strcmp(val, "on");
+		return nic->spoofchk || !strcmp(val, "off");
 	}
 	return false;
 }
 
 static int parse_nic(struct options *opt, char *arg)
 {
-	char *const keys[] = { "socket", "mac", "serial", "cache", "vectors", "bus", NULL };
+	char *const keys[] = { "socket", "mac", "serial", "cache", "vectors", "bus",
+			       "spoofchk", NULL };
 	struct opt_nic *nic;
 	char *val, *text = arg;
 	int key;

@@ -72,6 +72,8 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @name: for people and rules
  * @rx: of a station of this process, otherwise NULL
  * @priv: first argument of @rx
+ * @only_mac: it sends with @mac alone
+ * @mac: see @only_mac
  * @fd: of the others, otherwise -1
  * @closer: closes @fd and what descriptors a datagram peer sends
  * @stopped: nothing is read from @fd any more: descriptors that came with datagrams
@@ -95,6 +97,8 @@ struct wire_port {
 	char name[WIRE_NAME_MAX];
 	void (*rx)(void *priv, const void *frame, size_t len);
 	void *priv;
+	bool only_mac;
+	uint8_t mac[6];
 	int fd;
 	struct closer *closer;
 	bool stopped;

@@ -368,6 +368,10 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len)
 	}
 	port->stats.rx_frames++;
 	port->stats.rx_bytes += len;
+	if (port->only_mac && memcmp(eth->smac, port->mac, sizeof(port->mac))) {
+		port->stats.drop_spoof++;
+		return;
+	}
 	buf = wire_buf_get(&w->pool, len);
 	if (!buf) {
 		port->stats.drop_memory++;
@@ -381,6 +385,12 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len)
 	}
 	capture(port, frame, len, &unharmed, false);
 	wire_forward(port, buf);
+}
+
+void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6])
+{
+	memcpy(port->mac, mac, sizeof(port->mac));
+	port->only_mac = true;
 }
 
 void wire_port_send(struct wire_port *port, const void *frame, size_t len)

@@ -46,6 +46,7 @@ struct wire_port;
 	X(drop_hold)		/* from the station: too many delayed */	\
 	X(drop_memory)		/* from the station: no buffer */		\
 	X(bad_fds)		/* from the station: descriptors with a frame */	\
+	X(drop_spoof)		/* from the station: not its address */		\
 	X(filtered)		/* from the station: is for itself */		\
 	X(fault_loss)								\
 	X(fault_delay)								\
@@ -91,6 +92,11 @@ void wire_set_turn(struct wire *w, uint64_t turn_ns);
  */
 struct wire_port *wire_add_dev(struct wire *w, const char *name,
 			       void (*rx)(void *priv, const void *frame, size_t len), void *priv);
+/*
+ * From now on the station sends with this address only: a frame with another source is
+ * dropped and counted (drop_spoof), and moves no address to this port.
+ */
+void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6]);
 void wire_port_send(struct wire_port *port, const void *frame, size_t len);
 
 /**
