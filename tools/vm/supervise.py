@@ -43,6 +43,7 @@ def options():
     p.add_argument("--kernel", default="stock")
     p.add_argument("--kernel-dir")
     p.add_argument("--root")
+    p.add_argument("--apps")
     p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--iommu", choices=["virtio"])
     p.add_argument("--switch", action="store_true")
@@ -228,6 +229,8 @@ def qemu_command(o, kernel):
               "rcupdate.rcu_cpu_stall_timeout=90 ")
     if kernel.modules:
         append += "skua.modules "
+    if o.apps:
+        append += "skua.apps "
     cmd = ["qemu-system-x86_64", "-nodefaults", "-no-user-config",
            "-display", "none", "-no-reboot", "-name", "skua",
            # guest RAM must be a shared file: the model maps it
@@ -253,9 +256,12 @@ def qemu_command(o, kernel):
         cmd += ["-serial", f"file:{JOB}/console"]
     if o.iommu:
         cmd += ["-device", "virtio-iommu-pci"]
-    cmd += ["-blockdev", "driver=raw,node-name=root,read-only=on,file.driver=file,"
-                         f"file.filename={o.root}",
-            "-device", "virtio-blk-pci,drive=root"]
+    # In the order that the guest names them
+    for name, path in (("root", o.root), ("apps", o.apps)):
+        if path:
+            cmd += ["-blockdev", f"driver=raw,node-name={name},read-only=on,"
+                                 f"file.driver=file,file.filename={path}",
+                    "-device", f"virtio-blk-pci,drive={name}"]
     cmd += share("skua", "/skua") + share("build", "/build")
     cmd += share("job", JOB, readonly=False)
     if kernel.modules:
