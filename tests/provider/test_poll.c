@@ -216,13 +216,24 @@ static void test_datagrams(void **state)
 	put(cqe);
 	wc = poll_one();
 	assert_int_equal(wc.src_qp, 0xabc);
+	/* UDP over IPv6, no tag: where programs look for the kind of packet */
+	assert_int_equal(wc.sl, 0x9);
 	assert_int_equal(wc.pkey_index, 2);
 	assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 	assert_int_equal(wc.slid, 0);
 	assert_int_equal(wc.dlid_path_bits, 0);
 
+	cqe = make_cqe(1, SKUA_CQE_RECV, SKUA_CQE_OK);
+	cqe.own = cpu_to_le32(SKUA_CQE_F_GRH | SKUA_CQE_F_VLAN);
+	cqe.ud.ipv4 = 1;
+	cqe.ud.vlan_tci = cpu_to_le16(5 << 13 | 7);
+	put(cqe);
+	wc = poll_one();
+	assert_int_equal(wc.sl, 0x5a);
+	assert_int_equal(wc.wc_flags, IBV_WC_GRH);
+
 	/* One that failed says nothing of a sender */
-	put(make_cqe(1, SKUA_CQE_RECV, SKUA_CQE_LOC_LEN_ERR));
+	put(make_cqe(2, SKUA_CQE_RECV, SKUA_CQE_LOC_LEN_ERR));
 	wc = poll_one();
 	assert_int_equal(wc.wc_flags, 0);
 	assert_int_equal(wc.status, IBV_WC_LOC_LEN_ERR);

@@ -446,6 +446,17 @@ static void test_ud(void **state)
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	refused(&wr, EINVAL);
 	assert_false(ibv_destroy_ah(ah));
+
+	/* The service level of a received datagram leads back with its priority */
+	attr.sl = 0x6a;
+	ah = ibv_create_ah(fake.pd, &attr);
+	assert_non_null(ah);
+	wr = make_wr(IBV_WR_SEND);
+	wr.wr.ud.ah = ah;
+	post(&wr);
+	look(2);
+	assert_int_equal(le32_get_bits(w->av.flow, SKUA_AV_PCP), 6);
+	assert_false(ibv_destroy_ah(ah));
 }
 
 static void test_raw_packet(void **state)
