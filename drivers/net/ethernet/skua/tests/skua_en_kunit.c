@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The netdev's queues, with rings in memory and a device that is a few lines of C:
+ * what is published in which order, and a device that does not tell the truth.
+ */
+#include <kunit/device.h>
+#include <kunit/static_stub.h>
+#include <kunit/test.h>
+#include <linux/dma-mapping.h>
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <net/page_pool/helpers.h>
+
+#include "en.h"
+#include "skua.h"
+
+#define LOG_RQ		6
+#define LOG_SQ		9
+#define FRAME_LEN	60
+
+/**
+ * struct ent - a channel, its device, and what was seen
+ * @test: the test
+ * @dev: as much of a function as queues need
+ * @en: the netdev's private data
+ * @ch: its channel
+ * @rx_pi: CQEs that the device has written to the receive CQ
+ * @tx_pi: likewise, to the send CQ
+ * @publishes: how often a consumer index was published
+ * @room_early: how often room of a ring was given out before
+ */
+struct ent {
+	struct kunit *test;
+	struct skua_dev dev;
+	struct skua_en *en;
+	struct skua_en_channel *ch;
+	u32 rx_pi;
+	u32 tx_pi;
+	unsigned int publishes;
+	unsigned int room_early;
+};
+
+static void *zalloc(struct kunit *test, size_t size)
+{
+	void *p = kunit_kzalloc(test, size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	return p;
+}
+
+static void cq_make(struct ent *t, struct skua_en_cq *cq, u8 log_size)
+{
+	cq->log_size = log_size;
+	cq->buf.va = zalloc(t->test, sizeof(struct skua_cqe) << log_size);
+	cq->dbr = zalloc(t->test, sizeof(*cq->dbr));
+}
+
+/* What the device writes, the phase last. */
+static void cq_write(struct skua_en_cq *cq, u32 pi, u32 index, u32 status, u32 len)
+{
+	struct skua_cqe *cqe = (struct skua_cqe *)cq->buf.va + (pi & (BIT(cq->log_size) - 1));
+
+	cqe->byte_len = cpu_to_le32(len);
+	cqe->what = le32_encode_bits(index & 0xffff, SKUA_CQE_WQE_INDEX) |
+		    le32_encode_bits(status, SKUA_CQE_STATUS);
+	/* The rest of the entry is older than its phase. */
+	dma_wmb();
+	WRITE_ONCE(cqe->own, le32_encode_bits(!(pi >> cq->log_size & 1), SKUA_CQE_PHASE));
+}
+
+/* Frames arrive in the next @n receive WQEs. */
+static void receive(struct ent *t, unsigned int n)
+{
+	struct skua_en_channel *ch = t->ch;
+	u32 pos;
+	u8 *va;
+
+	for (; n--; t->rx_pi++) {
+		pos = t->rx_pi & (BIT(LOG_RQ) - 1);
+		va = (u8 *)page_address(ch->rx_info[pos].page[0]) + SKUA_EN_RX_HEADROOM;
+		memset(va, 0, FRAME_LEN);
+		/* IEEE 802 local experimental: nobody takes it */
+		((struct ethhdr *)va)->h_proto = htons(0x88b5);
+		cq_write(&ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_OK, FRAME_LEN);
+	}
+}
+
+/* As NAPI would: @budget, soft interrupts off. Return: what the poll says. */
+static int poll(struct ent *t, int budget)
+{
+	int done;
+
+	local_bh_disable();
+	napi_schedule_prep(&t->ch->napi);
+	done = skua_en_poll(&t->ch->napi, budget);
+	/* More to do: not here. */
+	if (done == budget)
+		napi_complete_done(&t->ch->napi, done);
+	local_bh_enable();
+	return done;
+}
+
+static void send_one(struct ent *t)
+{
+	struct net_device *ndev = t->en->ndev;
+	struct sk_buff *skb = alloc_skb(FRAME_LEN, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(t->test, skb);
+	skb_put_zero(skb, FRAME_LEN);
+	skb->dev = ndev;
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(t->test, (int)skua_en_xmit(skb, ndev), (int)NETDEV_TX_OK);
+	local_bh_enable();
+}
+
+/* The next @n packets, of one block each, are sent. */
+static void complete_sends(struct ent *t, unsigned int n)
+{
+	for (; n--; t->tx_pi++)
+		cq_write(&t->ch->txcq, t->tx_pi, t->tx_pi, SKUA_CQE_OK, 0);
+}
+
+static void ent_exit(void *data)
+{
+	struct ent *t = data;
+	struct skua_en_channel *ch = t->ch;
+
+	napi_disable(&ch->napi);
+	skua_en_tx_flush(ch);
+	skua_en_rx_flush(ch);
+	page_pool_destroy(ch->pool);
+	netif_napi_del(&ch->napi);
+	free_netdev(t->en->ndev);
+}
+
+static void ent_rings(struct ent *t, struct skua_en_channel *ch)
+{
+	ch->log_rq = LOG_RQ;
+	ch->log_sq = LOG_SQ;
+	ch->nsge = 1;
+	ch->rq = zalloc(t->test, (SKUA_WQE_SEG << SKUA_EN_RX_LOG_SGE) << LOG_RQ);
+	ch->rx_info = zalloc(t->test, sizeof(*ch->rx_info) << LOG_RQ);
+	ch->tx_info = zalloc(t->test, sizeof(*ch->tx_info) << LOG_SQ);
+	ch->tx_dma = zalloc(t->test, (sizeof(*ch->tx_dma) * SKUA_WQE_SEGS_PER_BLOCK) << LOG_SQ);
+	ch->dbr = zalloc(t->test, sizeof(*ch->dbr));
+	skua_sq_ring_init(&ch->sq, zalloc(t->test, SKUA_WQE_BLOCK << LOG_SQ), LOG_SQ);
+	cq_make(t, &ch->rxcq, LOG_RQ);
+	cq_make(t, &ch->txcq, LOG_SQ);
+	u64_stats_init(&ch->xmit_sync);
+	u64_stats_init(&ch->tx_sync);
+	u64_stats_init(&ch->rx_sync);
+}
+
+/* Nobody brings it up. */
+static const struct net_device_ops ent_ops = {
+	.ndo_start_xmit = skua_en_xmit,
+};
+
+static struct ent *ent_create(struct kunit *test)
+{
+	struct page_pool_params params = {
+		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
+		.pool_size = BIT(LOG_RQ),
+		.nid = NUMA_NO_NODE,
+		.dma_dir = DMA_FROM_DEVICE,
+		.max_len = PAGE_SIZE,
+	};
+	struct ent *t = zalloc(test, sizeof(*t));
+	struct skua_en_channel *ch = zalloc(test, sizeof(*ch));
+	struct net_device *ndev;
+	struct device *dev;
+
+	t->test = test;
+	t->ch = ch;
+	dev = kunit_device_register(test, "skua_en_fake");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, dev);
+	dev->dma_mask = &dev->coherent_dma_mask;
+	KUNIT_ASSERT_EQ(test, dma_set_mask_and_coherent(dev, DMA_BIT_MASK(64)), 0);
+	t->dev.dev = dev;
+	/* Doorbells go where nobody looks. */
+	t->dev.uar.map = (void __iomem __force *)zalloc(test, PAGE_SIZE);
+
+	ndev = alloc_etherdev_mqs(sizeof(*t->en), SKUA_EN_MAX_CHANNELS, SKUA_EN_MAX_CHANNELS);
+	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	t->en = netdev_priv(ndev);
+	ndev->netdev_ops = &ent_ops;
+	t->en->ndev = ndev;
+	t->en->dev = &t->dev;
+	t->en->dma = dev;
+	t->en->conf.channels = 1;
+	/* There is nothing that could be restarted. */
+	t->en->dead = true;
+	spin_lock_init(&t->en->stats_lock);
+	ch->en = t->en;
+	t->en->channel[0] = ch;
+	ent_rings(t, ch);
+	netif_napi_add(ndev, &ch->napi, skua_en_poll);
+	params.dev = dev;
+	params.napi = &ch->napi;
+	ch->pool = page_pool_create(&params);
+	if (IS_ERR(ch->pool)) {
+		free_netdev(ndev);
+		KUNIT_FAIL_AND_ABORT(test, "no page pool: %ld", PTR_ERR(ch->pool));
+	}
+	napi_enable(&ch->napi);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, ent_exit, t), 0);
+	netif_tx_start_all_queues(ndev);
+	local_bh_disable();
+	skua_en_rx_fill(ch);
+	local_bh_enable();
+	return t;
+}
+
+/* --- Order --- */
+
+static void publish_rx(struct skua_en_cq *cq)
+{
+	struct ent *t = kunit_get_current_test()->priv;
+
+	t->publishes++;
+	if (cq == &t->ch->rxcq) {
+		/* Receives that the device may complete, and room for them that it knows of */
+		if (le32_to_cpu(t->ch->dbr->rq_pi) - le32_to_cpu(cq->dbr->ci) > BIT(LOG_RQ))
+			t->room_early++;
+	} else if (t->ch->tx_ci != le32_to_cpu(cq->dbr->ci)) {
+		/* One block a packet: the ring's index is the CQ's */
+		t->room_early++;
+	}
+	cq->dbr->ci = cpu_to_le32(cq->ci);
+}
+
+/* A CQ has as many entries as its ring: its index first, then the ring's room. */
+static void test_order(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i, n;
+
+	test->priv = t;
+	kunit_activate_static_stub(test, skua_en_cq_publish, publish_rx);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(t->ch->dbr->rq_pi), BIT(LOG_RQ));
+	for (n = 1; n <= BIT(LOG_RQ); n++) {
+		for (i = 0; i < n; i++)
+			send_one(t);
+		complete_sends(t, n);
+		receive(t, n);
+		KUNIT_ASSERT_EQ(test, poll(t, 2 * BIT(LOG_RQ)), n);
+		KUNIT_ASSERT_EQ(test, le32_to_cpu(t->ch->rxcq.dbr->ci), t->rx_pi);
+		KUNIT_ASSERT_EQ(test, le32_to_cpu(t->ch->txcq.dbr->ci), t->tx_pi);
+		KUNIT_ASSERT_EQ(test, le32_to_cpu(t->ch->dbr->rq_pi), t->rx_pi + BIT(LOG_RQ));
+		KUNIT_ASSERT_EQ(test, t->ch->tx_ci, t->tx_pi);
+	}
+	KUNIT_EXPECT_GE(test, t->publishes, 2 * BIT(LOG_RQ));
+	KUNIT_EXPECT_EQ(test, t->room_early, 0);
+	KUNIT_EXPECT_TRUE(test, bitmap_empty(t->en->failed, SKUA_EN_MAX_CHANNELS));
+}
+
+/* Sends do not keep a poll for ever. */
+static void test_tx_budget(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < SKUA_EN_TX_BUDGET + 10; i++)
+		send_one(t);
+	complete_sends(t, SKUA_EN_TX_BUDGET + 10);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 64);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, SKUA_EN_TX_BUDGET);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, SKUA_EN_TX_BUDGET + 10);
+}
+
+/* A queue that has no channel: the packet is dropped, and counted. */
+static void test_no_channel(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct rtnl_link_stats64 stats = {};
+	struct sk_buff *skb = alloc_skb(FRAME_LEN, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_zero(skb, FRAME_LEN);
+	skb_set_queue_mapping(skb, 3);
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, (int)skua_en_xmit(skb, t->en->ndev), (int)NETDEV_TX_OK);
+	local_bh_enable();
+	dev_get_stats(t->en->ndev, &stats);
+	KUNIT_EXPECT_EQ(test, stats.tx_dropped, 1);
+}
+
+/* --- A device that does not tell the truth --- */
+
+struct lie {
+	const char *name;
+	bool tx;
+	int index;	/* more than the right one */
+	u32 status;
+	u32 len;
+	unsigned int posted;
+};
+
+static const struct lie lies[] = {
+	{ "a send WQE of later", true, 1, SKUA_CQE_OK, 0, 2 },
+	{ "a send WQE of before", true, -1, SKUA_CQE_OK, 0, 2 },
+	{ "a send that was not posted", true, 0, SKUA_CQE_OK, 0, 0 },
+	{ "a send that failed", true, 0, SKUA_CQE_LOC_PROT_ERR, 0, 2 },
+	{ "a receive WQE of later", false, 1, SKUA_CQE_OK, FRAME_LEN, 0 },
+	{ "a receive WQE of before", false, -1, SKUA_CQE_OK, FRAME_LEN, 0 },
+	{ "no byte", false, 0, SKUA_CQE_OK, 0, 0 },
+	{ "a byte too many", false, 0, SKUA_CQE_OK, PAGE_SIZE, 0 },
+	{ "4 GiB", false, 0, SKUA_CQE_OK, U32_MAX, 0 },
+	{ "a receive that failed", false, 0, SKUA_CQE_LOC_PROT_ERR, 0, 0 },
+	{ "a receive that was flushed", false, 0, SKUA_CQE_WR_FLUSH_ERR, FRAME_LEN, 0 },
+};
+
+static void lie_name(const struct lie *lie, char *name)
+{
+	strscpy(name, lie->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(lie, lies, lie_name);
+
+/* The queue fails, and nothing more is taken from it or given to it. */
+static void test_lie(struct kunit *test)
+{
+	const struct lie *lie = test->param_value;
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < lie->posted; i++)
+		send_one(t);
+	receive(t, 3);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 3);
+	KUNIT_EXPECT_FALSE(test, test_bit(0, t->en->failed));
+	if (lie->tx)
+		cq_write(&t->ch->txcq, t->tx_pi++, t->ch->tx_ci + lie->index, lie->status, 0);
+	else
+		cq_write(&t->ch->rxcq, t->rx_pi++, t->ch->rxcq.ci + lie->index, lie->status,
+			 lie->len);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
+	KUNIT_EXPECT_TRUE(test, test_bit(0, t->en->failed));
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, 0);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.errors, lie->tx ? 0 : 1);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_stats.errors, lie->tx ? 1 : 0);
+	/* Even if it is right afterwards. */
+	complete_sends(t, 1);
+	cq_write(&t->ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_OK, FRAME_LEN);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
+}
+
+/* Completions by chance, most of them wrong: nothing is freed twice or left. */
+static void test_noise(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct rnd_state rnd;
+	unsigned int i, j;
+
+	prandom_seed_state(&rnd, 1);
+	for (i = 0; i < 2000; i++) {
+		for (j = prandom_u32_state(&rnd) % 4; j--;)
+			send_one(t);
+		for (j = prandom_u32_state(&rnd) % 3; j--; t->tx_pi++)
+			cq_write(&t->ch->txcq, t->tx_pi, t->tx_pi + !(prandom_u32_state(&rnd) % 50),
+				 prandom_u32_state(&rnd) % 100 ? SKUA_CQE_OK :
+				 prandom_u32_state(&rnd), prandom_u32_state(&rnd));
+		if (prandom_u32_state(&rnd) % 50)
+			receive(t, 1);
+		else
+			cq_write(&t->ch->rxcq, t->rx_pi++, prandom_u32_state(&rnd),
+				 prandom_u32_state(&rnd) % 3, prandom_u32_state(&rnd));
+		poll(t, 16);
+		if (!test_bit(0, t->en->failed))
+			continue;
+		/* What a restart does, as far as the rings are concerned */
+		local_bh_disable();
+		skua_en_tx_flush(t->ch);
+		skua_en_rx_flush(t->ch);
+		t->ch->rxcq.ci = t->rx_pi;
+		t->ch->rx_pi = t->rx_pi;
+		t->ch->txcq.ci = t->tx_pi;
+		t->ch->tx_ci = t->tx_pi;
+		t->ch->tx_pi = t->tx_pi;
+		netdev_tx_reset_queue(netdev_get_tx_queue(t->en->ndev, 0));
+		clear_bit(0, t->en->failed);
+		skua_en_rx_fill(t->ch);
+		local_bh_enable();
+		t->publishes++;
+	}
+	KUNIT_EXPECT_GE(test, t->publishes, 10);
+}
+
+static struct kunit_case skua_en_cases[] = {
+	KUNIT_CASE(test_order),
+	KUNIT_CASE(test_tx_budget),
+	KUNIT_CASE(test_no_channel),
+	KUNIT_CASE_PARAM(test_lie, lie_gen_params),
+	KUNIT_CASE(test_noise),
+	{}
+};
+
+static struct kunit_suite skua_en_suite = {
+	.name = "skua_en",
+	.test_cases = skua_en_cases,
+};
+
+kunit_test_suite(skua_en_suite);
+
+MODULE_DESCRIPTION("KUnit tests of skua_en");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("SKUA");
+MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");
