@@ -35,6 +35,23 @@ eth_counter()
 		$1 == n { print $2; found = 1 } END { exit !found }'
 }
 
+# queue_counter NS NETDEV rx|tx QUEUE|all NAME: of a queue, or of all in sum
+queue_counter()
+{
+	ip netns exec "$1" python3 "$HERE/qstats.py" "$2" |
+		awk -v side="$3" -v q="$4" -v n="$5" '
+		$1 == side && (q == "all" || $2 == q) && $3 == n { v += $4; found = 1 }
+		END { printf "%d\n", v; exit !found }'
+}
+
+# device_counter NS NETDEV rx|tx NAME: of the netdev, queues that are gone included
+device_counter()
+{
+	ip netns exec "$1" python3 "$HERE/qstats.py" --device "$2" |
+		awk -v side="$3" -v n="$4" '
+		$1 == side && $2 == n { print $3; found = 1 } END { exit !found }'
+}
+
 # link_counter NS NETDEV NAME: 64-bit statistics of the netdev
 link_counter()
 {

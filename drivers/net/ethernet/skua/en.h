@@ -96,16 +96,38 @@ struct skua_en_xmit_stats {
 struct skua_en_tx_stats {
 	u64 packets;
 	u64 bytes;
+	u64 needs_csum;
+	u64 gso_packets;
+	u64 gso_bytes;
+	u64 woken;
 	u64 errors;
 };
 
+/* @alloc_fail: no memory, which costs a frame only where it is @dropped too. */
 struct skua_en_rx_stats {
 	u64 packets;
 	u64 bytes;
 	u64 multicast;
 	u64 csum_ok;
+	u64 csum_none;
+	u64 csum_bad;
 	u64 alloc_fail;
+	u64 dropped;
 	u64 errors;
+};
+
+struct skua_en_stats {
+	struct skua_en_xmit_stats xmit;
+	struct skua_en_tx_stats tx;
+	struct skua_en_rx_stats rx;
+};
+
+/* Counters of the device that are part of the netdev's statistics. */
+enum skua_en_hw_stat {
+	SKUA_EN_HW_NO_BUF,
+	SKUA_EN_HW_TOO_LONG,
+	SKUA_EN_HW_TX_ERR,
+	SKUA_EN_HW_COUNT
 };
 
 /**
@@ -211,6 +233,9 @@ struct skua_en_rx_mode {
  * @channel: the channels, while the netdev is up
  * @stats_lock: makes a channel's end and @stats one step for those who add them up
  * @stats: totals of channels that are gone
+ * @hw_stats: counters of the device since the netdev is there; under @stats_lock
+ * @hw_seen: the same as the device last told them
+ * @hw_stats_work: asks the device for them
  * @link_lock: protects @link_watch; keeps an older answer from overtaking a newer
  *	one
  * @link_watch: the carrier follows the device's link
@@ -237,7 +262,10 @@ struct skua_en {
 	struct skua_en_conf conf;
 	struct skua_en_channel *channel[SKUA_EN_MAX_CHANNELS];
 	spinlock_t stats_lock; /* see above */
-	struct rtnl_link_stats64 stats;
+	struct skua_en_stats stats;
+	u64 hw_stats[SKUA_EN_HW_COUNT];
+	u64 hw_seen[SKUA_EN_HW_COUNT];
+	struct work_struct hw_stats_work;
 	struct mutex link_lock; /* see above */
 	bool link_watch;
 	bool rss;
@@ -302,11 +330,21 @@ int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode);
 
 /* en_netdev.c */
 extern const struct net_device_ops skua_en_netdev_ops;
-extern const struct netdev_stat_ops skua_en_stat_ops;
-void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_channel *ch);
 void skua_en_link(struct skua_en *en);
 void skua_en_link_watch(struct skua_en *en, bool watch);
 void skua_en_rx_mode_work(struct work_struct *work);
+
+/* en_stats.c */
+extern const struct netdev_stat_ops skua_en_stat_ops;
+void skua_en_stats_add(struct skua_en_stats *to, const struct skua_en_channel *ch);
+void skua_en_hw_stats_work(struct work_struct *work);
+void skua_en_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stats);
+void skua_en_get_eth_mac_stats(struct net_device *ndev, struct ethtool_eth_mac_stats *mac);
+void skua_en_get_rmon_stats(struct net_device *ndev, struct ethtool_rmon_stats *rmon,
+			    const struct ethtool_rmon_hist_range **ranges);
+int skua_en_get_sset_count(struct net_device *ndev, int set);
+void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p);
+void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats, u64 *data);
 
 /* en_ethtool.c */
 extern const struct ethtool_ops skua_en_ethtool_ops;

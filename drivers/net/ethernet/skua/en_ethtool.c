@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ethtool: what the netdev is, its rings, channels, hash, and counters.
+ * ethtool: what the netdev is, its rings, channels, moderation and hash.
  */
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
@@ -234,111 +234,6 @@ static u32 skua_en_get_rx_ring_count(struct net_device *ndev)
 	return en->conf.channels;
 }
 
-/* --- Counters: those of each channel, then the device's own --- */
-
-static const char skua_en_channel_names[][ETH_GSTRING_LEN] = {
-	"tx%u_packets", "tx%u_bytes", "tx%u_dropped", "tx%u_stopped", "tx%u_errors",
-	"rx%u_packets", "rx%u_bytes", "rx%u_csum_ok", "rx%u_alloc_fail", "rx%u_errors",
-	"q%u_restarts",
-};
-
-#define SKUA_EN_CHANNEL_STATS	ARRAY_SIZE(skua_en_channel_names)
-
-/* RDMA counters belong to "rdma statistic"; everything else is shown here. */
-static const struct {
-	const char *name;
-	u16 index;
-	u16 group;
-} skua_en_device_stats[] = {
-#define X(id, grp, user, text) { #user, SKUA_CNT_##id, SKUA_CNT_GROUP_##grp },
-	SKUA_COUNTER_TABLE(X)
-#undef X
-};
-
-static unsigned int skua_en_device_count(void)
-{
-	unsigned int i, n = 0;
-
-	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)
-		n += skua_en_device_stats[i].group != SKUA_CNT_GROUP_RDMA;
-	return n;
-}
-
-static int skua_en_get_sset_count(struct net_device *ndev, int set)
-{
-	struct skua_en *en = netdev_priv(ndev);
-
-	if (set != ETH_SS_STATS)
-		return -EOPNOTSUPP;
-	return en->conf.channels * SKUA_EN_CHANNEL_STATS + skua_en_device_count();
-}
-
-static void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p)
-{
-	struct skua_en *en = netdev_priv(ndev);
-	unsigned int i, j;
-
-	if (set != ETH_SS_STATS)
-		return;
-	for (i = 0; i < en->conf.channels; i++)
-		for (j = 0; j < SKUA_EN_CHANNEL_STATS; j++)
-			ethtool_sprintf(&p, skua_en_channel_names[j], i);
-	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)
-		if (skua_en_device_stats[i].group != SKUA_CNT_GROUP_RDMA)
-			ethtool_puts(&p, skua_en_device_stats[i].name);
-}
-
-static void skua_en_channel_stats(struct skua_en_channel *ch, u64 restarts, u64 *data)
-{
-	struct skua_en_xmit_stats xmit = {};
-	struct skua_en_rx_stats rx = {};
-	struct skua_en_tx_stats tx = {};
-	unsigned int start;
-
-	if (ch) {
-		do {
-			start = u64_stats_fetch_begin(&ch->tx_sync);
-			tx = ch->tx_stats;
-		} while (u64_stats_fetch_retry(&ch->tx_sync, start));
-		do {
-			start = u64_stats_fetch_begin(&ch->xmit_sync);
-			xmit = ch->xmit_stats;
-		} while (u64_stats_fetch_retry(&ch->xmit_sync, start));
-		do {
-			start = u64_stats_fetch_begin(&ch->rx_sync);
-			rx = ch->rx_stats;
-		} while (u64_stats_fetch_retry(&ch->rx_sync, start));
-	}
-	/* In the order of skua_en_channel_names. */
-	*data++ = tx.packets;
-	*data++ = tx.bytes;
-	*data++ = xmit.dropped;
-	*data++ = xmit.stopped;
-	*data++ = tx.errors;
-	*data++ = rx.packets;
-	*data++ = rx.bytes;
-	*data++ = rx.csum_ok;
-	*data++ = rx.alloc_fail;
-	*data++ = rx.errors;
-	*data++ = restarts;
-}
-
-static void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats,
-				      u64 *data)
-{
-	u64 *value __free(kfree) = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
-	struct skua_en *en = netdev_priv(ndev);
-	unsigned int i;
-
-	for (i = 0; i < en->conf.channels; i++, data += SKUA_EN_CHANNEL_STATS)
-		skua_en_channel_stats(en->channel[i], en->restarts[i], data);
-	if (!value || skua_query_counters(en->dev, value))
-		return;
-	for (i = 0; i < ARRAY_SIZE(skua_en_device_stats); i++)
-		if (skua_en_device_stats[i].group != SKUA_CNT_GROUP_RDMA)
-			*data++ = value[skua_en_device_stats[i].index];
-}
-
 const struct ethtool_ops skua_en_ethtool_ops = {
 	.supported_coalesce_params = ETHTOOL_COALESCE_RX_USECS |
 				     ETHTOOL_COALESCE_RX_MAX_FRAMES,
@@ -360,5 +255,7 @@ const struct ethtool_ops skua_en_ethtool_ops = {
 	.get_sset_count		= skua_en_get_sset_count,
 	.get_strings		= skua_en_get_strings,
 	.get_ethtool_stats	= skua_en_get_ethtool_stats,
+	.get_eth_mac_stats	= skua_en_get_eth_mac_stats,
+	.get_rmon_stats		= skua_en_get_rmon_stats,
 	.get_ts_info		= ethtool_op_get_ts_info,
 };

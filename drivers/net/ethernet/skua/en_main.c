@@ -82,6 +82,7 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	INIT_WORK(&en->rx_mode, skua_en_rx_mode_work);
 #endif
 	INIT_DELAYED_WORK(&en->restart, skua_en_restart_work);
+	INIT_WORK(&en->hw_stats_work, skua_en_hw_stats_work);
 
 	SET_NETDEV_DEV(ndev, en->dma);
 	if (is_valid_ether_addr(lim->mac))
@@ -154,6 +155,7 @@ static void skua_en_remove(struct auxiliary_device *adev)
 	skua_unregister_notifier(dev, &en->nb);
 	/* Finds the netdev down, or waits for nothing: it may be disabled now. */
 	disable_delayed_work_sync(&en->restart);
+	disable_work_sync(&en->hw_stats_work);
 #ifdef SKUA_COMPAT_RX_MODE
 	disable_work_sync(&en->rx_mode);
 #endif

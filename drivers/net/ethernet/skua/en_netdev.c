@@ -1,48 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The netdev's operations: up and down, addresses and modes, MTU, link, statistics.
+ * The netdev's operations: up and down, addresses and modes, MTU, link.
  */
 #include <linux/etherdevice.h>
 #include <linux/rtnetlink.h>
-#include <net/netdev_queues.h>
 
 #include "en.h"
-
-/**
- * skua_en_stats_add() - add up a channel's statistics
- * @to: the sums
- * @ch: the channel
- */
-void skua_en_stats_add(struct rtnl_link_stats64 *to, struct skua_en_channel *ch)
-{
-	struct skua_en_xmit_stats xmit;
-	struct skua_en_rx_stats rx;
-	struct skua_en_tx_stats tx;
-	unsigned int start;
-
-	do {
-		start = u64_stats_fetch_begin(&ch->rx_sync);
-		rx = ch->rx_stats;
-	} while (u64_stats_fetch_retry(&ch->rx_sync, start));
-	do {
-		start = u64_stats_fetch_begin(&ch->tx_sync);
-		tx = ch->tx_stats;
-	} while (u64_stats_fetch_retry(&ch->tx_sync, start));
-	do {
-		start = u64_stats_fetch_begin(&ch->xmit_sync);
-		xmit = ch->xmit_stats;
-	} while (u64_stats_fetch_retry(&ch->xmit_sync, start));
-
-	to->rx_packets += rx.packets;
-	to->rx_bytes += rx.bytes;
-	to->multicast += rx.multicast;
-	to->rx_errors += rx.errors;
-	to->rx_dropped += rx.alloc_fail;
-	to->tx_packets += tx.packets;
-	to->tx_bytes += tx.bytes;
-	to->tx_dropped += xmit.dropped;
-	to->tx_errors += tx.errors;
-}
 
 /**
  * skua_en_link() - carry the device's link state to the netdev
@@ -191,19 +154,6 @@ static int skua_en_change_mtu(struct net_device *ndev, int mtu)
 	return err;
 }
 
-static void skua_en_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stats)
-{
-	struct skua_en *en = netdev_priv(ndev);
-	unsigned int i;
-
-	spin_lock_bh(&en->stats_lock);
-	*stats = en->stats;
-	for (i = 0; i < SKUA_EN_MAX_CHANNELS; i++)
-		if (en->channel[i])
-			skua_en_stats_add(stats, en->channel[i]);
-	spin_unlock_bh(&en->stats_lock);
-}
-
 static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
 {
 	skua_en_queue_fail(netdev_priv(ndev), queue, "packets are not completed for %u s",
@@ -246,55 +196,4 @@ const struct net_device_ops skua_en_netdev_ops = {
 	.ndo_change_mtu		= skua_en_change_mtu,
 	.ndo_get_stats64	= skua_en_get_stats64,
 	.ndo_tx_timeout		= skua_en_tx_timeout,
-};
-
-/* --- Statistics of each queue --- */
-
-static void skua_en_queue_stats_rx(struct net_device *ndev, int idx,
-				   struct netdev_queue_stats_rx *stats)
-{
-	struct skua_en *en = netdev_priv(ndev);
-	struct rtnl_link_stats64 sum = {};
-
-	if (!en->channel[idx])
-		return;
-	skua_en_stats_add(&sum, en->channel[idx]);
-	stats->packets = sum.rx_packets;
-	stats->bytes = sum.rx_bytes;
-	stats->alloc_fail = sum.rx_dropped;
-}
-
-static void skua_en_queue_stats_tx(struct net_device *ndev, int idx,
-				   struct netdev_queue_stats_tx *stats)
-{
-	struct skua_en *en = netdev_priv(ndev);
-	struct rtnl_link_stats64 sum = {};
-
-	if (!en->channel[idx])
-		return;
-	skua_en_stats_add(&sum, en->channel[idx]);
-	stats->packets = sum.tx_packets;
-	stats->bytes = sum.tx_bytes;
-}
-
-/* Those of channels that are gone. */
-static void skua_en_base_stats(struct net_device *ndev, struct netdev_queue_stats_rx *rx,
-			       struct netdev_queue_stats_tx *tx)
-{
-	struct skua_en *en = netdev_priv(ndev);
-
-	spin_lock_bh(&en->stats_lock);
-	rx->packets = en->stats.rx_packets;
-	rx->bytes = en->stats.rx_bytes;
-	rx->alloc_fail = en->stats.rx_dropped;
-	tx->packets = en->stats.tx_packets;
-	tx->bytes = en->stats.tx_bytes;
-	spin_unlock_bh(&en->stats_lock);
-}
-
-/* RTNL, under which channels come and go. */
-const struct netdev_stat_ops skua_en_stat_ops = {
-	.get_queue_stats_rx	= skua_en_queue_stats_rx,
-	.get_queue_stats_tx	= skua_en_queue_stats_tx,
-	.get_base_stats		= skua_en_base_stats,
 };

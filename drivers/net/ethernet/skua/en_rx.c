@@ -93,9 +93,16 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 	u16 csum = le16_to_cpu(cqe->eth.csum);
 
 	skb_checksum_none_assert(skb);
-	if ((features & NETIF_F_RXCSUM) && (csum & SKUA_CQE_CSUM_L4_OK)) {
+	if (!(features & NETIF_F_RXCSUM)) {
+		stats->csum_none++;
+	} else if (csum & SKUA_CQE_CSUM_L4_OK) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		stats->csum_ok++;
+	} else if (csum & (SKUA_CQE_CSUM_TCP | SKUA_CQE_CSUM_UDP)) {
+		/* The stack looks itself, and says so to who is concerned. */
+		stats->csum_bad++;
+	} else {
+		stats->csum_none++;
 	}
 	if ((features & NETIF_F_RXHASH) && (csum & (SKUA_CQE_CSUM_HASH_L3 | SKUA_CQE_CSUM_HASH_L4)))
 		skb_set_hash(skb, le32_to_cpu(cqe->eth.rss_hash),
@@ -174,6 +181,7 @@ static bool skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cq
 	skb = skua_en_rx_build(ch, info, len);
 	if (unlikely(!skb)) {
 		stats->alloc_fail++;
+		stats->dropped++;
 		return true;
 	}
 	skua_en_rx_offloads(skb, cqe, ndev->features, stats);
@@ -216,7 +224,10 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 	ch->rx_stats.bytes += stats.bytes;
 	ch->rx_stats.multicast += stats.multicast;
 	ch->rx_stats.csum_ok += stats.csum_ok;
+	ch->rx_stats.csum_none += stats.csum_none;
+	ch->rx_stats.csum_bad += stats.csum_bad;
 	ch->rx_stats.alloc_fail += stats.alloc_fail;
+	ch->rx_stats.dropped += stats.dropped;
 	ch->rx_stats.errors += stats.errors;
 	u64_stats_update_end(&ch->rx_sync);
 

@@ -253,13 +253,20 @@ EXPORT_SYMBOL_IF_KUNIT(skua_en_xmit);
 
 /* Free what the WQE at @index carried. Return: its blocks. */
 static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
-			     unsigned int *bytes)
+			     struct skua_en_tx_stats *stats)
 {
 	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
+	struct sk_buff *skb = info->skb;
 
 	skua_en_tx_unmap(ch, index);
-	*bytes += info->skb->len;
-	napi_consume_skb(info->skb, budget);
+	stats->packets++;
+	stats->bytes += skb->len;
+	stats->needs_csum += skb->ip_summed == CHECKSUM_PARTIAL;
+	if (skb_is_gso(skb)) {
+		stats->gso_packets++;
+		stats->gso_bytes += skb->len;
+	}
+	napi_consume_skb(skb, budget);
 	info->skb = NULL;
 	return info->blocks;
 }
@@ -294,36 +301,42 @@ static bool skua_en_tx_believe(struct skua_en_channel *ch, const struct skua_cqe
 bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 {
 	struct netdev_queue *txq = netdev_get_tx_queue(ch->en->ndev, ch->index);
-	unsigned int pkts = 0, bytes = 0, errors = 0;
+	struct skua_en_tx_stats stats = {};
 	const struct skua_cqe *cqe;
 	u32 ci = ch->tx_ci;
 
-	while (pkts < SKUA_EN_TX_BUDGET) {
+	while (stats.packets < SKUA_EN_TX_BUDGET) {
 		cqe = skua_en_cq_next(&ch->txcq);
 		if (!cqe)
 			break;
 		if (unlikely(!skua_en_tx_believe(ch, cqe, ci))) {
-			errors++;
+			stats.errors++;
 			break;
 		}
-		ci += skua_en_tx_retire(ch, ci, budget, &bytes);
-		pkts++;
+		ci += skua_en_tx_retire(ch, ci, budget, &stats);
 	}
-	if (!pkts && !errors)
+	if (!stats.packets && !stats.errors)
 		return false;
 	/* Before the ring's room, see there. */
 	skua_en_cq_publish(&ch->txcq);
 	/* Pairs with the acquire in skua_en_tx_free(): the entries may be reused. */
 	smp_store_release(&ch->tx_ci, ci);
 
+	/* 0: it was stopped, and is woken. */
+	stats.woken = !__netif_txq_completed_wake(txq, stats.packets, stats.bytes,
+						  skua_en_tx_free(ch), 2 * SKUA_EN_TX_MAX_BLOCKS,
+						  READ_ONCE(ch->en->dead));
+
 	u64_stats_update_begin(&ch->tx_sync);
-	ch->tx_stats.packets += pkts;
-	ch->tx_stats.bytes += bytes;
-	ch->tx_stats.errors += errors;
+	ch->tx_stats.packets += stats.packets;
+	ch->tx_stats.bytes += stats.bytes;
+	ch->tx_stats.needs_csum += stats.needs_csum;
+	ch->tx_stats.gso_packets += stats.gso_packets;
+	ch->tx_stats.gso_bytes += stats.gso_bytes;
+	ch->tx_stats.woken += stats.woken;
+	ch->tx_stats.errors += stats.errors;
 	u64_stats_update_end(&ch->tx_sync);
-	__netif_txq_completed_wake(txq, pkts, bytes, skua_en_tx_free(ch),
-				   2 * SKUA_EN_TX_MAX_BLOCKS, READ_ONCE(ch->en->dead));
-	return pkts == SKUA_EN_TX_BUDGET;
+	return stats.packets == SKUA_EN_TX_BUDGET;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_poll);
 
@@ -333,12 +346,12 @@ EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_poll);
  */
 void skua_en_tx_flush(struct skua_en_channel *ch)
 {
-	unsigned int bytes = 0, pkts = 0;
+	struct skua_en_tx_stats stats = {};
 
-	for (; ch->tx_ci != ch->tx_pi; pkts++)
-		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &bytes);
+	while (ch->tx_ci != ch->tx_pi)
+		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &stats);
 	spin_lock_bh(&ch->en->stats_lock);
-	ch->en->stats.tx_dropped += pkts;
+	ch->en->stats.xmit.dropped += stats.packets;
 	spin_unlock_bh(&ch->en->stats_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_flush);
