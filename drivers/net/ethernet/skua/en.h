@@ -241,9 +241,9 @@ struct skua_en_rx_mode {
  * @link_watch: the carrier follows the device's link
  * @rss: the device spreads frames over channels; else there is only one
  * @rss_index: RSS context, while up
- * @filters: flow rules in force
+ * @mode: what the stack wants to receive
+ * @filters: flow rules in force; fewer than @mode has addresses: some failed
  * @filter: their numbers
- * @filter_mac: their addresses
  * @rx_mode: carries the address lists to the device, where the stack does not
  * @failed: queues whose channels are in error, or are not believed any more: NAPI
  *	leaves them alone until they are replaced
@@ -270,9 +270,9 @@ struct skua_en {
 	bool link_watch;
 	bool rss;
 	u32 rss_index;
+	struct skua_en_rx_mode mode;
 	unsigned int filters;
 	u32 filter[SKUA_EN_MAX_FILTERS];
-	u8 filter_mac[SKUA_EN_MAX_FILTERS][ETH_ALEN];
 #ifdef SKUA_COMPAT_RX_MODE
 	struct work_struct rx_mode;
 #endif

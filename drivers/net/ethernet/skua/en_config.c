@@ -39,18 +39,44 @@ static int skua_en_filter_add(struct skua_en *en, const u8 *mac)
 	ether_addr_copy(flow.value.dmac, mac);
 	eth_broadcast_addr(flow.mask.dmac);
 	err = skua_flow_create(en->dev, &en->filter[en->filters], &flow);
-	if (err)
-		return err;
-	ether_addr_copy(en->filter_mac[en->filters++], mac);
-	return 0;
+	if (!err)
+		en->filters++;
+	return err;
+}
+
+/*
+ * Make the filters of en->mode, whatever there was before. Addresses for which there is
+ * no filter are let in by a wider mode.
+ */
+static int skua_en_filters_apply(struct skua_en *en)
+{
+	const struct skua_en_rx_mode *mode = &en->mode;
+	bool promisc = mode->promisc, allmulti = mode->allmulti;
+	struct skua_cmd_modify_port_in in = {
+		.mask = cpu_to_le32(SKUA_PORT_M_PROMISC | SKUA_PORT_M_ALLMULTI),
+	};
+	unsigned int i;
+	int err;
+
+	skua_en_filters_clear(en);
+	for (i = 0; i < mode->num; i++) {
+		err = skua_en_filter_add(en, mode->mac[i]);
+		if (!err)
+			continue;
+		netdev_dbg(en->ndev, "no filter for %pM (%pe), receiving more instead\n",
+			   mode->mac[i], ERR_PTR(err));
+		promisc |= !is_multicast_ether_addr(mode->mac[i]);
+		allmulti = true;
+	}
+	in.promisc = cpu_to_le32(promisc);
+	in.allmulti = cpu_to_le32(allmulti || promisc);
+	return skua_en_modify_port(en, &in);
 }
 
 /**
  * skua_en_filters_set() - bring filters and modes of the device up to date
  * @en: the netdev, its channels there
  * @mode: what the stack wants
- *
- * Addresses for which there is no filter are let in by a wider mode.
  *
  * Context: RTNL.
  * Return: 0 or a negative errno.
@@ -59,24 +85,15 @@ int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode)
 {
 	struct skua_cmd_modify_port_in in = {
 		.mask = cpu_to_le32(SKUA_PORT_M_PROMISC | SKUA_PORT_M_ALLMULTI),
+		.promisc = cpu_to_le32(mode->promisc),
+		.allmulti = cpu_to_le32(mode->allmulti || mode->promisc),
 	};
-	bool promisc = mode->promisc, allmulti = mode->allmulti;
-	unsigned int i;
+	/* All of them are there already: only the modes may have changed. */
+	bool same = mode->num == en->mode.num && mode->num == en->filters &&
+		    !memcmp(mode->mac, en->mode.mac, mode->num * ETH_ALEN);
 
-	/* All are there, or a wider mode stands in for those that are not. */
-	if (mode->num != en->filters ||
-	    memcmp(mode->mac, en->filter_mac, mode->num * ETH_ALEN)) {
-		skua_en_filters_clear(en);
-		for (i = 0; i < mode->num; i++) {
-			if (skua_en_filter_add(en, mode->mac[i])) {
-				promisc |= !is_multicast_ether_addr(mode->mac[i]);
-				allmulti = true;
-			}
-		}
-	}
-	in.promisc = cpu_to_le32(promisc);
-	in.allmulti = cpu_to_le32(allmulti || promisc);
-	return skua_en_modify_port(en, &in);
+	en->mode = *mode;
+	return same ? skua_en_modify_port(en, &in) : skua_en_filters_apply(en);
 }
 
 /* --- Where frames go --- */
@@ -314,21 +331,13 @@ void skua_en_down(struct skua_en *en)
 /* Filters that lead to a channel in particular are made again for its successor. */
 static void skua_en_filters_move(struct skua_en *en)
 {
-	struct skua_en_rx_mode *mode;
+	int err;
 
 	if (en->rss)
 		return;
-	mode = kzalloc_obj(*mode);
-	if (mode) {
-		mode->num = en->filters;
-		memcpy(mode->mac, en->filter_mac, en->filters * ETH_ALEN);
-		mode->promisc = en->ndev->flags & IFF_PROMISC;
-		mode->allmulti = en->ndev->flags & IFF_ALLMULTI;
-	}
-	skua_en_filters_clear(en);
-	if (!mode || skua_en_filters_set(en, mode))
-		netdev_warn(en->ndev, "cannot set receive mode\n");
-	kfree(mode);
+	err = skua_en_filters_apply(en);
+	if (err)
+		netdev_warn(en->ndev, "receive mode is not set: %pe\n", ERR_PTR(err));
 }
 
 /**

@@ -58,10 +58,8 @@ static int skua_en_set_ringparam(struct net_device *ndev, struct ethtool_ringpar
 	struct skua_en *en = netdev_priv(ndev);
 	struct skua_en_conf conf = en->conf;
 
-	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
-		return -EINVAL;
 	if (ring->rx_pending < SKUA_EN_RING_MIN || ring->tx_pending < SKUA_EN_RING_MIN) {
-		NL_SET_ERR_MSG_FMT_MOD(extack, "rings have at least %d entries", SKUA_EN_RING_MIN);
+		NL_SET_ERR_MSG_FMT_MOD(extack, "a ring has at least %d entries", SKUA_EN_RING_MIN);
 		return -EINVAL;
 	}
 	conf.ring_rx = roundup_pow_of_two(ring->rx_pending);
@@ -137,11 +135,25 @@ static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce
 	struct skua_en *en = netdev_priv(ndev);
 	int err;
 
-	if (!(skua_limits(en->dev)->caps & SKUA_CAP_MODERATION))
+	if (!(skua_limits(en->dev)->caps & SKUA_CAP_MODERATION)) {
+		NL_SET_ERR_MSG_MOD(extack, "the device has no interrupt moderation");
 		return -EOPNOTSUPP;
-	if (coal->rx_coalesce_usecs > FIELD_MAX(SKUA_MOD_USEC) ||
-	    coal->rx_max_coalesced_frames > FIELD_MAX(SKUA_MOD_COUNT))
+	}
+	if (coal->rx_coalesce_usecs > FIELD_MAX(SKUA_MOD_USEC)) {
+		NL_SET_ERR_MSG_FMT_MOD(extack, "rx-usecs is at most %lu",
+				       FIELD_MAX(SKUA_MOD_USEC));
 		return -EINVAL;
+	}
+	if (coal->rx_max_coalesced_frames > FIELD_MAX(SKUA_MOD_COUNT)) {
+		NL_SET_ERR_MSG_FMT_MOD(extack, "rx-frames is at most %lu",
+				       FIELD_MAX(SKUA_MOD_COUNT));
+		return -EINVAL;
+	}
+	/* The device holds no interrupt back without a limit of time. */
+	if (coal->rx_max_coalesced_frames > 1 && !coal->rx_coalesce_usecs) {
+		NL_SET_ERR_MSG_MOD(extack, "rx-frames above 1 needs rx-usecs above 0");
+		return -EINVAL;
+	}
 	err = skua_en_moderate(en, coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs);
 	if (err)
 		return err;

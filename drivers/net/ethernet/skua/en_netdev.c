@@ -68,33 +68,31 @@ static void skua_en_rx_mode_get(const struct net_device *ndev, struct skua_en_rx
 static int skua_en_set_rx_mode(struct net_device *ndev, struct netdev_hw_addr_list *uc,
 			       struct netdev_hw_addr_list *mc)
 {
-	struct skua_en_rx_mode *mode __free(kfree) = kmalloc(sizeof(*mode), GFP_KERNEL);
 	struct skua_en *en = netdev_priv(ndev);
+	struct skua_en_rx_mode mode;
 
-	if (!mode)
-		return -ENOMEM;
 	if (!en->channel[0] || READ_ONCE(en->dead))
 		return 0;
-	skua_en_rx_mode_get(ndev, mode, uc, mc);
-	return skua_en_filters_set(en, mode);
+	skua_en_rx_mode_get(ndev, &mode, uc, mc);
+	return skua_en_filters_set(en, &mode);
 }
 #else
 /* The lists are read under the address lock, which may not sleep; commands do. */
 void skua_en_rx_mode_work(struct work_struct *work)
 {
-	struct skua_en_rx_mode *mode __free(kfree) = kmalloc(sizeof(*mode), GFP_KERNEL);
 	struct skua_en *en = container_of(work, struct skua_en, rx_mode);
 	struct net_device *ndev = en->ndev;
+	struct skua_en_rx_mode mode;
+	int err;
 
-	if (!mode)
-		return;
 	rtnl_lock();
 	if (netif_running(ndev) && en->channel[0] && !READ_ONCE(en->dead)) {
 		netif_addr_lock_bh(ndev);
-		skua_en_rx_mode_get(ndev, mode, &ndev->uc, &ndev->mc);
+		skua_en_rx_mode_get(ndev, &mode, &ndev->uc, &ndev->mc);
 		netif_addr_unlock_bh(ndev);
-		if (skua_en_filters_set(en, mode))
-			netdev_warn(ndev, "cannot set receive mode\n");
+		err = skua_en_filters_set(en, &mode);
+		if (err)
+			netdev_warn(ndev, "receive mode is not set: %pe\n", ERR_PTR(err));
 	}
 	rtnl_unlock();
 }
