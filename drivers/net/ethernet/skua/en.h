@@ -290,7 +290,7 @@ static inline unsigned int skua_en_max_channels(const struct skua_en *en)
 	return en->rss ? min(skua_num_comp_vectors(en->dev), SKUA_EN_MAX_CHANNELS) : 1;
 }
 
-/* en_queue.c */
+/* en_channel.c */
 struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 					       const struct skua_en_conf *conf, u32 index);
 void skua_en_channel_start(struct skua_en_channel *ch);
