@@ -28,7 +28,7 @@ const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq)
 	cqe += cq->ci & (BIT(cq->log_size) - 1);
 	if (!skua_cqe_is_new(cqe, cq->ci, cq->log_size))
 		return NULL;
-	/* The phase was seen: now the rest of the entry may be read. */
+	/* Read the rest of the entry only after its phase. */
 	dma_rmb();
 	cq->ci++;
 	return cqe;
@@ -45,7 +45,7 @@ const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq)
 void skua_en_cq_publish(struct skua_en_cq *cq)
 {
 	KUNIT_STATIC_STUB_REDIRECT(skua_en_cq_publish, cq);
-	/* The entries were read before the device learns that they are free. */
+	/* Finish reading the entries before the device may overwrite them. */
 	dma_mb();
 	WRITE_ONCE(cq->dbr->ci, cpu_to_le32(cq->ci));
 }
@@ -89,8 +89,8 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 		return budget;
 
 	/*
-	 * The device fires at once if it has passed the index armed, so that
-	 * nothing that came since the last look is lost.
+	 * If the device has written a CQE at or behind the index that is armed here, it
+	 * interrupts at once: a completion between the last look and the arm is not lost.
 	 */
 	if (napi_complete_done(napi, done)) {
 		skua_en_cq_arm(ch->en, &ch->txcq);
@@ -212,10 +212,12 @@ static int skua_en_qp_state(struct skua_en_channel *ch, enum skua_qp_state state
 }
 
 /**
- * skua_en_queue_fail() - a queue cannot go on: have its channel replaced
+ * skua_en_queue_fail() - have the channel of a queue in error replaced
  * @en: the netdev
- * @index: of the queue
- * @fmt: what has happened
+ * @index: number of the queue
+ * @fmt: the error, for the log
+ *
+ * NAPI stops serving the channel at once; skua_en_restart_work() replaces it.
  *
  * Context: any.
  */
@@ -235,7 +237,7 @@ void skua_en_queue_fail(struct skua_en *en, unsigned int index, const char *fmt,
 		mod_delayed_work(system_percpu_wq, &en->restart, 0);
 }
 
-/* A queue in error does not come back by itself. */
+/* A QP in ERR stays there until software resets or destroys it. */
 static void skua_en_qp_event(struct skua_qp *qp, enum skua_qp_event event)
 {
 	struct skua_en_channel *ch = container_of(qp, struct skua_en_channel, qp);
@@ -295,7 +297,7 @@ err_destroy:
 /**
  * skua_en_channel_create() - make a channel, ready to send and receive
  * @en: the netdev
- * @conf: what it is to be like
+ * @conf: ring sizes and MTU
  * @index: queue number
  *
  * Context: RTNL. NAPI is not enabled yet.
@@ -358,7 +360,7 @@ err_napi:
 }
 
 /**
- * skua_en_channel_start() - let completions in
+ * skua_en_channel_start() - enable NAPI
  * @ch: the channel
  */
 void skua_en_channel_start(struct skua_en_channel *ch)
@@ -369,14 +371,17 @@ void skua_en_channel_start(struct skua_en_channel *ch)
 	netif_napi_set_irq(&ch->napi, ch->rxcq.cq.irq);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, &ch->napi);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, &ch->napi);
-	/* The poll fills the receive ring, should memory have been short, and arms. */
+	/*
+	 * The first poll arms the CQs, and fills the receive ring if memory was short when
+	 * the channel was made.
+	 */
 	local_bh_disable();
 	napi_schedule(&ch->napi);
 	local_bh_enable();
 }
 
 /**
- * skua_en_channel_stop() - keep completions out
+ * skua_en_channel_stop() - disable NAPI
  * @ch: the channel
  */
 void skua_en_channel_stop(struct skua_en_channel *ch)

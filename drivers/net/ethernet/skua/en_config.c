@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The netdev's queues as a whole: up, down, and from one configuration to the next.
- * A new configuration is complete before the old one is touched, so that a change
+ * All queues of the netdev together: up, down, change of configuration. The channels of
+ * a new configuration are complete before those in use are touched, so that a change
  * which fails leaves the netdev as it was.
  */
 #include <linux/etherdevice.h>
@@ -45,8 +45,8 @@ static int skua_en_filter_add(struct skua_en *en, const u8 *mac)
 }
 
 /*
- * Make the filters of en->mode, whatever there was before. Addresses for which there is
- * no filter are let in by a wider mode.
+ * Replace all filters by those of en->mode. If a filter cannot be made, all multicast
+ * frames are received, or, for a unicast address, all frames.
  */
 static int skua_en_filters_apply(struct skua_en *en)
 {
@@ -88,7 +88,7 @@ int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode)
 		.promisc = cpu_to_le32(mode->promisc),
 		.allmulti = cpu_to_le32(mode->allmulti || mode->promisc),
 	};
-	/* All of them are there already: only the modes may have changed. */
+	/* The filters in force are these; only the modes may have changed. */
 	bool same = mode->num == en->mode.num && mode->num == en->filters &&
 		    !memcmp(mode->mac, en->mode.mac, mode->num * ETH_ALEN);
 
@@ -103,7 +103,7 @@ static u32 skua_en_port_dest(const struct skua_en *en, struct skua_en_channel *c
 	return en->rss ? en->rss_index | SKUA_PORT_DFLT_RSS : ch[0]->qp.obj.num;
 }
 
-/* Steer frames to channels that are made, away from those in use. */
+/* Have the device deliver frames to the channels @ch instead of those in use. */
 static int skua_en_steer(struct skua_en *en, const struct skua_en_conf *conf,
 			 struct skua_en_channel *const *ch)
 {
@@ -129,8 +129,8 @@ static int skua_en_port_mtu(struct skua_en *en, u32 mtu)
 }
 
 /*
- * Both of the above. No channel is ever offered frames that its buffers are too
- * small for: a larger MTU comes after its channels, a smaller one before.
+ * Change the destination of frames and the port's MTU. The buffers of a channel fit its
+ * MTU: the port's MTU grows after frames go to the new channels, and shrinks before.
  */
 static int skua_en_redirect(struct skua_en *en, const struct skua_en_conf *conf,
 			    struct skua_en_channel *const *ch)
@@ -150,7 +150,7 @@ static int skua_en_redirect(struct skua_en *en, const struct skua_en_conf *conf,
 		return 0;
 	err = skua_en_port_mtu(en, conf->mtu);
 	if (err && skua_en_steer(en, &en->conf, en->channel))
-		netdev_err(en->ndev, "frames are not steered back: restart the interface\n");
+		netdev_err(en->ndev, "no frames are received: the device refuses to steer them back to the old channels; set the interface down and up\n");
 	return err;
 
 err_mtu:
@@ -161,7 +161,8 @@ err_mtu:
 		};
 
 		if (skua_en_modify_port(en, &in))
-			netdev_err(en->ndev, "the port keeps an MTU of %u\n", conf->mtu);
+			netdev_err(en->ndev, "the port's MTU remains %u, the netdev's %u\n",
+				   conf->mtu, en->conf.mtu);
 	}
 	return err;
 }
@@ -216,7 +217,7 @@ static int skua_en_channels_create(struct skua_en *en, const struct skua_en_conf
 	return 0;
 }
 
-/* Put channels in the place of those in use, which @old gets. */
+/* Replace the channels in use by @ch (NULL: by none); @old gets those replaced. */
 static void skua_en_channels_swap(struct skua_en *en, const struct skua_en_conf *conf,
 				  struct skua_en_channel **ch, struct skua_en_channel **old)
 {
@@ -243,18 +244,21 @@ static void skua_en_start(struct skua_en *en)
 		skua_en_channel_start(en->channel[i]);
 }
 
-/* On return nobody sends and nobody looks for completions. */
+/* On return neither skua_en_xmit() nor skua_en_poll() runs, or will run. */
 static void skua_en_stop(struct skua_en *en)
 {
 	unsigned int i;
 
 	for (i = en->conf.channels; i--;)
 		skua_en_channel_stop(en->channel[i]);
-	/* Only now: NAPI wakes queues that have room again. */
+	/* After NAPI is disabled, since it wakes queues that have room again. */
 	netif_tx_disable(en->ndev);
 }
 
-/* What the old channels still have to send will not be told of to the queues. */
+/*
+ * Byte queue limits: what the old channels have not completed is freed without being
+ * reported as completed.
+ */
 static void skua_en_reset_queues(struct skua_en *en)
 {
 	unsigned int i;
@@ -278,21 +282,29 @@ int skua_en_up(struct skua_en *en)
 	if (READ_ONCE(en->dead))
 		return -EIO;
 	err = skua_en_channels_create(en, &en->conf, ch);
-	if (err)
+	if (err) {
+		netdev_err(en->ndev, "%u channels cannot be made: %pe\n", en->conf.channels,
+			   ERR_PTR(err));
 		return err;
+	}
 	err = netif_set_real_num_queues(en->ndev, en->conf.channels, en->conf.channels);
 	if (err)
 		goto err_channels;
 	if (en->rss) {
 		err = skua_en_rss_apply(en, &en->conf, ch, true);
-		if (err)
+		if (err) {
+			netdev_err(en->ndev, "RSS context cannot be made: %pe\n", ERR_PTR(err));
 			goto err_channels;
+		}
 	}
 	skua_en_channels_swap(en, &en->conf, ch, none);
 	skua_en_start(en);
 	err = skua_en_port_up(en);
-	if (err)
+	if (err) {
+		netdev_err(en->ndev, "port cannot be enabled with MTU %u: %pe\n", en->conf.mtu,
+			   ERR_PTR(err));
 		goto err_stop;
+	}
 	netif_tx_start_all_queues(en->ndev);
 	skua_en_link_watch(en, true);
 	return 0;
@@ -311,7 +323,7 @@ err_channels:
  * skua_en_down() - undo skua_en_up()
  * @en: the netdev
  *
- * Context: RTNL. Works with a dead device too.
+ * Context: RTNL. The device may be dead.
  */
 void skua_en_down(struct skua_en *en)
 {
@@ -328,7 +340,7 @@ void skua_en_down(struct skua_en *en)
 	skua_en_channels_destroy(old, en->conf.channels);
 }
 
-/* Filters that lead to a channel in particular are made again for its successor. */
+/* Without RSS the filters name the QP of channel 0: make them anew for another one. */
 static void skua_en_filters_move(struct skua_en *en)
 {
 	int err;
@@ -343,7 +355,7 @@ static void skua_en_filters_move(struct skua_en *en)
 /**
  * skua_en_reconfigure() - change the queues
  * @en: the netdev, up or down
- * @conf: what they are to be like; the same as before: they are made anew
+ * @conf: new configuration; with the present one all channels are replaced
  *
  * Context: RTNL.
  * Return: 0, or a negative errno, and the netdev is as it was.
@@ -362,9 +374,12 @@ int skua_en_reconfigure(struct skua_en *en, const struct skua_en_conf *conf)
 		return -EIO;
 	err = skua_en_channels_create(en, conf, ch);
 	if (err)
-		return err;
+		goto err_message;
 	skua_en_stop(en);
-	/* More queues can fail, fewer cannot: so those come first, these last. */
+	/*
+	 * To raise the number of queues can fail, to lower it cannot: raise it before the
+	 * point of no return, lower it after.
+	 */
 	err = netif_set_real_num_queues(en->ndev, n_max, n_max);
 	if (!err)
 		err = skua_en_redirect(en, conf, ch);
@@ -378,14 +393,21 @@ int skua_en_reconfigure(struct skua_en *en, const struct skua_en_conf *conf)
 		skua_en_filters_move(en);
 	}
 	skua_en_start(en);
-	/* Not only start: packets may have been waiting. */
+	/* Wake, not start: packets may wait in the qdiscs. */
 	netif_tx_wake_all_queues(en->ndev);
-	if (!err)
-		skua_en_channels_destroy(old, n_old);
+	if (err)
+		goto err_message;
+	skua_en_channels_destroy(old, n_old);
+	return 0;
+
+err_message:
+	netdev_err(en->ndev,
+		   "queues stay as they were: %u channels, rings of %u and %u, MTU %u cannot be had: %pe\n",
+		   conf->channels, conf->ring_rx, conf->ring_tx, conf->mtu, ERR_PTR(err));
 	return err;
 }
 
-/* Give a queue a new channel in place of one that failed. */
+/* Replace the channel of queue @i, which has failed. */
 static int skua_en_restart(struct skua_en *en, unsigned int i)
 {
 	struct skua_en_channel *ch[SKUA_EN_MAX_CHANNELS], *old = en->channel[i];
@@ -397,13 +419,13 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 	if (IS_ERR(ch[i]))
 		return PTR_ERR(ch[i]);
 	skua_en_channel_stop(old);
-	/* Only now: NAPI wakes a queue that has room again. */
+	/* After NAPI is disabled, since it wakes a queue that has room again. */
 	__netif_tx_lock_bh(txq);
 	netif_tx_stop_queue(txq);
 	__netif_tx_unlock_bh(txq);
 	err = skua_en_steer(en, &en->conf, ch);
 	if (err) {
-		/* The queue stays as it was, out of order, and nobody sends to it. */
+		/* The old channel stays until the next attempt; its queue remains stopped. */
 		skua_en_channel_start(old);
 		skua_en_channel_destroy(ch[i]);
 		return err;

@@ -83,12 +83,11 @@ static int skua_en_set_channels(struct net_device *ndev, struct ethtool_channels
 	struct skua_en_conf conf = en->conf;
 	u32 i;
 
+	/* The ethtool core has checked it against get_channels(). */
 	conf.channels = chan->combined_count;
-	if (!conf.channels || chan->rx_count || chan->tx_count || chan->other_count)
-		return -EINVAL;
 	if (conf.channels == en->conf.channels)
 		return 0;
-	/* A table the user chose stays as long as its channels are there. */
+	/* A table that the user has set is kept, but names only channels that are left. */
 	if (!netif_is_rxfh_configured(ndev))
 		skua_en_rss_default(&conf);
 	for (i = 0; i < SKUA_RSS_MAX; i++)
@@ -107,8 +106,9 @@ static int skua_en_get_coalesce(struct net_device *ndev, struct ethtool_coalesce
 	return 0;
 }
 
-/* All channels or none. */
-static int skua_en_moderate(struct skua_en *en, u32 count, u32 usec)
+/* Interrupt moderation of all channels, or of none if one fails. */
+static int skua_en_moderate(struct skua_en *en, u32 count, u32 usec,
+			    struct netlink_ext_ack *extack)
 {
 	unsigned int i;
 	int err;
@@ -121,10 +121,13 @@ static int skua_en_moderate(struct skua_en *en, u32 count, u32 usec)
 	return 0;
 
 err_restore:
+	NL_SET_ERR_MSG_FMT_MOD(extack, "the device refuses the moderation of channel %u", i);
 	while (i--)
 		if (skua_cq_modify(en->dev, &en->channel[i]->rxcq.cq, en->mod_count,
 				   en->mod_usec))
-			netdev_err(en->ndev, "channel %u keeps a moderation that failed\n", i);
+			netdev_err(en->ndev,
+				   "channel %u keeps rx-usecs %u, rx-frames %u: the device refuses the old values\n",
+				   i, usec, count);
 	return err;
 }
 
@@ -149,12 +152,13 @@ static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce
 				       FIELD_MAX(SKUA_MOD_COUNT));
 		return -EINVAL;
 	}
-	/* The device holds no interrupt back without a limit of time. */
+	/* The device delays an interrupt by a timer, which a number of frames cuts short. */
 	if (coal->rx_max_coalesced_frames > 1 && !coal->rx_coalesce_usecs) {
 		NL_SET_ERR_MSG_MOD(extack, "rx-frames above 1 needs rx-usecs above 0");
 		return -EINVAL;
 	}
-	err = skua_en_moderate(en, coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs);
+	err = skua_en_moderate(en, coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs,
+			       extack);
 	if (err)
 		return err;
 	en->mod_usec = coal->rx_coalesce_usecs;
@@ -199,18 +203,24 @@ static int skua_en_set_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *
 	struct skua_en_conf conf = en->conf;
 	int err;
 
-	if (!en->rss)
+	if (!en->rss) {
+		NL_SET_ERR_MSG_MOD(extack, "the device has no receive side scaling");
 		return -EOPNOTSUPP;
-	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP)
+	}
+	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) {
+		NL_SET_ERR_MSG_MOD(extack, "the hash function is Toeplitz");
 		return -EOPNOTSUPP;
+	}
 	if (rxfh->key)
 		memcpy(conf.rss_key, rxfh->key, sizeof(conf.rss_key));
 	if (rxfh->indir)
 		memcpy(conf.rss_indir, rxfh->indir, sizeof(conf.rss_indir));
 	if (en->channel[0]) {
 		err = skua_en_rss_apply(en, &conf, en->channel, false);
-		if (err)
+		if (err) {
+			NL_SET_ERR_MSG_MOD(extack, "the device refuses the hash key or table");
 			return err;
+		}
 	}
 	en->conf = conf;
 	return 0;

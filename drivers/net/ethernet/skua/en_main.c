@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Auxiliary driver of "skua_core.eth": the netdev's coming and going.
+ * Auxiliary driver of "skua_core.eth": makes and removes the netdev.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
@@ -8,7 +8,7 @@
 
 #include "en.h"
 
-/* The device is lost: say so to the stack, and send it nothing more. */
+/* The device is dead: take the carrier off and detach the netdev. */
 static void skua_en_dead(struct skua_en *en)
 {
 	WRITE_ONCE(en->dead, true);
@@ -22,7 +22,7 @@ static int skua_en_notify(struct notifier_block *nb, unsigned long event, void *
 
 	switch (event) {
 	case SKUA_EVENT_PORT:
-		/* Carrier changes are their own lock; the netdev may be down. */
+		/* Not under RTNL: the netdev may go down meanwhile, see skua_en_link(). */
 		if (netif_running(en->ndev) && !READ_ONCE(en->dead))
 			skua_en_link(en);
 		return NOTIFY_OK;
@@ -48,19 +48,33 @@ static void skua_en_set_features(struct net_device *ndev, const struct skua_limi
 	if (lim->caps & SKUA_CAP_VLAN)
 		f |= NETIF_F_HW_VLAN_CTAG_TX;
 	ndev->hw_features = f & ~NETIF_F_HIGHDMA;
-	/* The device always takes the tag off. */
+	/* The device always takes the tag out of the frame: not to be switched off. */
 	if (lim->caps & SKUA_CAP_VLAN)
 		f |= NETIF_F_HW_VLAN_CTAG_RX;
 	ndev->features = f;
 }
 
-/* Has the device room for the smallest queues, and for any packet of the stack? */
-static bool skua_en_fits(const struct skua_limits *lim)
+/* The netdev needs its smallest rings, and WQEs that can carry any packet of the stack. */
+static int skua_en_check_limits(struct device *dev, const struct skua_limits *lim)
 {
-	return lim->max_mtu >= ETH_MIN_MTU && lim->max_rq_sge >= SKUA_EN_RX_SGE &&
-	       lim->max_rq_wqes >= SKUA_EN_RING_MIN &&
-	       lim->max_sq_blocks >= SKUA_EN_RING_MIN * SKUA_EN_TX_BLOCKS &&
-	       lim->max_wqe_blocks >= SKUA_EN_TX_MAX_BLOCKS;
+	const struct {
+		const char *name;
+		u32 has, needs;
+	} limits[] = {
+		{ "max_mtu", lim->max_mtu, ETH_MIN_MTU },
+		{ "max_rq_sge", lim->max_rq_sge, SKUA_EN_RX_SGE },
+		{ "max_rq_wqes", lim->max_rq_wqes, SKUA_EN_RING_MIN },
+		{ "max_sq_blocks", lim->max_sq_blocks, SKUA_EN_RING_MIN * SKUA_EN_TX_BLOCKS },
+		{ "max_wqe_blocks", lim->max_wqe_blocks, SKUA_EN_TX_MAX_BLOCKS },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limits[i].has < limits[i].needs)
+			return dev_err_probe(dev, -EOPNOTSUPP,
+					     "no netdev: %s of the device is %u, at least %u is needed\n",
+					     limits[i].name, limits[i].has, limits[i].needs);
+	return 0;
 }
 
 static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct skua_dev *dev)
@@ -108,8 +122,9 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	struct skua_en *en;
 	int err;
 
-	if (!skua_en_fits(skua_limits(dev)))
-		return dev_err_probe(&adev->dev, -EOPNOTSUPP, "device is too small\n");
+	err = skua_en_check_limits(&adev->dev, skua_limits(dev));
+	if (err)
+		return err;
 	ndev = alloc_etherdev_mqs(sizeof(*en), SKUA_EN_MAX_CHANNELS, SKUA_EN_MAX_CHANNELS);
 	if (!ndev)
 		return -ENOMEM;
@@ -124,14 +139,14 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 		goto err_netdev;
 	netif_carrier_off(ndev);
 	en->nb.notifier_call = skua_en_notify;
-	/* First: once registered the netdev may be up before we are back. */
+	/* Before the netdev is registered, since it may be up before that returns. */
 	err = skua_register_notifier(dev, &en->nb);
 	if (err)
 		goto err_pd;
 	err = register_netdev(ndev);
 	if (err)
 		goto err_notifier;
-	/* Died before anyone was there to be told, or before there was a netdev? */
+	/* The device may have died before the notifier or the netdev was registered. */
 	if (skua_dead(dev))
 		skua_en_dead(en);
 	auxiliary_set_drvdata(adev, en);
@@ -143,7 +158,7 @@ err_pd:
 	skua_pd_free(dev, en->pdn);
 err_netdev:
 	free_netdev(ndev);
-	return dev_err_probe(&adev->dev, err, "no netdev\n");
+	return dev_err_probe(&adev->dev, err, "netdev cannot be made\n");
 }
 
 static void skua_en_remove(struct auxiliary_device *adev)
@@ -153,7 +168,7 @@ static void skua_en_remove(struct auxiliary_device *adev)
 
 	unregister_netdev(en->ndev);
 	skua_unregister_notifier(dev, &en->nb);
-	/* Finds the netdev down, or waits for nothing: it may be disabled now. */
+	/* The netdev is down: no work item has anything left to do. */
 	disable_delayed_work_sync(&en->restart);
 	disable_work_sync(&en->hw_stats_work);
 #ifdef SKUA_COMPAT_RX_MODE

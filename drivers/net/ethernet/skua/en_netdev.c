@@ -8,7 +8,7 @@
 #include "en.h"
 
 /**
- * skua_en_link() - carry the device's link state to the netdev
+ * skua_en_link() - set the carrier by the device's link state
  * @en: the netdev
  *
  * Context: process.
@@ -27,9 +27,9 @@ void skua_en_link(struct skua_en *en)
 }
 
 /**
- * skua_en_link_watch() - have the carrier follow the link, or stay off
+ * skua_en_link_watch() - whether the carrier follows the device's link
  * @en: the netdev
- * @watch: which
+ * @watch: true: it does; false: it is off
  */
 void skua_en_link_watch(struct skua_en *en, bool watch)
 {
@@ -48,7 +48,7 @@ static void skua_en_rx_mode_add(struct skua_en_rx_mode *mode,
 		ether_addr_copy(mode->mac[mode->num++], ha->addr);
 }
 
-/* What the stack wants by its flags and address lists. */
+/* Receive mode by the netdev's flags and address lists. */
 static void skua_en_rx_mode_get(const struct net_device *ndev, struct skua_en_rx_mode *mode,
 				const struct netdev_hw_addr_list *uc,
 				const struct netdev_hw_addr_list *mc)
@@ -77,7 +77,7 @@ static int skua_en_set_rx_mode(struct net_device *ndev, struct netdev_hw_addr_li
 	return skua_en_filters_set(en, &mode);
 }
 #else
-/* The lists are read under the address lock, which may not sleep; commands do. */
+/* The lists are read under the address lock, a spin lock; commands sleep. */
 void skua_en_rx_mode_work(struct work_struct *work)
 {
 	struct skua_en *en = container_of(work, struct skua_en, rx_mode);
@@ -132,8 +132,11 @@ static int skua_en_set_mac(struct net_device *ndev, void *p)
 	if (netif_running(ndev)) {
 		ether_addr_copy(in.mac, sa->sa_data);
 		err = skua_en_modify_port(en, &in);
-		if (err)
+		if (err) {
+			netdev_err(ndev, "the device refuses the address %pM: %pe\n", sa->sa_data,
+				   ERR_PTR(err));
 			return err;
+		}
 	}
 	eth_commit_mac_addr_change(ndev, p);
 	return 0;
@@ -159,8 +162,9 @@ static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
 }
 
 /*
- * The RDMA driver finds the netdev from the moment it is announced until its end
- * was: both are under RTNL, so that no event of it can come in between.
+ * skua_ib finds the netdev from before its NETDEV_REGISTER event until its
+ * NETDEV_UNREGISTER event has been handled: ndo_init and ndo_uninit run under RTNL with
+ * these events.
  */
 static int skua_en_init(struct net_device *ndev)
 {

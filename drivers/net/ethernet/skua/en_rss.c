@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive side scaling: which channel a frame's hash leads to.
+ * Receive side scaling: the hash of a frame selects its channel.
  */
 #include <linux/slab.h>
 
 #include "en.h"
 
 /**
- * skua_en_rss_default() - spread evenly over the channels
- * @conf: their number
+ * skua_en_rss_default() - fill the table evenly with all channels
+ * @conf: configuration with the number of channels; gets the table
  */
 void skua_en_rss_default(struct skua_en_conf *conf)
 {
@@ -19,20 +19,22 @@ void skua_en_rss_default(struct skua_en_conf *conf)
 }
 
 /**
- * skua_en_rss_apply() - tell the device key and table
+ * skua_en_rss_apply() - create or change the device's RSS context
  * @en: the netdev
  * @conf: key and table
  * @ch: the channels that the table names
- * @create: the context does not exist yet
+ * @create: create it; else change it
  *
  * Return: 0 or a negative errno.
  */
 int skua_en_rss_apply(struct skua_en *en, const struct skua_en_conf *conf,
 		      struct skua_en_channel *const *ch, bool create)
 {
-	struct skua_rss *rss __free(kfree) = kzalloc(sizeof(*rss), GFP_KERNEL);
+	struct skua_rss *rss;
+	int err;
 	u32 i;
 
+	rss = kzalloc_obj(*rss);
 	if (!rss)
 		return -ENOMEM;
 	rss->flags = le32_encode_bits(ilog2(SKUA_RSS_MAX), SKUA_RSS_LOG_SIZE) |
@@ -43,6 +45,9 @@ int skua_en_rss_apply(struct skua_en *en, const struct skua_en_conf *conf,
 	for (i = 0; i < SKUA_RSS_MAX; i++)
 		rss->qpn[i] = cpu_to_le32(ch[conf->rss_indir[i]]->qp.obj.num);
 	if (create)
-		return skua_rss_create(en->dev, &en->rss_index, rss);
-	return skua_rss_modify(en->dev, en->rss_index, rss);
+		err = skua_rss_create(en->dev, &en->rss_index, rss);
+	else
+		err = skua_rss_modify(en->dev, en->rss_index, rss);
+	kfree(rss);
+	return err;
 }

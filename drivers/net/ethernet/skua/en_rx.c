@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive: pages from a page pool, one skb a frame: the first page becomes its
- * linear part, further ones its fragments.
+ * Receive: buffers are pages of a page pool. Each frame becomes an skb: its first page
+ * is the linear part, the others are fragments.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
@@ -65,7 +65,7 @@ static bool skua_en_rx_post(struct skua_en_channel *ch)
  * skua_en_rx_fill() - give the device every free receive WQE
  * @ch: the channel
  *
- * Short of memory the rest waits for the next poll.
+ * If no page can be allocated, the next poll goes on.
  */
 void skua_en_rx_fill(struct skua_en_channel *ch)
 {
@@ -81,7 +81,7 @@ void skua_en_rx_fill(struct skua_en_channel *ch)
 	}
 	if (ch->rx_pi == start)
 		return;
-	/* The WQEs before the index that covers them. */
+	/* Write the WQEs before the producer index that hands them over. */
 	dma_wmb();
 	WRITE_ONCE(ch->dbr->rq_pi, cpu_to_le32(ch->rx_pi));
 }
@@ -99,7 +99,7 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		stats->csum_ok++;
 	} else if (csum & (SKUA_CQE_CSUM_TCP | SKUA_CQE_CSUM_UDP)) {
-		/* The stack looks itself, and says so to who is concerned. */
+		/* CHECKSUM_NONE: the stack verifies it and counts the error. */
 		stats->csum_bad++;
 	} else {
 		stats->csum_none++;
@@ -111,7 +111,7 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->eth.vlan_tci));
 }
 
-/* One frame out of the pages of @info; NULL: no memory, pages are put back. */
+/* Make an skb of the pages of @info. NULL: no memory, the pages are back in the pool. */
 static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch,
 					struct skua_en_rx_info *info, u32 len)
 {
@@ -143,13 +143,15 @@ static u32 skua_en_rx_capacity(const struct skua_en_channel *ch)
 	return SKUA_EN_RX_FIRST + (ch->nsge - 1) * PAGE_SIZE;
 }
 
-/* False: the device does not tell the truth, or the queue is in error. */
-static bool skua_en_rx_believe(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
-			       u32 len)
+/*
+ * Check a completion against the WQE it must be for. On an error status or impossible
+ * values the queue has failed.
+ */
+static bool skua_en_rx_check(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
+			     u32 len)
 {
 	u32 status = skua_cqe_status(cqe);
 
-	/* Neither index nor length of the device is taken on trust. */
 	if (likely((s32)(ch->rx_pi - pos) > 0 && skua_cqe_wqe_index(cqe) == (pos & 0xffff) &&
 		   status == SKUA_CQE_OK && len >= ETH_HLEN && len <= skua_en_rx_capacity(ch)))
 		return true;
@@ -170,11 +172,11 @@ static bool skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cq
 {
 	struct skua_en_rx_info *info = &ch->rx_info[pos & skua_en_rx_mask(ch)];
 	struct net_device *ndev = ch->en->ndev;
-	/* Read once: what is checked is what is used. */
+	/* The device could change it: read once, check and use that value. */
 	u32 len = le32_to_cpu(READ_ONCE(cqe->byte_len));
 	struct sk_buff *skb;
 
-	if (unlikely(!skua_en_rx_believe(ch, cqe, pos, len))) {
+	if (unlikely(!skua_en_rx_check(ch, cqe, pos, len))) {
 		stats->errors++;
 		return false;
 	}
@@ -233,16 +235,16 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 
 	if (unlikely(!ok))
 		return done;
-	/* Before the ring's room, see skua_en_cq_publish(). */
+	/* Free CQ entries before receive WQEs, see skua_en_cq_publish(). */
 	if (done)
 		skua_en_cq_publish(&ch->rxcq);
 	skua_en_rx_fill(ch);
-	/* An empty ring brings no more completions: come again for memory. */
+	/* With an empty ring no completion will schedule NAPI again: poll on for memory. */
 	return ch->rx_pi == ch->rxcq.ci ? budget : done;
 }
 
 /**
- * skua_en_rx_flush() - put back every page still with the ring
+ * skua_en_rx_flush() - return all pages of the ring to the pool
  * @ch: the channel, its QP destroyed
  */
 void skua_en_rx_flush(struct skua_en_channel *ch)

@@ -53,7 +53,7 @@ void skua_en_stats_add(struct skua_en_stats *to, const struct skua_en_channel *c
 
 /* --- Of the netdev --- */
 
-/* What the device alone knows of, by enum skua_en_hw_stat. */
+/* Counters of the device that go into rtnl_link_stats64, by enum skua_en_hw_stat. */
 static const u16 skua_en_hw_counter[SKUA_EN_HW_COUNT] = {
 	[SKUA_EN_HW_NO_BUF] = SKUA_CNT_ETH_RX_NO_BUF,
 	[SKUA_EN_HW_TOO_LONG] = SKUA_CNT_ETH_RX_TOO_LONG,
@@ -61,10 +61,10 @@ static const u16 skua_en_hw_counter[SKUA_EN_HW_COUNT] = {
 };
 
 /**
- * skua_en_hw_stats_work() - get the counters of the device
+ * skua_en_hw_stats_work() - query the device's counters
  * @work: of the netdev
  *
- * They begin anew when the device is reset, the netdev's go on.
+ * The device's counters restart at zero after a reset; the netdev's do not.
  */
 void skua_en_hw_stats_work(struct work_struct *work)
 {
@@ -93,8 +93,8 @@ void skua_en_hw_stats_work(struct work_struct *work)
  * @ndev: the netdev
  * @stats: gets them
  *
- * Context: may not sleep. What only the device knows is what it was at the last call,
- * and is asked for anew.
+ * Context: may not sleep. Counters of the device are those of the last query; each call
+ * starts another one.
  */
 void skua_en_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stats)
 {
@@ -174,7 +174,7 @@ static void skua_en_queue_stats_tx(struct net_device *ndev, int idx,
 	skua_en_qstats_tx(&s, stats);
 }
 
-/* Those of channels that are gone. */
+/* Sums of destroyed channels. */
 static void skua_en_base_stats(struct net_device *ndev, struct netdev_queue_stats_rx *rx,
 			       struct netdev_queue_stats_tx *tx)
 {
@@ -186,14 +186,14 @@ static void skua_en_base_stats(struct net_device *ndev, struct netdev_queue_stat
 	spin_unlock_bh(&en->stats_lock);
 }
 
-/* RTNL, under which channels come and go. */
+/* Called under RTNL, which protects the array of channels. */
 const struct netdev_stat_ops skua_en_stat_ops = {
 	.get_queue_stats_rx	= skua_en_queue_stats_rx,
 	.get_queue_stats_tx	= skua_en_queue_stats_tx,
 	.get_base_stats		= skua_en_base_stats,
 };
 
-/* --- Of the MAC: RoCE goes through it as well --- */
+/* --- Of the MAC: Ethernet and RoCE frames --- */
 
 static u64 *skua_en_device_counters(struct skua_en *en)
 {
@@ -210,7 +210,7 @@ static u64 *skua_en_device_counters(struct skua_en *en)
  * @ndev: the netdev
  * @mac: gets them
  *
- * Frames that are turned round in the device count in both directions.
+ * Frames that the device loops back to itself count in both directions.
  */
 void skua_en_get_eth_mac_stats(struct net_device *ndev, struct ethtool_eth_mac_stats *mac)
 {
@@ -221,7 +221,7 @@ void skua_en_get_eth_mac_stats(struct net_device *ndev, struct ethtool_eth_mac_s
 		return;
 	mac->FramesTransmittedOK = value[SKUA_CNT_ETH_TX_PKTS] + value[SKUA_CNT_RDMA_TX_PKTS];
 	mac->FramesReceivedOK = value[SKUA_CNT_ETH_RX_PKTS] + value[SKUA_CNT_RDMA_RX_PKTS];
-	/* Data and padding, without the addresses and the type. */
+	/* IEEE 802.3 counts data and padding, without addresses and type. */
 	mac->OctetsTransmittedOK = value[SKUA_CNT_ETH_TX_BYTES] + value[SKUA_CNT_RDMA_TX_BYTES] -
 				   ETH_HLEN * mac->FramesTransmittedOK;
 	mac->OctetsReceivedOK = value[SKUA_CNT_ETH_RX_BYTES] + value[SKUA_CNT_RDMA_RX_BYTES] -
@@ -250,7 +250,7 @@ void skua_en_get_rmon_stats(struct net_device *ndev, struct ethtool_rmon_stats *
 	kfree(value);
 }
 
-/* --- What has no other place: of each channel, then the device's own --- */
+/* --- ethtool -S: per channel what qstats do not have, then the device's counters --- */
 
 static const char skua_en_channel_names[][ETH_GSTRING_LEN] = {
 	"tx%u_dropped", "tx%u_errors", "rx%u_dropped", "rx%u_errors", "q%u_restarts",
@@ -258,7 +258,7 @@ static const char skua_en_channel_names[][ETH_GSTRING_LEN] = {
 
 #define SKUA_EN_CHANNEL_STATS	ARRAY_SIZE(skua_en_channel_names)
 
-/* RDMA counters belong to "rdma statistic"; everything else is shown here. */
+/* All of the device's counters except the RDMA group, which "rdma statistic" shows. */
 static const struct {
 	const char *name;
 	u16 index;

@@ -20,7 +20,7 @@ static u32 skua_en_tx_free(const struct skua_en_channel *ch)
 	return BIT(ch->log_sq) - (READ_ONCE(ch->tx_pi) - smp_load_acquire(&ch->tx_ci));
 }
 
-/* Where the mapping of a WQE's segment is kept. */
+/* DMA mapping of segment @seg of the WQE at @index. */
 static struct skua_en_tx_dma *skua_en_tx_dma(const struct skua_en_channel *ch, u32 index,
 					     unsigned int seg)
 {
@@ -29,7 +29,7 @@ static struct skua_en_tx_dma *skua_en_tx_dma(const struct skua_en_channel *ch, u
 	return &ch->tx_dma[(index * SKUA_WQE_SEGS_PER_BLOCK + seg) & mask];
 }
 
-/* Can the device find and compute this packet's checksum? */
+/* Can the device compute this packet's checksum: TCP or UDP directly behind the IP header? */
 static bool skua_en_csum_fits(const struct sk_buff *skb)
 {
 	int off = skb_network_offset(skb);
@@ -41,7 +41,7 @@ static bool skua_en_csum_fits(const struct sk_buff *skb)
 		off += ip_hdrlen(skb);
 		break;
 	case htons(ETH_P_IPV6):
-		/* No extension headers: the device does not walk them. */
+		/* The device does not parse extension headers. */
 		if (ipv6_hdr(skb)->nexthdr != IPPROTO_TCP &&
 		    ipv6_hdr(skb)->nexthdr != IPPROTO_UDP)
 			return false;
@@ -131,7 +131,7 @@ static int skua_en_tx_map(struct skua_en_channel *ch, struct sk_buff *skb, u32 i
 	return 0;
 }
 
-/* Offloads of @skb: flags, and what goes into the control segment's Ethernet word. */
+/* Flags of the WQE for @skb; VLAN tag and segment size for its Ethernet word. */
 static u32 skua_en_tx_flags(const struct sk_buff *skb, u32 *tci, u32 *mss)
 {
 	u32 flags = SKUA_WQE_F_SIGNALED;
@@ -153,7 +153,7 @@ static u32 skua_en_tx_flags(const struct sk_buff *skb, u32 *tci, u32 *mss)
 
 static void skua_en_tx_doorbell(struct skua_en_channel *ch)
 {
-	/* WQEs before the record, the record before the doorbell. */
+	/* WQEs before the record; the doorbell (writeq) orders the record before itself. */
 	dma_wmb();
 	WRITE_ONCE(ch->dbr->sq_pi, cpu_to_le32(ch->tx_pi));
 	skua_ring_db(skua_kernel_uar(ch->en->dev), SKUA_UAR_SQ, ch->tx_pi, ch->qp.obj.num);
@@ -193,9 +193,9 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 	bool more;
 
 	/*
-	 * The watchdog wants all queues started, those without a channel too, and
-	 * who sends past the stack (pktgen, PACKET_QDISC_BYPASS) may name one that
-	 * was there a moment ago.
+	 * Queues without a channel are not stopped, since the watchdog would report a
+	 * timeout of a stopped queue. pktgen and PACKET_QDISC_BYPASS can send to such a
+	 * queue after ethtool has lowered the number of channels.
 	 */
 	if (unlikely(!ch)) {
 		dev_core_stats_tx_dropped_inc(ndev);
@@ -229,8 +229,8 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 	if (__netdev_tx_sent_queue(txq, skb->len, more))
 		more = false;
 	/*
-	 * Pairs with the acquire in skua_en_tx_poll(): @info is there. From now on the
-	 * packet may be gone: a device may complete what it was not told of yet.
+	 * Pairs with the acquire in skua_en_tx_check(): @info is complete. A device that
+	 * misbehaves may complete the WQE before its doorbell: do not touch @skb any more.
 	 */
 	smp_store_release(&ch->tx_pi, index + blocks);
 	if (netif_txq_maybe_stop(txq, skua_en_tx_free(ch), SKUA_EN_TX_MAX_BLOCKS,
@@ -244,14 +244,14 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 
 drop:
 	skua_en_tx_count_drop(ch);
-	/* Packets that came before in this burst count on a doorbell. */
+	/* Ring for earlier packets of this burst, which left the doorbell to this one. */
 	if (!more && ch->tx_pi != le32_to_cpu(ch->dbr->sq_pi))
 		skua_en_tx_doorbell(ch);
 	return NETDEV_TX_OK;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_xmit);
 
-/* Free what the WQE at @index carried. Return: its blocks. */
+/* Unmap and free the packet of the WQE at @index. Return: the WQE's blocks. */
 static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
 			     struct skua_en_tx_stats *stats)
 {
@@ -271,11 +271,14 @@ static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
 	return info->blocks;
 }
 
-/* False: the device does not tell the truth, or the queue is in error. */
-static bool skua_en_tx_believe(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 ci)
+/*
+ * Check a completion against the WQE it must be for: every WQE reports, in order. On an
+ * error status or an impossible index the queue has failed.
+ */
+static bool skua_en_tx_check(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 ci)
 {
 	u32 status = skua_cqe_status(cqe);
-	/* Every WQE reports, in order. Pairs with the release in skua_en_xmit(). */
+	/* Pairs with the release in skua_en_xmit(). */
 	u32 pi = smp_load_acquire(&ch->tx_pi);
 
 	if (likely(ci != pi && skua_cqe_wqe_index(cqe) == (ci & 0xffff) &&
@@ -309,7 +312,7 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 		cqe = skua_en_cq_next(&ch->txcq);
 		if (!cqe)
 			break;
-		if (unlikely(!skua_en_tx_believe(ch, cqe, ci))) {
+		if (unlikely(!skua_en_tx_check(ch, cqe, ci))) {
 			stats.errors++;
 			break;
 		}
@@ -317,12 +320,12 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 	}
 	if (!stats.packets && !stats.errors)
 		return false;
-	/* Before the ring's room, see there. */
+	/* Free CQ entries before WQEs, see skua_en_cq_publish(). */
 	skua_en_cq_publish(&ch->txcq);
-	/* Pairs with the acquire in skua_en_tx_free(): the entries may be reused. */
+	/* Pairs with the acquire in skua_en_tx_free(): xmit may reuse the entries. */
 	smp_store_release(&ch->tx_ci, ci);
 
-	/* 0: it was stopped, and is woken. */
+	/* It returns 0 if it has woken the queue. */
 	stats.woken = !__netif_txq_completed_wake(txq, stats.packets, stats.bytes,
 						  skua_en_tx_free(ch), 2 * SKUA_EN_TX_MAX_BLOCKS,
 						  READ_ONCE(ch->en->dead));
