@@ -770,6 +770,29 @@ static void test_wq_error(void **state)
 	assert_false(ibv_destroy_wq(wq));
 }
 
+/* Of a lost device: its receives are flushed, those of an SRQ are nobody's yet */
+static void test_wq_lost(void **state)
+{
+	struct ibv_wq *wq = make_wq(4, 1);
+	struct ibv_srq *srq = make_srq(7, 1);
+	struct ibv_qp *qp = make_sharing(srq);
+	struct ibv_wc wc;
+
+	(void)state;
+	post_wq(wq, 2, 30);
+	assert_false(post_srq(srq, 40, 1));
+	fake.status->alive = 0;
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.wr_id, 30);
+	assert_int_equal(wc.qp_num, fake_wq(wq)->num);
+	expect(31, fake_wq(wq)->num);
+	expect_none();
+	fake_destroy_qp(qp);
+	assert_false(ibv_destroy_srq(srq));
+	assert_false(ibv_destroy_wq(wq));
+}
+
 static void test_wq_refused(void **state)
 {
 	struct ibv_wq_init_attr attr = {
@@ -856,7 +879,7 @@ int main(void)
 		CASE(rq_post), CASE(rq_none), CASE(srq_post), CASE(srq_list), CASE(srq_qp_gone),
 		CASE(srq_grow), CASE(srq_grow_refused), CASE(srq_sizes), CASE(xrc),
 		CASE(xrc_same_number), CASE(xrc_plain_number), CASE(xrc_number_of_qp),
-		CASE(xrc_target), CASE(wq), CASE(wq_error),
+		CASE(xrc_target), CASE(wq), CASE(wq_error), CASE(wq_lost),
 		CASE(wq_refused), CASE(rss),
 	};
 
