@@ -48,7 +48,7 @@ static ssize_t receive(struct control *c, char *line, size_t room, struct sockad
 
 	if (n < 0)
 		return -1;
-	/* Nobody has a reason to send any; if they do not even close, nobody is heard. */
+	/* If descriptors that were sent cannot be closed, the socket is not read any more. */
 	if (closer_msg(c->closer, &mh) && closer_state(c->closer) == CLOSER_STUCK)
 		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->fd, NULL);
 	line[n] = '\0';
@@ -68,7 +68,7 @@ static void control_ready(struct event_source *src, uint32_t events)
 	if (receive(c, line, sizeof(line), &from, &len) < 0)
 		return;
 	c->fn(c->priv, line, answer, sizeof(answer));
-	/* A sender without a name, or one that does not read, gets no answer. */
+	/* A sender without an address, or whose queue is full, gets no answer. */
 	if (len > sizeof(sa_family_t))
 		sendto(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL,
 		       (struct sockaddr *)&from, len);

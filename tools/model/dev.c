@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One function as a whole: its life, its resets, its end in a fatal error, and
- * the entry points of model.h, each of which hands its work to the part whose it
- * is and tells the host the next deadline when that is done.
+ * One function as a whole: creation, reset, fatal error, and the entry points of model.h.
+ * Each entry point calls the part of the core that does the work, and then tells the host
+ * the next deadline.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 
 #include "core.h"
 
-/* The heartbeat's unit: about half a millisecond, twice as fast as promised. */
+/* Unit of the heartbeat: 2^19 ns. The interface promises one step in a millisecond at least. */
 #define HEARTBEAT_SHIFT		19
 
-/* Capabilities that work end to end. */
+/* Capabilities that this model implements. */
 #define MODEL_CAPS	(SKUA_CAP_ROCE | SKUA_CAP_ETH | SKUA_CAP_RSS | SKUA_CAP_CSUM |		\
 			 SKUA_CAP_VLAN | SKUA_CAP_LSO | SKUA_CAP_FLOW | SKUA_CAP_RC |		\
 			 SKUA_CAP_TIMESTAMP | SKUA_CAP_MODERATION | SKUA_CAP_NULL_MR | SKUA_CAP_DM |	\
@@ -44,13 +44,33 @@ uint32_t dev_heartbeat(struct skua_dev *dev)
 	return (uint32_t)(dev_now(dev) >> HEARTBEAT_SHIFT);
 }
 
+static const char *fatal_name(enum skua_fatal why)
+{
+	switch (why) {
+	case SKUA_FATAL_ICM_DMA:
+		return "a context or translation in ICM could not be read or written";
+	case SKUA_FATAL_EQ_DMA:
+		return "an event queue could not be written";
+	case SKUA_FATAL_CMD_DMA:
+		return "the command ring could not be read or written";
+	case SKUA_FATAL_ICM_CORRUPT:
+		return "a context read from ICM contradicts itself";
+	case SKUA_FATAL_INJECTED:
+		return "INJECT_FATAL was issued";
+	case SKUA_FATAL_NONE:
+		break;
+	}
+	return "unknown";
+}
+
 void dev_fatal(struct skua_dev *dev, enum skua_fatal why)
 {
 	if (dev->fatal != SKUA_FATAL_NONE)
 		return;
 	dev->heartbeat = dev_heartbeat(dev);
 	dev->fatal = why;
-	dev_log(dev, 0, "fatal error %u", why);
+	dev_log(dev, 0, "fatal error %u (%s): the function has stopped until it is reset", why,
+		fatal_name(why));
 	eq_fatal(dev, why);
 	dev->state = DEV_FATAL;
 }
@@ -122,8 +142,8 @@ void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind)
 }
 
 /*
- * A function that may not master the bus stands still, as one whose requests
- * find no credit: what it would do waits until it may again.
+ * While Bus Master Enable is clear the function does nothing that could need DMA. What it
+ * has to do waits until the bit is set again.
  */
 static bool running(const struct skua_dev *dev)
 {
@@ -141,7 +161,7 @@ bool skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf,
 
 	if (ev & SKUA_PCI_EV_FLR)
 		skua_dev_reset(dev, SKUA_RESET_FLR);
-	/* It may master the bus again: deadlines that passed meanwhile are due. */
+	/* If the write has set Bus Master Enable, deadlines may have passed meanwhile. */
 	if (running(dev))
 		timer_sync(dev);
 	return ev & SKUA_PCI_EV_FLR;

@@ -3,10 +3,10 @@
  * skua-model: device functions, their vfio-user servers and the wire between
  * them, driven by one loop in one thread.
  *
- * Idle, it sleeps in epoll. After work it looks around for a few microseconds
- * before it sleeps again: a guest that answers at once is then served without
- * the price of waking up. It never spins longer, since on a small machine the
- * core it would burn is the guest's.
+ * When it has nothing to do it sleeps in epoll. After it has worked it polls for a few
+ * microseconds before it sleeps again: a guest that answers at once is then served without
+ * the time that a wake-up takes. It does not poll longer, because on a machine with few
+ * processors the guest needs the processor that would be used for it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +33,10 @@
 
 #define NSEC_PER_SEC	1000000000ull
 #define SPIN_NSEC	20000u
-/* What one guest's messages, one function's work or the wire may take in a turn. */
+/*
+ * Nanoseconds in one turn of the loop for each of: the messages of one client, the work of
+ * one function, the frames delivered to one station.
+ */
 #define TURN_NSEC	200000u
 #define EVENTS		64
 
@@ -92,7 +95,7 @@ static void log_msg(void *priv, int level, const char *msg)
 
 	if (level > 1 + daemon_state.opt.verbose)
 		return;
-	/* Who asks for everything gets it. */
+	/* Debug messages are only logged if -v -v was given, and then all of them. */
 	if (level < 3 && !log_allow(&fn->log, now_ns(), &left_out))
 		return;
 	if (level < 3 && left_out)
@@ -248,14 +251,14 @@ static int add_signals(struct daemon *d)
 	signal(SIGPIPE, SIG_IGN);
 	d->signals.ready = signals_ready;
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return die("signals", strerror(errno));
+		return die("signalfd", strerror(errno));
 	d->sigfd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (d->sigfd < 0 || epoll_ctl(d->epfd, EPOLL_CTL_ADD, d->sigfd, &ev))
-		return die("signals", strerror(errno));
+		return die("signalfd", strerror(errno));
 	return 0;
 }
 
-/* "[NIC/]SPEC" for one NIC or all; "show" in place of SPEC tells of the rules. */
+/* "[NIC/]SPEC" adds rules to one NIC or to all; with "show" for SPEC the answer lists them. */
 static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t room)
 {
 	const char *spec = strchr(arg, '/');
@@ -285,7 +288,7 @@ static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t ro
 		snprintf(answer, room, "no NIC is called '%.*s'", (int)len, arg);
 }
 
-/* "SPEC" adds, "off" ends all and begins anew. */
+/* "SPEC" adds faults, "off" removes all of them and forgets the flows. */
 static void wire_faults(struct daemon *d, const char *spec, char *answer, size_t room)
 {
 	if (!strcmp(spec, "off"))
@@ -306,7 +309,7 @@ static void answer_control(void *priv, char *line, char *answer, size_t room)
 	else if (arg && !strcmp(line, "fault"))
 		wire_faults(d, arg, answer, room);
 	else
-		snprintf(answer, room, "what is '%s'?", line);
+		snprintf(answer, room, "unknown command '%s', or its argument is missing", line);
 	if (!*answer)
 		snprintf(answer, room, "ok");
 }
@@ -323,7 +326,7 @@ static int setup(struct daemon *d)
 		return -1;
 	d->wire = wire_create(opt->seed);
 	if (!d->wire)
-		return die("wire", strerror(errno));
+		return die("cannot create the wire", strerror(errno));
 	wire_set_clock(d->wire, wire_now, NULL);
 	wire_set_turn(d->wire, TURN_NSEC);
 	for (unsigned int i = 0; i < opt->num_nics; i++) {
@@ -374,8 +377,8 @@ static void teardown(struct daemon *d)
 }
 
 /*
- * One turn of everything that is due, each for a bounded time. @more: somebody
- * has work left. Returns whether anything happened at all.
+ * Do everything that is due, each for a bounded time. *@more: some of it has work left.
+ * Returns whether anything was done.
  */
 static bool turn(struct daemon *d, bool *more)
 {
@@ -403,7 +406,7 @@ static bool turn(struct daemon *d, bool *more)
 	return did || *more;
 }
 
-/* Nanoseconds that may be slept: until the first deadline, for ever if there is none. */
+/* Nanoseconds until the earliest deadline; UINT64_MAX if there is none. */
 static uint64_t sleep_ns(const struct daemon *d, uint64_t now)
 {
 	uint64_t next = wire_deadline(d->wire);

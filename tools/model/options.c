@@ -52,7 +52,7 @@ static const char usage[] =
 "  --pcap FILE           capture the wire as pcapng\n"
 "  --stats FILE          write counters there at the end and at SIGUSR1\n"
 "  --seed N              seed of all that is random (default 0)\n"
-"  -v, --verbose         say more; twice: still more\n"
+"  -v, --verbose         log information messages; twice: debug messages too\n"
 "  --help, --version\n"
 "\n"
 "Prints \"ready\" when all sockets listen. SIGTERM and SIGINT end it.\n";
@@ -163,19 +163,19 @@ static int parse_dgram(struct options *opt, char *arg)
 	int key;
 
 	if (opt->num_links == OPT_MAX_LINKS)
-		return bad("more than %d links", OPT_MAX_LINKS);
+		return bad("more than %d of --dgram and --tap together", OPT_MAX_LINKS);
 	link = &opt->links[opt->num_links];
 	while (*text) {
 		key = getsubopt(&text, keys, &val);
 		if (key < 0 || !val || !*val)
-			return bad("--dgram wants local=PATH,remote=PATH");
+			return bad("--dgram: both local=PATH and remote=PATH are required, and nothing else");
 		if (key == 0)
 			link->local = val;
 		else
 			link->remote = val;
 	}
 	if (!link->local || !link->remote)
-		return bad("--dgram wants local=PATH,remote=PATH");
+		return bad("--dgram: both local=PATH and remote=PATH are required, and nothing else");
 	opt->num_links++;
 	return -1;
 }
@@ -198,7 +198,7 @@ static int parse_caps(struct options *opt, char *arg)
 		while (i < sizeof(caps) / sizeof(caps[0]) && strcmp(caps[i].name, name))
 			i++;
 		if (i == sizeof(caps) / sizeof(caps[0]))
-			return bad("--caps-off: no capability is called '%s'", name);
+			return bad("--caps-off: unknown capability '%s'", name);
 		opt->caps_off |= caps[i].cap;
 	}
 	return -1;
@@ -222,9 +222,9 @@ static int finish_nics(struct options *opt)
 				      (uint64_t)m[3] << 16 | (uint64_t)m[4] << 8 | m[5];
 		for (unsigned int j = 0; j < i; j++) {
 			if (!memcmp(nic->mac, opt->nics[j].mac, sizeof(nic->mac)))
-				return bad("NICs %u and %u have the same address", j, i);
+				return bad("--nic: NICs %u and %u have the same mac=", j, i);
 			if (!strcmp(nic->socket, opt->nics[j].socket))
-				return bad("NICs %u and %u have the same socket", j, i);
+				return bad("--nic: NICs %u and %u have the same socket=", j, i);
 		}
 	}
 	return -1;
@@ -263,7 +263,7 @@ int options_parse(struct options *opt, int argc, char **argv)
 			break;
 		case TAP:
 			if (opt->num_links == OPT_MAX_LINKS)
-				return bad("more than %d links", OPT_MAX_LINKS);
+				return bad("more than %d of --dgram and --tap together", OPT_MAX_LINKS);
 			opt->links[opt->num_links++].tap = optarg;
 			break;
 		case FAULT:
@@ -290,7 +290,7 @@ int options_parse(struct options *opt, int argc, char **argv)
 			break;
 		case SEED:
 			if (!parse_u64(optarg, UINT64_MAX, &opt->seed))
-				return bad("--seed: '%s' is no number", optarg);
+				return bad("--seed: '%s' is not a number of 64 bits", optarg);
 			break;
 		case 'v':
 			opt->verbose++;
@@ -308,8 +308,8 @@ int options_parse(struct options *opt, int argc, char **argv)
 	if (ret >= 0)
 		return ret;
 	if (optind < argc)
-		return bad("what is '%s'?", argv[optind]);
+		return bad("unexpected argument '%s'", argv[optind]);
 	if (!opt->num_nics)
-		return bad("no --nic");
+		return bad("at least one --nic is required");
 	return finish_nics(opt);
 }

@@ -32,7 +32,7 @@ void irq_init(struct irqs *irqs, unsigned int num)
 		irqs->fd[i] = -1;
 }
 
-/* Whatever else a client passes is not signalled: writing to it could do harm. */
+/* A client could pass any other file, and signalling that could block or do harm. */
 static int is_eventfd(int fd)
 {
 	static const char want[] = "anon_inode:[eventfd]";
@@ -44,7 +44,7 @@ static int is_eventfd(int fd)
 	return n == sizeof(want) - 1 && !memcmp(link, want, n);
 }
 
-/* Requests until their completions, which tell nothing, are cleared away. */
+/* After so many requests their completions, which are not needed, are removed. */
 #define AIO_BATCH	32
 
 static struct {
@@ -108,8 +108,9 @@ static bool aio_notify(int fd)
 }
 
 /*
- * Without asynchronous I/O: a full counter is an interrupt already under way, and a
- * client that makes the file block by mistake is seen here.
+ * Without asynchronous I/O the descriptor is written to, if there is room in its counter.
+ * If there is none, an interrupt is pending already. This does not help against a client
+ * that fills the counter between poll() and write().
  */
 static void notify(int fd)
 {

@@ -19,7 +19,10 @@
 #include "vfu_priv.h"
 
 #define WARNINGS_MAX	32
-/* Descriptors that do not close, refused connections among them: nobody is heard then. */
+/*
+ * Descriptors waiting to be closed, refused connections included, with which the server
+ * stops to accept connections.
+ */
 #define LISTEN_WAITING_MAX	1024
 
 static void vlog(struct vfu *vfu, int level, const char *fmt, va_list ap)
@@ -48,7 +51,7 @@ void vfu_warn(struct vfu *vfu, const char *fmt, ...)
 	if (vfu->warnings > WARNINGS_MAX)
 		return;
 	if (vfu->warnings++ == WARNINGS_MAX) {
-		vfu_log(vfu, LOG_WARN, "no further warnings for this client");
+		vfu_log(vfu, LOG_WARN, "%u warnings were logged for this client, no more will be", WARNINGS_MAX);
 		return;
 	}
 	va_start(ap, fmt);
@@ -81,8 +84,9 @@ static void bus_remove(struct vfu *vfu)
 }
 
 /*
- * What is no memory of the client's may be a function's, perhaps the one's that asks.
- * While the client translates addresses, its IOMMU keeps clear of those of BARs.
+ * An address that the client has not mapped may belong to the device memory of a function on
+ * the bus, also of the one that accesses it. If the client has an IOMMU, it does not map the
+ * addresses of BARs to anything else.
  */
 static int bus_read(const struct vfu_bus *bus, uint64_t addr, void *buf, size_t len)
 {
@@ -206,8 +210,8 @@ static void poll_conn(struct vfu *vfu)
 }
 
 /*
- * The guest and its memory are gone: first make them unreachable, then put the
- * device back to power-on state for the next client.
+ * The client has disconnected, or is disconnected here. Its memory and event descriptors are
+ * let go first, so that nothing reaches them, then the device is reset for the next client.
  */
 static void disconnect(struct vfu *vfu)
 {
@@ -250,7 +254,11 @@ bool vfu_turn_over(const struct vfu *vfu)
 	return vfu->turn_end && op_now(NULL) >= vfu->turn_end;
 }
 
-/* One message: 1, or why there is none: 0 or a negative errno; more than 1: later. */
+/*
+ * Handle one message, or go on with an unfinished one. 1: done. 0: no message is there, or
+ * its reply is not sent yet. Above 1: call again in the next turn. Negative errno: the
+ * connection is over.
+ */
 static int handle_one(struct vfu *vfu)
 {
 	int ret;
@@ -289,12 +297,12 @@ bool vfu_run(struct vfu *vfu)
 	}
 	if (ret < 0) {
 		if (ret == -EMFILE)
-			vfu_log(vfu, LOG_WARN, "client dropped: %u of its file descriptors do not close",
+			vfu_log(vfu, LOG_WARN, "client disconnected: closing one of its file descriptors has not returned, and %u are waiting",
 				closer_waiting(vfu->closer));
 		else if (ret == -EPIPE || ret == -ECONNRESET)
 			vfu_log(vfu, LOG_INFO, "client disconnected");
 		else
-			vfu_log(vfu, LOG_WARN, "client dropped: %s", strerror(-ret));
+			vfu_log(vfu, LOG_WARN, "client disconnected after an error: %s", strerror(-ret));
 		disconnect(vfu);
 		return false;
 	}
@@ -322,22 +330,22 @@ static void listener_ready(struct event_source *src, uint32_t events)
 		return;
 	err = vfu_attach(vfu, fd);
 	if (err) {
-		/* Closing tells the client at once; leaving it in the queue would hang it. */
+		/* The client sees that it is closed. In the backlog it would wait for ever. */
 		vfu_log(vfu, LOG_WARN, "client refused: %s",
-			err == -EMFILE ? "file descriptors of the last one do not close" :
+			err == -EMFILE ? "file descriptors of the last client are still being closed" :
 			strerror(-err));
 		shutdown(fd, SHUT_RDWR);
 		closer_fd(vfu->closer, fd);
-		/* Each refused connection is one more to close: not without end. */
+		/* Each refused connection is one more descriptor to close. */
 		if (closer_waiting(vfu->closer) > LISTEN_WAITING_MAX) {
-			vfu_log(vfu, LOG_ERROR, "no longer listening: %u file descriptors of clients do not close",
+			vfu_log(vfu, LOG_ERROR, "no more connections are accepted: %u file descriptors of clients are waiting to be closed",
 				closer_waiting(vfu->closer));
 			epoll_ctl(vfu->cfg.epfd, EPOLL_CTL_DEL, vfu->listen_fd, NULL);
 		}
 	}
 }
 
-/* Whoever connects gives us memory and gets the device: the owner alone may. */
+/* The socket has mode 0600: whoever can connect controls the device. */
 static int listen_at(struct vfu *vfu, const char *path)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &vfu->listener };
@@ -372,7 +380,7 @@ struct vfu *vfu_create(const struct vfu_cfg *cfg)
 	vfu->tran.fd = -1;
 	vfu->deadline = SKUA_TIME_NEVER;
 	if (irq_open())
-		vfu_log(vfu, LOG_WARN, "no asynchronous I/O: a malicious client can stop all functions through its event descriptors");
+		vfu_log(vfu, LOG_WARN, "io_setup() failed: a malicious client can block the model through its event descriptors");
 	irq_init(&vfu->irqs, 0);
 	vfu->closer = closer_create();
 	err = vfu->closer ? 0 : -errno;
@@ -403,7 +411,7 @@ void vfu_shutdown(struct vfu *vfu)
 	bus_remove(vfu);
 	if (vfu_connected(vfu))
 		disconnect(vfu);
-	/* It may hold connections, and they descriptors, that nobody has accepted. */
+	/* Closing it also closes connections not accepted yet, and descriptors sent over them. */
 	closer_fd(vfu->closer, vfu->listen_fd);
 	vfu->listen_fd = -1;
 	if (vfu->cfg.path)

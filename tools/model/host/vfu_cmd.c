@@ -66,8 +66,8 @@ static bool json_true(const char *text, const char *name)
 }
 
 /*
- * The client takes a reply no longer than its request, and only capabilities
- * which it named itself; without room for them the defaults hold.
+ * The client accepts a reply that is not longer than its request, with capabilities that its
+ * request named. If they do not fit, none are sent and the defaults apply.
  */
 static int do_version(struct vfu *vfu, struct tran_msg *msg)
 {
@@ -102,8 +102,8 @@ static int do_version(struct vfu *vfu, struct tran_msg *msg)
 }
 
 /*
- * ROMs and other devices' memory have no descriptor: they stay out of reach,
- * which is no loss. Guest RAM without one is not usable; see ram_usable().
+ * ROMs and memory of other devices come without a descriptor. They are not accessible, and
+ * need not be. Guest RAM without a descriptor cannot be used, see ram_usable().
  */
 static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 {
@@ -131,7 +131,7 @@ static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 	}
 	if (msg->nfds) {
 		vfu->shared_maps++;
-		/* Never the last reference, the mapping holds one: this does not take long. */
+		/* Not the last reference, the mapping has one: this close() cannot block. */
 		close(msg->fds[0]);
 		msg->fds[0] = -1;
 	} else if (prot & DMA_PROT_WRITE) {
@@ -141,9 +141,9 @@ static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 }
 
 /*
- * Memory that has descriptors must be there if there is memory at all. The
- * client maps it before it asks what the device is, so that is when to refuse:
- * it then gives up with an error instead of running a guest whose DMA fails.
+ * If the client has mapped writable memory, some of it must have come with a descriptor. The
+ * client maps it before it asks for the device's information, so that request is refused:
+ * the client then fails to start, instead of running a guest whose DMA fails.
  */
 static bool ram_usable(struct vfu *vfu)
 {
@@ -322,7 +322,7 @@ static bool region_ok(struct vfu *vfu, const struct vfu_region_rw *rw)
 	       rw->count <= size - rw->offset;
 }
 
-/* The pending bits are ours: the core only knows that it sent a message. */
+/* The pending bit array is kept here; the core only sends messages. */
 static void overlay_pba(struct vfu *vfu, const struct vfu_region_rw *rw, uint8_t *buf)
 {
 	uint64_t off;
@@ -399,7 +399,7 @@ static bool multi_ok(struct vfu *vfu, const uint8_t *entries, uint64_t count)
 	return true;
 }
 
-/* A turn does as many of them as it does of single writes. */
+/* In one turn, at most as many entries are done as messages would be. */
 static int do_region_write_multi(struct vfu *vfu, struct tran_msg *msg)
 {
 	struct vfu_write_one one;

@@ -56,7 +56,7 @@ void tran_close(struct tran *tran)
 {
 	for (unsigned int i = 0; i < tran->rx_nfds; i++)
 		closer_fd(tran->closer, tran->rx_fds[i]);
-	/* The client learns of it at once, whenever the helper comes to it. */
+	/* The client sees the end at once, also if the helper closes the socket later. */
 	shutdown(tran->fd, SHUT_RDWR);
 	closer_fd(tran->closer, tran->fd);
 	free(tran->rx);

@@ -57,7 +57,7 @@ static void dgram_send(struct wire_port *port)
 		wire_port_busy(port);
 		return;
 	default:
-		/* Nobody there, or too long for it: that one is lost. */
+		/* The peer does not exist, or does not take a frame of that length: it is dropped. */
 		wire_drop_head(port);
 		return;
 	}
@@ -93,7 +93,7 @@ static void dgram_receive(struct wire_port *port)
 			wire_ingress(port, iov[i].iov_base, msg[i].msg_len);
 	}
 	port->stats.bad_fds += fds;
-	/* The sender keeps them from being closed: nothing more is read from there. */
+	/* close() of one has not returned: nothing more is read from this socket. */
 	if (fds && closer_state(port->closer) == CLOSER_STUCK)
 		port->stopped = true;
 }
@@ -136,7 +136,7 @@ int wire_add_dgram(struct wire *w, const char *local, const char *remote,
 		goto err_del;
 	}
 	closer_refuse_fds(port->fd);
-	/* As much as we may have; less only means to be busy sooner. */
+	/* Failure is harmless: with a smaller buffer sendmmsg() reports EAGAIN sooner. */
 	if (setsockopt(port->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
 		setsockopt(port->fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 	port->path = strdup(local);

@@ -39,7 +39,7 @@ struct wire_pcap {
 	int error;
 	uint64_t epoch;		/* from the monotonic clock to the time of day */
 	size_t len;
-	size_t block;		/* where the block in the making begins */
+	size_t block;		/* offset of the block that is being written */
 	uint8_t buf[BUF_SIZE];
 };
 
@@ -73,7 +73,7 @@ static void block_begin(struct wire_pcap *p, uint32_t type)
 		wire_pcap_flush(p);
 	p->block = p->len;
 	put32(p, type);
-	put32(p, 0);		/* length: block_end() knows */
+	put32(p, 0);		/* length, filled in by block_end() */
 }
 
 static void block_end(struct wire_pcap *p)
