@@ -7,6 +7,7 @@
 #include <linux/pci_regs.h>
 
 #include "fake.h"
+#include "wire/wire.h"
 
 /* Rounds of the run loop after which a device that never rests is at fault. */
 #define ROUNDS_MAX	1000000
@@ -91,8 +92,14 @@ static const struct skua_host_ops host_ops = {
 static void fake_send(void *wire, const void *frame, size_t len)
 {
 	struct fake *f = wire;
-	struct fake_frame *copy = malloc(sizeof(*copy));
+	struct fake_frame *copy;
 
+	if (f->port) {
+		wire_port_send(f->port, frame, len);
+		f->sent++;
+		return;
+	}
+	copy = malloc(sizeof(*copy));
 	if (!copy || len < 14 || len > sizeof(copy->data))
 		die("frame of bad length sent");
 	copy->len = len;
@@ -103,7 +110,16 @@ static void fake_send(void *wire, const void *frame, size_t len)
 	f->sent++;
 }
 
-static const struct skua_wire_ops wire_ops = { .send = fake_send };
+static bool fake_full(void *wire, const uint8_t dmac[6])
+{
+	struct fake *f = wire;
+
+	if (f->full && !memcmp(f->full, dmac, 6))
+		return true;
+	return f->port && wire_port_full(f->port, dmac);
+}
+
+static const struct skua_wire_ops wire_ops = { .send = fake_send, .full = fake_full };
 
 void fake_init(struct fake *f, const struct skua_dev_cfg *cfg)
 {
@@ -131,6 +147,8 @@ void fake_exit(struct fake *f)
 {
 	struct fake_frame *frame;
 
+	if (f->owns_wire)
+		wire_destroy(f->wire);
 	skua_dev_destroy(f->dev);
 	while ((frame = fake_tx(f)))
 		free(frame);
@@ -267,6 +285,42 @@ void fake_cable(struct fake *a, struct fake *b)
 	b->now = a->now;
 }
 
+static void take(void *priv, const void *frame, size_t len)
+{
+	fake_rx(priv, frame, len);
+}
+
+static void room(void *priv)
+{
+	skua_dev_room(((struct fake *)priv)->dev);
+}
+
+static uint64_t wire_clock(void *priv)
+{
+	return ((struct fake *)priv)->now;
+}
+
+struct wire *fake_switch(struct fake *a, struct fake *b)
+{
+	struct fake *f[2] = { a, b };
+	char name[] = "nic0";
+
+	a->wire = wire_create(1);
+	if (!a->wire)
+		die("no memory");
+	a->owns_wire = true;
+	wire_set_clock(a->wire, wire_clock, a);
+	for (unsigned int i = 0; i < 2; i++) {
+		name[3] = '0' + i;
+		f[i]->wire = a->wire;
+		f[i]->port = wire_add_dev(a->wire, name, take, f[i]);
+		if (!f[i]->port)
+			die("no port");
+		wire_port_on_room(f[i]->port, room);
+	}
+	return a->wire;
+}
+
 /* Carry the frames that are on the wire now; false: there were none. */
 static bool carry(struct fake *f)
 {
@@ -295,7 +349,20 @@ void fake_pump(struct fake *a, struct fake *b)
 		more |= carry(a);
 		more |= skua_dev_run(b->dev);
 		more |= carry(b);
+		if (a->wire && wire_deadline(a->wire) <= a->now) {
+			wire_poll(a->wire, a->now);
+			more = true;
+		}
 	}
+}
+
+/* When something happens next by itself. */
+static uint64_t next_deadline(const struct fake *a, const struct fake *b)
+{
+	uint64_t next = a->deadline < b->deadline ? a->deadline : b->deadline;
+	uint64_t wire = a->wire ? wire_deadline(a->wire) : SKUA_TIME_NEVER;
+
+	return wire < next ? wire : next;
 }
 
 void fake_pump_for(struct fake *a, struct fake *b, uint64_t ns)
@@ -303,8 +370,8 @@ void fake_pump_for(struct fake *a, struct fake *b, uint64_t ns)
 	uint64_t end = a->now + ns;
 
 	fake_pump(a, b);
-	for (unsigned int i = 0; a->deadline <= end || b->deadline <= end; i++) {
-		uint64_t next = a->deadline < b->deadline ? a->deadline : b->deadline;
+	for (unsigned int i = 0; next_deadline(a, b) <= end; i++) {
+		uint64_t next = next_deadline(a, b);
 
 		if (i == ROUNDS_MAX)
 			die("the timers never rest");

@@ -43,6 +43,10 @@ struct fake_frame {
  * @filter: may change or drop (false) a frame on its way to the peer
  * @filter_priv: its first argument
  * @sent: frames sent so far
+ * @full: the wire has no room for frames to this address, NULL: it has for all
+ * @wire: the switch, NULL: there is none
+ * @port: its port for this device
+ * @owns_wire: fake_exit() ends it
  */
 struct fake {
 	struct skua_dev *dev;
@@ -63,6 +67,10 @@ struct fake {
 	bool (*filter)(void *priv, struct fake_frame *frame);
 	void *filter_priv;
 	uint64_t sent;
+	const uint8_t *full;
+	struct wire *wire;
+	struct wire_port *port;
+	bool owns_wire;
 };
 
 /* A device that is on the bus: memory space and bus master enabled. @cfg may be NULL. */
@@ -95,6 +103,11 @@ struct fake_frame *fake_tx(struct fake *f);
 
 /* A cable between two devices; from now on they share the first one's clock. */
 void fake_cable(struct fake *a, struct fake *b);
+/*
+ * The model's own switch in place of the cable, which had to be there before; the first
+ * of them ends it. Peers and filters do not count any more.
+ */
+struct wire *fake_switch(struct fake *a, struct fake *b);
 /* Run both and carry frames until nothing moves any more. */
 void fake_pump(struct fake *a, struct fake *b);
 /* Let time pass for both. */

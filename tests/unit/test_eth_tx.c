@@ -3,6 +3,8 @@
  * RAW_ETH queues: what goes out, and what ends a queue. What comes in is in
  * test_eth_rx.c.
  */
+#include <skua/cqe_parse.h>
+
 #include "eth_test.h"
 
 /* The checksum by the book: 16 bits at a time, big-endian. */
@@ -57,6 +59,76 @@ static void send_plain(void **state)
 	assert_null(fake_tx(&r->f));
 	skua_dev_link(r->f.dev, false);
 	assert_counts(&r->m, ETH_TX_ERR, 1, assert_int_equal(send(&e, 100, 0, 0), 0));
+}
+
+/*
+ * The wire has no room for what is to go to @peer: the queue rests, and goes on in order
+ * when there is. What is for another does not wait, but for those before it in the queue.
+ */
+static void send_waits(void **state)
+{
+	static const uint8_t other[6] = { 2, 0, 0, 0, 0, 0x78 };
+	static const bool lso[] = { false, true, false };
+	struct rig *r = *state;
+	struct fake_frame *out;
+	struct eth e;
+	uint8_t *mem;
+	size_t len;
+
+	eth_up(&e, r);
+	mem = fake_ptr(&r->f, e.tx);
+	len = datagram(mem, false, true, 2000);
+	r->f.full = peer;
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(send(&e, len, lso[i] ? SKUA_WQE_F_LSO : 0,
+				      le32_encode_bits(1000, SKUA_WQE_ETH_MSS)), -1);
+	assert_int_equal(r->f.sent, 0);
+	assert_false(skua_dev_run(r->f.dev));
+	/* Somebody says that there may be room; there is none. */
+	skua_dev_room(r->f.dev);
+	fake_run(&r->f);
+	assert_int_equal(r->f.sent, 0);
+	r->f.full = other;
+	skua_dev_room(r->f.dev);
+	fake_run(&r->f);
+	assert_int_equal(r->f.sent, 4);
+	for (unsigned int i = 0; i < 4; i++) {
+		out = fake_tx(&r->f);
+		assert_int_equal(out->len, i == 0 || i == 3 ? len : len - 1000);
+		free(out);
+	}
+	for (unsigned int i = 0; i < 3; i++) {
+		struct skua_cqe cqe;
+
+		assert_true(mini_cq_next(&r->m, &e.scq, &cqe));
+		assert_int_equal(le32_get_bits(cqe.what, SKUA_CQE_WQE_INDEX), i);
+	}
+	/* To itself it may send whatever the wire says. */
+	memcpy(mem, own, 6);
+	r->f.full = own;
+	assert_int_equal(send(&e, len, 0, 0), SKUA_CQE_OK);
+}
+
+/* A queue that waits is flushed at once when it goes to ERR, and forgotten in RESET. */
+static void send_waits_no_more(void **state)
+{
+	struct rig *r = *state;
+	struct skua_cqe cqe;
+	struct eth e;
+
+	eth_up(&e, r);
+	eth_header(fake_ptr(&r->f, e.tx), 0x88b5);
+	r->f.full = peer;
+	assert_int_equal(send(&e, 100, 0, 0), -1);
+	assert_int_equal(mini_qp_modify(&r->m, &e.qp, SKUA_QP_ERR, 0, NULL), 0);
+	fake_run(&r->f);
+	assert_true(mini_cq_next(&r->m, &e.scq, &cqe));
+	assert_int_equal(skua_cqe_status(&cqe), SKUA_CQE_WR_FLUSH_ERR);
+	assert_int_equal(mini_qp_modify(&r->m, &e.qp, SKUA_QP_RESET, 0, NULL), 0);
+	r->f.full = NULL;
+	skua_dev_room(r->f.dev);
+	fake_run(&r->f);
+	assert_int_equal(r->f.sent, 0);
 }
 
 static void send_gather(void **state)
@@ -503,6 +575,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(send_plain),
+		rig_test(send_waits),
+		rig_test(send_waits_no_more),
 		rig_test(send_gather),
 		rig_test(send_inline),
 		rig_test(send_checksums),

@@ -105,6 +105,47 @@ static void one_packet_each(struct rc *rc, bool ipv6)
 	rc->s[0].f.filter = NULL;
 }
 
+/*
+ * A datagram that the wire has no room for waits, and those behind it; other queues do
+ * not.
+ */
+static void test_waits_for_wire(void **state)
+{
+	const struct rc_opt opt = { .type = SKUA_QP_UD };
+	static const uint8_t other[6] = { 2, 0, 0, 0, 0, 0x33 };
+	struct skua_qp_attr attr;
+	struct mini_qp qp;
+	struct rc rc;
+
+	(void)state;
+	open_ud(&rc, NULL);
+	rc_qp(&rc, 0, &qp, &opt);
+	attr = rc_attr(&rc, 0, &opt, 0);
+	mini_rc_to_rts(&rc.s[0].m, &qp, &attr);
+	rc.s[0].f.full = rc.s[1].mac;
+	for (unsigned int k = 0; k < 4; k++) {
+		struct skua_wqe_av av = rc_av(&rc, 0);
+
+		if (k == 3)
+			memcpy(av.av.dmac, other, sizeof(other));
+		rc_post_quiet(&rc, 0, k == 3 ? &qp : &rc.s[0].qp,
+			      &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = k, .av = &av });
+	}
+	mini_ring(&rc.s[0].m, &rc.s[0].qp);
+	mini_ring(&rc.s[0].m, &qp);
+	fake_run(&rc.s[0].f);
+	assert_int_equal(rc.s[0].f.sent, 1);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	rc_expect_none(&rc, 0, false);
+	rc.s[0].f.full = NULL;
+	skua_dev_room(rc.s[0].f.dev);
+	fake_run(&rc.s[0].f);
+	assert_int_equal(rc.s[0].f.sent, 4);
+	for (unsigned int k = 0; k < 3; k++)
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	rc_close(&rc);
+}
+
 static void test_messages(void **state)
 {
 	const struct rc_opt opts[] = {
@@ -829,6 +870,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_waits_for_wire),
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_qkey),

@@ -35,6 +35,7 @@ struct station {
 	/* Answer each frame with one to this station. */
 	uint8_t answer;
 	unsigned int depth;
+	unsigned int rooms;		/* times it was told that there is room */
 };
 
 static void make(uint8_t *frame, uint8_t dst, uint8_t src, uint32_t seq)
@@ -75,6 +76,14 @@ static void rx(void *priv, const void *frame, size_t len)
 	s->depth--;
 }
 
+static void room(void *priv)
+{
+	struct station *s = priv;
+
+	assert_int_equal(s->depth, 0);
+	s->rooms++;
+}
+
 struct fixture {
 	struct wire *w;
 	uint64_t now;
@@ -96,6 +105,7 @@ static int setup(void **state)
 		snprintf(name, sizeof(name), "nic%u", i);
 		f->st[i].port = wire_add_dev(f->w, name, rx, &f->st[i]);
 		assert_non_null(f->st[i].port);
+		wire_port_on_room(f->st[i].port, room);
 	}
 	*state = f;
 	return 0;
@@ -226,7 +236,7 @@ static void test_order_and_bound(void **state)
 	assert_int_equal(f->st[1].n, 1000);
 	for (i = 0; i < 1000; i++)
 		assert_int_equal(f->st[1].got[i].seq, i);
-	assert_in_range(polls, 5, 100);
+	assert_in_range(polls, 4, 100);
 }
 
 static void test_queue_full(void **state)
@@ -251,6 +261,66 @@ static void test_queue_full(void **state)
 	f->st[1].n = 0;
 	drain(f);
 	assert_int_equal(f->st[1].n, WIRE_QUEUE_BYTES / WIRE_FRAME_MAX);
+}
+
+/* Would station @from have to wait with a frame to @dst? */
+static bool waits(struct fixture *f, unsigned int from, uint8_t dst)
+{
+	uint8_t frame[60];
+
+	make(frame, dst, 1, 0);
+	return wire_port_full(f->st[from].port, frame);
+}
+
+/* Have all stations be known. */
+static void introduce(struct fixture *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		send_frame(&f->st[i], 0xff, i + 1, 0, 60);
+	drain(f);
+}
+
+/* Those who wait at the mark lose nothing, and others do not wait. */
+static void test_mark(void **state)
+{
+	static const size_t lens[] = { 60, 1100, 4178, 9000 };
+	struct fixture *f = *state;
+	unsigned int i, k, n, rooms;
+
+	introduce(f);
+	f->st[1].n = 0;
+	for (k = 0; k < 4; k++) {
+		for (n = 0; !waits(f, 0, 2); n++)
+			send_frame(&f->st[0], 2, 1, n, lens[k]);
+		assert_in_range(n, 100, WIRE_MARK_FRAMES);
+		assert_int_equal(stats(f, 1)->waits, k + 1);
+		/* Everybody waits for that station, as do frames for all. */
+		assert_true(waits(f, 2, 2));
+		assert_true(waits(f, 2, 0xff));
+		assert_true(waits(f, 2, 99));
+		/* The station itself, and frames for others, do not. */
+		assert_false(waits(f, 0, 3));
+		assert_false(waits(f, 0, 1));
+		assert_false(waits(f, 1, 2));
+		assert_false(waits(f, 1, 0xff));
+		rooms = f->st[0].rooms;
+		for (i = 0; waits(f, 0, 2); i++) {
+			assert_int_equal(f->st[0].rooms, rooms);
+			assert_true(wire_poll(f->w, f->now));
+		}
+		/* Half of it is gone, not more than one call's worth besides. */
+		assert_in_range(f->st[1].n, n / 2 - 1, n);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(f->st[i].rooms, rooms + 1);
+		drain(f);
+		assert_int_equal(f->st[0].rooms, rooms + 1);
+		assert_int_equal(f->st[1].n, n);
+		f->st[1].n = 0;
+	}
+	assert_int_equal(stats(f, 1)->drop_queue, 0);
+	assert_int_equal(stats(f, 1)->waits_ended, 0);
 }
 
 /* Two stations which answer each frame: a call of poll ends all the same. */
@@ -581,6 +651,89 @@ static void test_dgram_descriptors(void **state)
 	alarm(0);
 }
 
+/* Fill the queue of the peer, address 9, until stations wait for it. */
+static void fill_peer(struct fixture *f, struct peer *p)
+{
+	uint8_t frame[60] = { 0 };
+
+	p->fd = peer_bind(p->remote);
+	introduce(f);
+	make(frame, 0xff, 9, 0);
+	peer_send(p, frame, sizeof(frame));
+	wire_fd_ready(f->w, p->wire_fd);
+	drain(f);
+	while (!waits(f, 0, 9))
+		send_frame(&f->st[0], 9, 1, 0, 1000);
+	drain(f);
+	assert_true(waits(f, 0, 9));
+}
+
+/* Stations wait for a peer outside too, but not with what is for others, and not for ever. */
+static void test_slow_peer(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t begun = f->now;
+	uint8_t frame[2000];
+	unsigned int rooms;
+	struct peer p;
+
+	peer_open(f, &p);
+	fill_peer(f, &p);
+	rooms = f->st[0].rooms;
+	assert_false(waits(f, 0, 2));
+	assert_false(waits(f, 0, 0xff));
+	/* It takes a frame now and then: it is not stuck, and yet too slow. */
+	while (waits(f, 0, 9)) {
+		assert_true(f->now - begun <= WIRE_PATIENCE_NS + 5000000);
+		assert_true(recv(p.fd, frame, sizeof(frame), 0) > 0);
+		f->now += 5000000;
+		drain(f);
+	}
+	assert_true(f->now - begun >= WIRE_PATIENCE_NS);
+	assert_int_equal(f->st[0].rooms, rooms + 1);
+	assert_int_equal(dgram_stat(f, "waits"), 1);
+	assert_int_equal(dgram_stat(f, "waits_ended"), 1);
+	/* It catches up, and is waited for again. */
+	while (recv(p.fd, frame, sizeof(frame), 0) > 0 || wire_deadline(f->w) != UINT64_MAX) {
+		if (wire_deadline(f->w) != UINT64_MAX)
+			f->now = wire_deadline(f->w);
+		drain(f);
+	}
+	while (!waits(f, 0, 9))
+		send_frame(&f->st[0], 9, 1, 0, 1000);
+	assert_int_equal(dgram_stat(f, "waits"), 2);
+	assert_int_equal(dgram_stat(f, "drop_queue"), 0);
+	assert_int_equal(dgram_stat(f, "drop_peer"), 0);
+	peer_close(&p);
+}
+
+/* What a peer sends stays outside while a station has no room. */
+static void test_peer_waits(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[60] = { 0 };
+	unsigned int n;
+	struct peer p;
+
+	peer_open(f, &p);
+	introduce(f);
+	p.fd = peer_bind(p.remote);
+	for (n = 0; !waits(f, 0, 2); n++)
+		send_frame(&f->st[0], 2, 1, n, 1000);
+	make(frame, 2, 9, 12345);
+	peer_send(&p, frame, sizeof(frame));
+	wire_fd_ready(f->w, p.wire_fd);
+	assert_int_equal(dgram_stat(f, "rx_frames"), 0);
+	while (waits(f, 0, 2))
+		wire_poll(f->w, f->now);
+	wire_fd_ready(f->w, p.wire_fd);
+	assert_int_equal(dgram_stat(f, "rx_frames"), 1);
+	f->st[1].n = 0;
+	drain(f);
+	assert_int_equal(f->st[1].got[f->st[1].n - 1].seq, 12345);
+	peer_close(&p);
+}
+
 static void test_dgram_address(void **state)
 {
 	struct fixture *f = *state;
@@ -660,13 +813,15 @@ int main(void)
 		T(test_many_addresses),
 		T(test_lengths),
 		T(test_order_and_bound),
-		T(test_queue_full),
+		T(test_queue_full), T(test_mark),
 		T(test_ping_pong),
 		T(test_names),
 		T(test_stats),
 		T(test_spoofed),
 		T(test_dgram),
 		T(test_dgram_full),
+		T(test_slow_peer),
+		T(test_peer_waits),
 		T(test_dgram_descriptors),
 		T(test_dgram_address),
 		T(test_tap),

@@ -269,6 +269,8 @@ struct mr_who {
  * and nothing was done. For those that may wait; the others get KEY_FAULT.
  */
 #define SKUA_VENDOR_MISS	((enum skua_vendor)0x100)
+/* Neither: the wire has no room (port_tx_full()), and nothing was done. */
+#define SKUA_VENDOR_FULL	((enum skua_vendor)0x101)
 
 /**
  * mr_check() - may @who access [@va, @va + @len) through @key?
@@ -439,6 +441,15 @@ bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast);
 void sched_kick(struct skua_dev *dev, uint32_t qpn);
 /* Remove every trace of it (destroy, reset). */
 void sched_forget(struct skua_dev *dev, uint32_t qpn);
+/*
+ * In its turn: the QP cannot go on before the wire has room for @dmac. Until then it has
+ * no turn, whatever kicks it.
+ */
+void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[6]);
+/* It has another path, or nothing to send: it waits for the wire no longer. */
+void sched_unpark(struct skua_dev *dev, uint32_t qpn);
+/* The wire may have room again. */
+void sched_room(struct skua_dev *dev);
 /* One round; true while something is ready. */
 bool sched_run(struct skua_dev *dev);
 
@@ -558,6 +569,8 @@ void port_tx(struct skua_dev *dev, const void *frame, size_t len);
 void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop);
 /* The queue of such frames is filling: send no more in this round. */
 bool port_tx_busy(const struct skua_dev *dev);
+/* The wire has no room for a frame to @dmac: the queue that wants to send it waits. */
+bool port_tx_full(const struct skua_dev *dev, const uint8_t dmac[6]);
 /* Deliver a bounded number of them; true while there are more. */
 bool port_run(struct skua_dev *dev);
 /* Are there any? */

@@ -195,6 +195,11 @@ void skua_dev_tick(struct skua_dev *dev)
 	timer_sync(dev);
 }
 
+void skua_dev_room(struct skua_dev *dev)
+{
+	sched_room(dev);
+}
+
 void skua_dev_link(struct skua_dev *dev, bool up)
 {
 	port_link(dev, up);

@@ -179,6 +179,11 @@ static enum skua_vendor send_wqe(struct skua_dev *dev, const struct qp *qp, cons
 		err = gather(dev, qp, wqe, buf);
 		if (err != SKUA_VENDOR_NONE)
 			return err;
+		/* Where it is for is known only now; what was gathered is gathered again. */
+		if (len >= ETH_HDR_LEN && port_tx_full(dev, buf)) {
+			sched_park(dev, qp->qpn, buf);
+			return SKUA_VENDOR_FULL;
+		}
 		sent = lso ? send_pieces(dev, qp, buf, len, wqe) :
 			     send_one(dev, qp, buf, len, wqe);
 	}
@@ -202,7 +207,8 @@ static uint32_t bad_blocks(const struct qp *qp, const struct wqe *wqe)
 	return wqe->blocks && wqe->blocks <= left ? wqe->blocks : 1;
 }
 
-static void run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
+/* False: it waits for the wire. */
+static bool run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 {
 	uint32_t index = le32_to_cpu(qp->sqc->ci);
 	uint32_t cqn = le32_to_cpu(qp->sqc->cfg.cqn);
@@ -217,6 +223,8 @@ static void run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 		err = SKUA_VENDOR_WQE_FORMAT;
 	if (err == SKUA_VENDOR_NONE) {
 		err = send_wqe(dev, qp, &wqe, fault);
+		if (err == SKUA_VENDOR_FULL)
+			return false;
 		status = err == SKUA_VENDOR_NONE ? SKUA_CQE_OK : SKUA_CQE_LOC_PROT_ERR;
 	}
 	if (status != SKUA_CQE_OK) {
@@ -225,16 +233,17 @@ static void run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 		qp_count(dev, qp->sqc, SKUA_CNT_REQ_CQE_ERROR, 1);
 		complete(dev, qp, cqn, index, SKUA_CQE_REQ, status, err);
 		qp_error(dev, qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
-		return;
+		return true;
 	}
 	advance(dev, qp, wqe.blocks);
 	if (fault == CMD_FAULT_LOSE ||
 	    !(wqe.flags & SKUA_WQE_F_SIGNALED ||
 	      le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_SIG_ALL))
-		return;
+		return true;
 	complete(dev, qp, cqn, index, SKUA_CQE_REQ, SKUA_CQE_OK, SKUA_VENDOR_NONE);
 	if (fault == CMD_FAULT_TWICE)
 		complete(dev, qp, cqn, index, SKUA_CQE_REQ, SKUA_CQE_OK, SKUA_VENDOR_NONE);
+	return true;
 }
 
 /* --- the end of a queue --- */
@@ -308,8 +317,7 @@ static bool run_paced(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 			ctx_dirty(dev, qp->sqc);
 			return false;
 		}
-		run_wqe(dev, qp, &win);
-		if (dev->state != DEV_OPERATIONAL)
+		if (!run_wqe(dev, qp, &win) || dev->state != DEV_OPERATIONAL)
 			return false;
 		pace_charge(qp->sqc, now, *bytes - before);
 		budget = spend(budget, *sent - frames);
@@ -329,8 +337,7 @@ bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 
 		if (!budget || port_tx_busy(dev))
 			return true;
-		run_wqe(dev, qp, &win);
-		if (dev->state != DEV_OPERATIONAL)
+		if (!run_wqe(dev, qp, &win) || dev->state != DEV_OPERATIONAL)
 			return false;
 		budget = spend(budget, *sent - frames);
 	}

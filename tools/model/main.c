@@ -110,7 +110,19 @@ static void port_send(void *wire, const void *frame, size_t len)
 	wire_port_send(wire, frame, len);
 }
 
-static const struct skua_wire_ops wire_ops = { .send = port_send };
+static bool port_full(void *wire, const uint8_t dmac[6])
+{
+	return wire_port_full(wire, dmac);
+}
+
+static const struct skua_wire_ops wire_ops = { .send = port_send, .full = port_full };
+
+static void port_room(void *priv)
+{
+	struct function *fn = priv;
+
+	skua_dev_room(fn->dev);
+}
 
 static void port_rx(void *priv, const void *frame, size_t len)
 {
@@ -162,6 +174,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 	fn->dev = skua_dev_create(&cfg, &vfu_host_ops, fn->vfu, &wire_ops, fn->port);
 	if (!fn->dev)
 		return die(fn->name, strerror(errno));
+	wire_port_on_room(fn->port, port_room);
 	vfu_set_dev(fn->vfu, fn->dev);
 	return 0;
 }

@@ -54,9 +54,12 @@ struct skua_host_ops {
  * @send: one Ethernet frame without preamble and FCS, at least 14 bytes. The
  *	buffer is the caller's again on return. Must not call back into the
  *	sending device (skua_dev_rx() comes later, from the event loop).
+ * @full: a frame for @dmac should be sent later, when skua_dev_room() was called. What
+ *	had begun may be sent all the same. NULL: there always is room.
  */
 struct skua_wire_ops {
 	void (*send)(void *wire, const void *frame, size_t len);
+	bool (*full)(void *wire, const uint8_t dmac[6]);
 };
 
 /**
@@ -131,6 +134,9 @@ int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, si
 /* A frame from the wire, and the timer's call. */
 void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len);
 void skua_dev_tick(struct skua_dev *dev);
+
+/* The wire may have room again: what waited for it is tried by skua_dev_run(). */
+void skua_dev_room(struct skua_dev *dev);
 
 /* Link of the wire: the port's physical state follows it. Up when created. */
 void skua_dev_link(struct skua_dev *dev, bool up);

@@ -206,6 +206,14 @@ bool port_tx_busy(const struct skua_dev *dev)
 	return dev->port->loop_tail - dev->port->loop_head > LOOP_SIZE / 2;
 }
 
+bool port_tx_full(const struct skua_dev *dev, const uint8_t dmac[ETH_ADDR_LEN])
+{
+	const struct port *p = dev->port;
+
+	return dev->wire && dev->wire->full && p->enabled && p->wire_up &&
+	       dev->wire->full(dev->wire_priv, dmac) && (mac_multicast(dmac) || !own_mac(p, dmac));
+}
+
 static void tx(struct skua_dev *dev, const void *frame, size_t len, bool to_rules)
 {
 	struct port *p = dev->port;

@@ -153,6 +153,8 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 	}
 	if (ev != SKUA_QP_EV_COUNT)
 		qp_event(dev, qp->sqc, ev);
+	/* To flush it needs no wire. */
+	sched_unpark(dev, qp->qpn);
 	sched_kick(dev, qp->qpn);
 }
 

@@ -378,6 +378,7 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 		qp->rqc->state = cpu_to_le32(to);
 		if (engine)
 			engine_state(dev, qp, from, to);
+		sched_unpark(dev, qp->qpn);
 		sched_kick(dev, qp->qpn);
 	}
 	qp_dirty(dev, qp);

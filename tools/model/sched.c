@@ -3,26 +3,45 @@
  * The ready queue: QPs that have something to do, in turns. A QP is in it once at
  * most, from the moment something happened to it until a turn finds nothing more
  * that it could do now; it costs nothing while it waits for the other side.
+ *
+ * Those whose frames the wire has no room for are parked. When there may be room they
+ * come behind those that are ready, in the order in which they were parked, and are
+ * parked again, without a look at their contexts, if there is none for their frames.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
+#include "frame.h"
 
 /* Turns of one round, and frames of an Ethernet queue's turn. */
 #define ROUND	8
 #define FRAMES	16
 
 /* By QP index; numbers in the list are index + 1, 0 ends it. */
+struct list {
+	uint32_t head, tail;
+};
+
+/**
+ * struct link - a QP's place
+ * @next: the one behind it
+ * @prev: the one before it
+ * @list: the list that it is in, NULL: none
+ * @parked: it was the wire that it could not go on for, and its frame was for @dmac
+ * @dmac: with @parked
+ */
 struct link {
 	uint32_t next, prev;
-	bool queued;
+	struct list *list;
+	bool parked;
+	uint8_t dmac[ETH_ADDR_LEN];
 };
 
 struct sched {
 	struct link *link;
-	uint32_t head, tail;
+	struct list ready, parked;
 };
 
 int sched_init(struct skua_dev *dev)
@@ -38,25 +57,48 @@ static void unlink_qp(struct sched *s, uint32_t index)
 {
 	struct link *l = &s->link[index];
 
-	if (!l->queued)
+	if (!l->list)
 		return;
 	if (l->prev)
 		s->link[l->prev - 1].next = l->next;
 	else
-		s->head = l->next;
+		l->list->head = l->next;
 	if (l->next)
 		s->link[l->next - 1].prev = l->prev;
 	else
-		s->tail = l->prev;
-	*l = (struct link){ 0 };
+		l->list->tail = l->prev;
+	l->next = 0;
+	l->prev = 0;
+	l->list = NULL;
+}
+
+static void append(struct sched *s, struct list *list, uint32_t index)
+{
+	struct link *l = &s->link[index];
+
+	l->prev = list->tail;
+	l->list = list;
+	if (list->tail)
+		s->link[list->tail - 1].next = index + 1;
+	else
+		list->head = index + 1;
+	list->tail = index + 1;
+}
+
+static void forget(struct sched *s, uint32_t index)
+{
+	unlink_qp(s, index);
+	s->link[index].parked = false;
 }
 
 void sched_reset(struct skua_dev *dev)
 {
 	struct sched *s = dev->sched;
 
-	while (s->head)
-		unlink_qp(s, s->head - 1);
+	while (s->ready.head)
+		forget(s, s->ready.head - 1);
+	while (s->parked.head)
+		forget(s, s->parked.head - 1);
 }
 
 void sched_exit(struct skua_dev *dev)
@@ -71,21 +113,70 @@ void sched_kick(struct skua_dev *dev, uint32_t qpn)
 {
 	struct sched *s = dev->sched;
 	uint32_t index = qp_index(qpn);
-	struct link *l = &s->link[index];
 
-	if (l->queued)
-		return;
-	*l = (struct link){ .prev = s->tail, .queued = true };
-	if (s->tail)
-		s->link[s->tail - 1].next = index + 1;
-	else
-		s->head = index + 1;
-	s->tail = index + 1;
+	if (!s->link[index].list)
+		append(s, &s->ready, index);
 }
 
 void sched_forget(struct skua_dev *dev, uint32_t qpn)
 {
-	unlink_qp(dev->sched, qp_index(qpn));
+	forget(dev->sched, qp_index(qpn));
+}
+
+void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_LEN])
+{
+	struct sched *s = dev->sched;
+	uint32_t index = qp_index(qpn);
+	struct link *l = &s->link[index];
+
+	/* Something may have kicked it in its turn. */
+	unlink_qp(s, index);
+	append(s, &s->parked, index);
+	l->parked = true;
+	memcpy(l->dmac, dmac, sizeof(l->dmac));
+}
+
+void sched_unpark(struct skua_dev *dev, uint32_t qpn)
+{
+	struct sched *s = dev->sched;
+	uint32_t index = qp_index(qpn);
+
+	if (!s->link[index].parked)
+		return;
+	forget(s, index);
+	append(s, &s->ready, index);
+}
+
+void sched_room(struct skua_dev *dev)
+{
+	struct sched *s = dev->sched;
+
+	while (s->parked.head) {
+		uint32_t index = s->parked.head - 1;
+
+		unlink_qp(s, index);
+		append(s, &s->ready, index);
+	}
+}
+
+/* Take the next one that may have a turn; false: there is none. */
+static bool next_ready(struct skua_dev *dev, uint32_t *index)
+{
+	struct sched *s = dev->sched;
+
+	while (s->ready.head && !port_tx_busy(dev)) {
+		struct link *l = &s->link[s->ready.head - 1];
+
+		*index = s->ready.head - 1;
+		unlink_qp(s, *index);
+		if (!l->parked)
+			return true;
+		l->parked = port_tx_full(dev, l->dmac);
+		if (!l->parked)
+			return true;
+		append(s, &s->parked, *index);
+	}
+	return false;
 }
 
 static bool turn(struct skua_dev *dev, struct qp *qp)
@@ -97,15 +188,13 @@ static bool turn(struct skua_dev *dev, struct qp *qp)
 
 bool sched_run(struct skua_dev *dev)
 {
-	struct sched *s = dev->sched;
+	uint32_t index;
 
-	for (unsigned int n = 0; n < ROUND && s->head && !port_tx_busy(dev); n++) {
-		uint32_t index = s->head - 1;
+	for (unsigned int n = 0; n < ROUND; n++) {
 		struct qp qp;
 
-		if (n && dev_turn_over(dev))
+		if ((n && dev_turn_over(dev)) || !next_ready(dev, &index))
 			break;
-		unlink_qp(s, index);
 		if (qp_get_index(dev, index, &qp))
 			continue;
 		if (turn(dev, &qp))
@@ -114,5 +203,5 @@ bool sched_run(struct skua_dev *dev)
 		if (dev->state != DEV_OPERATIONAL)
 			return false;
 	}
-	return s->head;
+	return dev->sched->ready.head;
 }

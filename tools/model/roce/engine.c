@@ -66,6 +66,7 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 	t->mtu = qp_mtu(dev, qp);
 	t->budget = ENGINE_TURN_BYTES;
 	t->addr_state = 0;
+	t->full = false;
 	t->pd = le32_to_cpu(qp->sqc->cfg.pd);
 }
 
@@ -120,7 +121,11 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 		break;
 	}
 	turn_end(&t);
-	return more;
+	/* One that has an error now has to be flushed, for which there always is room. */
+	if (!t.full || qp_state(qp) == SKUA_QP_ERR || qp_state(qp) == SKUA_QP_SQE)
+		return more;
+	sched_park(dev, qp->qpn, t.full_dmac);
+	return false;
 }
 
 void engine_timer(struct skua_dev *dev, struct qp *qp)
@@ -299,6 +304,15 @@ bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t
 	if (b->xrceth)
 		ib_xrceth_put(b->xrceth, e->wqe.dest_qpn);
 	return true;
+}
+
+bool tx_waits(struct turn *t, const struct skua_av *av)
+{
+	if (port_tx_full(t->dev, av->dmac)) {
+		t->full = true;
+		memcpy(t->full_dmac, av->dmac, sizeof(t->full_dmac));
+	}
+	return t->full || port_tx_busy(t->dev);
 }
 
 void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload)

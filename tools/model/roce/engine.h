@@ -153,6 +153,8 @@ struct engine {
  * @ack_mask: requests whose PSN has all these bits ask for an acknowledgment
  * @addr_state: 0: @addr was not looked up, 1: it is good, -1: there is no path
  * @addr: path to the peer
+ * @full: the wire had no room for what is next to be sent, to @full_dmac
+ * @full_dmac: with @full
  * @pd: that the peer's keys are of: the QP's, with XRC that of the SRQ it names
  */
 struct turn {
@@ -168,6 +170,8 @@ struct turn {
 	uint32_t ack_mask;
 	int addr_state;
 	struct skua_pkt_addr addr;
+	bool full;
+	uint8_t full_dmac[6];
 	uint32_t pd;
 };
 
@@ -234,6 +238,13 @@ void turn_end(struct turn *t);
 bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
 	      bool ackreq, bool se);
 void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload);
+/* Must the next packet on the path @av wait, as there is no room for it? */
+bool tx_waits(struct turn *t, const struct skua_av *av);
+/* A packet to the QP's peer. */
+static inline bool tx_peer_waits(struct turn *t)
+{
+	return tx_waits(t, &t->sqc->attr.av);
+}
 /* Addresses of packets to the QP @dest on the path @av. False: there is no path. */
 bool tx_path(const struct turn *t, const struct skua_av *av, uint32_t dest,
 	     struct skua_pkt_addr *addr);

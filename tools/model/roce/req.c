@@ -569,7 +569,8 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 	while (!done) {
 		if (window_full(t) || must_wait(t, w))
 			return WAIT;
-		if (t->budget <= 0 || port_tx_busy(t->dev))
+		if (t->budget <= 0 ||
+		    tx_waits(t, t->transport == IB_TRANSPORT_UD ? &w->av : &t->sqc->attr.av))
 			return BUDGET;
 		if (w->op == SKUA_WQE_READ)
 			err = send_read(t, w);

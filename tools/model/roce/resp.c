@@ -513,9 +513,13 @@ bool resp_run(struct turn *t)
 	case RRES_DONE:
 		break;
 	}
+	if (!rqc_is(t, SKUA_RQC_NAK_PENDING | SKUA_RQC_ACK_PENDING))
+		return false;
+	if (tx_peer_waits(t))
+		return true;
 	if (rqc_is(t, SKUA_RQC_NAK_PENDING))
 		send_nak(t);
-	else if (rqc_is(t, SKUA_RQC_ACK_PENDING))
+	else
 		send_ack(t);
 	return false;
 }

@@ -561,7 +561,7 @@ enum rres rres_run(struct turn *t)
 	if (!rrc)
 		return RRES_DONE;
 	while (state == RRES_DONE && (rr_waiting(t) || flush_waiting(t))) {
-		if (t->budget <= 0 || port_tx_busy(t->dev))
+		if (t->budget <= 0 || tx_peer_waits(t))
 			state = RRES_BUDGET;
 		else if (flush_is_next(t, rrc))
 			answer_flush(t);

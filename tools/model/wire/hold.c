@@ -113,6 +113,12 @@ static void heap_remove(struct wire_hold *h, struct wire_held *e)
 		sift(h, e->place, last);
 }
 
+/* What a station may fill: all of them together half of the room. */
+static uint32_t share(const struct wire_hold *h, uint32_t room)
+{
+	return room / 2 / h->w->n_ports;
+}
+
 /* NULL: the stage is full, the frame is dropped. */
 static struct wire_held *held_add(struct wire_hold *h, struct wire_port *from,
 				  struct wire_buf *buf, uint64_t due)
@@ -135,12 +141,25 @@ static struct wire_held *held_add(struct wire_hold *h, struct wire_port *from,
 	h->bytes += buf->size;
 	h->n++;
 	sift(h, h->n - 1, e);
+	from->n_held++;
+	from->held_bytes += buf->size;
+	from->held_full |= from->n_held >= share(h, HELD_MAX) ||
+			   from->held_bytes >= share(h, HELD_BYTES);
 	return e;
 }
 
 static void held_free(struct wire_hold *h, struct wire_held *e)
 {
+	struct wire_port *from = e->from;
+
 	h->bytes -= e->buf->size;
+	from->n_held--;
+	from->held_bytes -= e->buf->size;
+	if (from->held_full && from->n_held < share(h, HELD_MAX) / 2 &&
+	    from->held_bytes < share(h, HELD_BYTES) / 2) {
+		from->held_full = false;
+		h->w->room = true;
+	}
 	heap_remove(h, e);
 	e->next = h->unused;
 	h->unused = e;

@@ -17,9 +17,12 @@
 #define WIRE_PORTS_MAX		64
 #define WIRE_NAME_MAX		32
 
-/* Frames given to, or taken from, one port in one call. */
+/* Frames given to, or taken from, one port outside in one call, and let out of a delay. */
 #define WIRE_BUDGET		64
 #define WIRE_BATCH		32	/* frames in one system call */
+/* Bytes given to a station in one call, and what a frame counts at least. */
+#define WIRE_BUDGET_BYTES	(128 << 10)
+#define WIRE_FRAME_COST		256
 
 /*
  * A frame inside the switch, shared by all ports that will send it: whoever
@@ -86,6 +89,13 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @retry_at: the peer is busy: do not write before
  * @backoff: how long to wait the next time
  * @stuck_since: when it began to be busy, 0: it is not
+ * @room: tells the station that it may send again, NULL: nobody wants to know
+ * @full: the queue reached the mark, and has not come down yet
+ * @full_since: when it did
+ * @late: it takes too long, nobody waits for it
+ * @n_held: frames which came in here and are held back or delayed
+ * @held_bytes: of buffers, likewise
+ * @held_full: those are so many that the station has to wait
  * @n_delayed: frames which came in here and are still delayed
  * @last_due: when the last of them gets through
  * @q: frames for the station
@@ -110,6 +120,13 @@ struct wire_port {
 	uint64_t retry_at;
 	uint64_t backoff;
 	uint64_t stuck_since;
+	void (*room)(void *priv);
+	bool full;
+	uint64_t full_since;
+	bool late;
+	uint32_t n_held;
+	size_t held_bytes;
+	bool held_full;
 	uint32_t n_delayed;
 	uint64_t last_due;
 	struct wire_queue q;
@@ -140,6 +157,8 @@ struct wire {
 	unsigned int n_ports;
 	unsigned int n_dgrams;
 	unsigned int next_port;		/* who is served first, so that all are alike */
+	unsigned int n_full;		/* ports that somebody has to wait for */
+	bool room;			/* not any more: tell those who wait */
 	uint64_t now;
 	uint64_t (*clock)(void *priv);
 	void *clock_priv;

@@ -400,6 +400,19 @@ void wire_port_send(struct wire_port *port, const void *frame, size_t len)
 
 /* The way out */
 
+/* Has the queue reached the mark, or this part of it? */
+static bool filled(const struct wire_queue *q, unsigned int part)
+{
+	return wire_queue_len(q) >= WIRE_MARK_FRAMES / part || q->bytes >= WIRE_MARK_BYTES / part;
+}
+
+/* Nobody has to wait for the port, or not any longer. */
+static void release(struct wire_port *port)
+{
+	port->w->n_full--;
+	port->w->room = true;
+}
+
 static void enqueue(struct wire_port *port, struct wire_buf *buf)
 {
 	struct wire_queue *q = &port->q;
@@ -411,6 +424,12 @@ static void enqueue(struct wire_port *port, struct wire_buf *buf)
 	buf->refs++;
 	q->slot[q->tail++ % WIRE_QUEUE_FRAMES] = buf;
 	q->bytes += buf->size;
+	if (!port->full && filled(q, 1)) {
+		port->full = true;
+		port->full_since = port->w->now;
+		port->stats.waits++;
+		port->w->n_full++;
+	}
 }
 
 void wire_forward(struct wire_port *from, struct wire_buf *buf)
@@ -439,7 +458,83 @@ static struct wire_buf *dequeue(struct wire_port *port)
 	struct wire_buf *buf = q->slot[q->head++ % WIRE_QUEUE_FRAMES];
 
 	q->bytes -= buf->size;
+	if (port->full && !filled(q, 2)) {
+		if (!port->late)
+			release(port);
+		port->full = false;
+		port->late = false;
+	}
 	return buf;
+}
+
+static bool waited_for(const struct wire_port *port)
+{
+	return port->full && !port->late;
+}
+
+/* Is there a station of this process besides @port that has to be waited for? */
+static bool stations_full(const struct wire_port *port)
+{
+	const struct wire *w = port->w;
+	unsigned int i;
+
+	if (!w->n_full)
+		return false;
+	for (i = 0; i < w->n_ports; i++)
+		if (w->port[i] != port && w->port[i]->rx && waited_for(w->port[i]))
+			return true;
+	return false;
+}
+
+bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6])
+{
+	struct wire *w = port->w;
+	struct wire_mac *m;
+	unsigned int set;
+
+	if (port->held_full)
+		return true;
+	if (!w->n_full)
+		return false;
+	m = mac_is_multicast(dmac) ? NULL : mac_find(w, dmac, &set);
+	if (!m)
+		return stations_full(port);
+	return m->port != port->index && waited_for(w->port[m->port]);
+}
+
+void wire_port_on_room(struct wire_port *port, void (*room)(void *priv))
+{
+	port->room = room;
+}
+
+/* Do not wait for ever for peers that are too slow; stations take what there is. */
+static void lose_patience(struct wire *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->n_ports && w->n_full; i++) {
+		struct wire_port *port = w->port[i];
+
+		if (port->rx || !waited_for(port) || w->now - port->full_since < WIRE_PATIENCE_NS)
+			continue;
+		port->late = true;
+		port->stats.waits_ended++;
+		release(port);
+	}
+}
+
+/* True: somebody may have something to send now. */
+static bool tell_room(struct wire *w)
+{
+	unsigned int i;
+
+	if (!w->room)
+		return false;
+	w->room = false;
+	for (i = 0; i < w->n_ports; i++)
+		if (w->port[i]->room)
+			w->port[i]->room(w->port[i]->priv);
+	return true;
 }
 
 void wire_sent(struct wire_port *port)
@@ -484,14 +579,14 @@ static void deliver(struct wire_port *port)
 {
 	uint64_t end = port->w->turn_ns ? wire_now(port->w) + port->w->turn_ns : 0;
 	uint32_t n = wire_queue_len(&port->q), done = 0;
+	int budget = WIRE_BUDGET_BYTES;
 	struct wire_buf *buf;
 
-	if (n > WIRE_BUDGET)
-		n = WIRE_BUDGET;
-	while (n--) {
+	while (n-- && budget > 0) {
 		if (end && done++ && wire_now(port->w) >= end)
 			break;
 		buf = dequeue(port);
+		budget -= buf->len > WIRE_FRAME_COST ? (int)buf->len : WIRE_FRAME_COST;
 		port->stats.tx_frames++;
 		port->stats.tx_bytes += buf->len;
 		port->rx(port->priv, buf->data, buf->len);
@@ -523,6 +618,8 @@ bool wire_poll(struct wire *w, uint64_t now_ns)
 	}
 	if (w->n_ports)
 		w->next_port = (w->next_port + 1) % w->n_ports;
+	lose_patience(w);
+	more |= tell_room(w);
 	for (i = 0; i < w->n_ports && !more; i++)
 		more = can_send(w->port[i]);
 	if (w->pcap)
@@ -536,7 +633,7 @@ uint64_t wire_deadline(const struct wire *w)
 	unsigned int i;
 
 	/* A frame lost by fault leaves nothing but its capture behind. */
-	if (w->pcap && wire_pcap_pending(w->pcap))
+	if ((w->pcap && wire_pcap_pending(w->pcap)) || w->room)
 		return 0;
 	for (i = 0; i < w->n_ports; i++) {
 		const struct wire_port *port = w->port[i];
@@ -557,7 +654,8 @@ bool wire_fd_ready(struct wire *w, int fd)
 
 		if (port->fd != fd || fd < 0)
 			continue;
-		if (!port->stopped)
+		/* What stays outside is not lost; the stations soon have room again. */
+		if (!port->stopped && !stations_full(port))
 			port->receive(port);
 		return !port->stopped;
 	}

@@ -24,12 +24,23 @@ struct wire_port;
 #define WIRE_FRAME_MAX		16384
 
 /*
- * Bound of each port's queue of frames waiting for delivery. Senders are paced
- * by their windows, so a full queue means a station that does not take its
- * frames: what comes then is dropped and counted.
+ * Bound of each port's queue of frames waiting for delivery: what comes then is dropped
+ * and counted. Stations of this process do not let it come so far: when the queue has
+ * reached the mark they wait (wire_port_full()) until it has gone down to half of that.
+ * What is above the mark is for what a station had begun to send, and for frames that
+ * come from outside.
  */
 #define WIRE_QUEUE_FRAMES	8192
 #define WIRE_QUEUE_BYTES	(40u << 20)
+#define WIRE_MARK_FRAMES	1024
+#define WIRE_MARK_BYTES		(2u << 20)
+
+/*
+ * Nobody waits for a peer any longer that has not come down from the mark in this time:
+ * it could hold up what a station sends to others. Frames for it are dropped when its
+ * queue is full, until it has caught up.
+ */
+#define WIRE_PATIENCE_NS	(500ull * 1000 * 1000)
 
 /*
  * Counters of a port. rx is what its station sent into the switch, tx what was
@@ -48,6 +59,8 @@ struct wire_port;
 	X(bad_fds)		/* from the station: descriptors with a frame */	\
 	X(drop_spoof)		/* from the station: not its address */		\
 	X(filtered)		/* from the station: is for itself */		\
+	X(waits)		/* to the station: times that senders had to wait */ \
+	X(waits_ended)		/* of these: it took too long */		\
 	X(fault_loss)								\
 	X(fault_delay)								\
 	X(fault_reorder)							\
@@ -98,6 +111,22 @@ struct wire_port *wire_add_dev(struct wire *w, const char *name,
  */
 void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6]);
 void wire_port_send(struct wire_port *port, const void *frame, size_t len);
+
+/**
+ * wire_port_full() - is a frame better sent later?
+ * @port: the station's
+ * @dmac: where the frame is for
+ *
+ * The station that does as it is told here loses nothing in the switch, but to faults and
+ * to peers which take nothing. It is not held up by the latter: a frame for several
+ * stations waits for those of this process only, and see WIRE_PATIENCE_NS.
+ *
+ * Return: true: wait for the call of wire_port_on_room().
+ */
+bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6]);
+
+/* Have wire_poll() call @room, with the station's @priv, when it may try again. */
+void wire_port_on_room(struct wire_port *port, void (*room)(void *priv));
 
 /**
  * wire_add_dgram() - attach a QEMU `-netdev dgram` with unix addresses
