@@ -185,8 +185,7 @@ static void test_inflight_misses(void **state)
 
 		more = skua_dev_run(rc.s[0].f.dev);
 		memset(e->flight, 0, sizeof(e->flight));
-		for (unsigned int l = 0; l < ENGINE_LISTS; l++)
-			e->read[l].valid = false;
+		rlist_drop_all(&e->read);
 		while ((f = fake_tx(&rc.s[0].f))) {
 			fake_rx(&rc.s[1].f, f->data, f->len);
 			free(f);

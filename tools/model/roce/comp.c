@@ -112,31 +112,20 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 
 /* --- READ, atomic and empty responses --- */
 
-static struct rlist *read_list(struct turn *t)
-{
-	return &t->dev->engine->read[qp_index(t->qp->qpn) % ENGINE_LISTS];
-}
-
 /* The scatter list of the WQE at ci, as first fetched if it still is there. */
 static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struct rlist **out)
 {
-	struct rlist *l = read_list(t);
+	struct rlist *l = rlist_get(&t->dev->engine->read, f->qpn, f->incarnation, f->index);
 	enum skua_vendor err;
 
 	*out = l;
-	if (l->valid && l->qpn == f->qpn && l->incarnation == f->incarnation &&
-	    l->index == f->index)
+	if (l->valid)
 		return SKUA_VENDOR_NONE;
-	l->valid = false;
 	err = wqe_fetch(t->dev, t->qp, f->index, &l->wqe);
 	turn_count(t, SKUA_CNT_WQE_REFETCH);
 	if (err || l->wqe.op != f->op || l->wqe.len != f->len ||
 	    l->wqe.blocks != f->blocks)
 		return SKUA_VENDOR_WQE_CHANGED;
-	l->qpn = f->qpn;
-	l->incarnation = f->incarnation;
-	l->index = f->index;
-	l->pos = (struct sge_pos){ 0 };
 	l->valid = true;
 	return SKUA_VENDOR_NONE;
 }

@@ -20,10 +20,8 @@ void engine_reset(struct skua_dev *dev)
 	struct engine *e = dev->engine;
 
 	memset(e->flight, 0, sizeof(e->flight));
-	for (unsigned int i = 0; i < ENGINE_LISTS; i++) {
-		e->recv[i].valid = false;
-		e->read[i].valid = false;
-	}
+	rlist_drop_all(&e->recv);
+	rlist_drop_all(&e->read);
 	e->incarnations = 0;
 	e->faults = 0;
 	e->group_head = e->group_tail;
@@ -158,13 +156,8 @@ void engine_timer(struct skua_dev *dev, struct qp *qp)
 
 static void forget(struct skua_dev *dev, const struct qp *qp)
 {
-	struct engine *e = dev->engine;
-	uint32_t at = qp_index(qp->qpn) % ENGINE_LISTS;
-
-	if (e->recv[at].qpn == qp->qpn)
-		e->recv[at].valid = false;
-	if (e->read[at].qpn == qp->qpn)
-		e->read[at].valid = false;
+	rlist_drop(&dev->engine->recv, qp->qpn);
+	rlist_drop(&dev->engine->read, qp->qpn);
 }
 
 /* In ERR nothing is sent or taken any more, and nobody is waited for. */

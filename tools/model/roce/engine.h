@@ -15,7 +15,7 @@
  *   comp.c      completer: responses to completions
  *   flush.c     queues of a QP in error
  *   fault.c     sides that wait for a page
- *   inflight.c  shared cache of messages under way
+ *   inflight.c  shared caches of messages under way, and of lists that they scatter to
  *
  * All state of a QP is in its contexts. PSNs are compared by ib_psn_diff() and
  * counted by psn_add(), psn_sub(); nothing outstanding is ever further than
@@ -45,8 +45,9 @@
 
 #define ENGINE_MTU_MAX		4096
 
-/* Scatter lists kept over the packets of a message. */
-#define ENGINE_LISTS		16
+/* Scatter lists kept over the packets of a message: sets by the QP's number, and places. */
+#define ENGINE_LOG_LIST_SETS	6
+#define ENGINE_LIST_WAYS	4
 
 /* Where in a gather or scatter list the last access was. */
 struct sge_pos {
@@ -60,6 +61,7 @@ struct sge_pos {
  * @incarnation: its life
  * @index: position in the receive queue, block index in the send queue
  * @valid: holds something
+ * @used: when it was asked for last, the greater the later
  * @pos: where the last packet went
  * @who: receives: whose the keys are
  */
@@ -68,12 +70,19 @@ struct rlist {
 	uint32_t incarnation;
 	uint32_t index;
 	bool valid;
+	uint64_t used;
 	struct sge_pos pos;
 	struct mr_who who;
 	union {
 		struct rwqe rwqe;
 		struct wqe wqe;
 	};
+};
+
+/* Lists of many QPs, one of each at most. */
+struct rlists {
+	struct rlist list[1 << ENGINE_LOG_LIST_SETS][ENGINE_LIST_WAYS];
+	uint64_t uses;
 };
 
 /* What completing a message needs to know. */
@@ -117,8 +126,8 @@ struct group_rx {
  * @incarnations: last number given
  * @faults: page faults, for their tokens
  * @flight: messages under way, direct mapped
- * @recv: receive WQEs under way, by QP index
- * @read: READs whose responses come in, by QP index
+ * @recv: receive WQEs under way
+ * @read: READs whose responses come in
  * @win: part of a send ring
  * @wqe: the WQE that is being sent
  * @frame: the packet being built
@@ -130,8 +139,7 @@ struct engine {
 	uint32_t incarnations;
 	uint32_t faults;
 	struct flight flight[1 << ENGINE_LOG_FLIGHTS];
-	struct rlist recv[ENGINE_LISTS];
-	struct rlist read[ENGINE_LISTS];
+	struct rlists recv, read;
 	struct wqe_win win;
 	struct wqe wqe;
 	uint8_t frame[SKUA_PKT_OVERHEAD + ENGINE_MTU_MAX] __attribute__((aligned(64)));
@@ -435,6 +443,14 @@ void fault_forget_resp(struct turn *t);
 uint8_t fault_rnr_code(struct turn *t);
 
 /* --- inflight.c --- */
+/*
+ * The QP's list, if it is there and for this @index of the QP's present life; else a place
+ * for it, not valid, which is that of the list in the set that was not used for longest.
+ */
+struct rlist *rlist_get(struct rlists *all, uint32_t qpn, uint32_t incarnation, uint32_t index);
+/* It is done with. */
+void rlist_drop(struct rlists *all, uint32_t qpn);
+void rlist_drop_all(struct rlists *all);
 void flight_put(struct engine *e, const struct flight *f);
 /* False: it was overwritten. */
 bool flight_get(const struct engine *e, uint32_t qpn, uint32_t incarnation, uint32_t index,

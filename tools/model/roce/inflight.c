@@ -27,3 +27,52 @@ bool flight_get(const struct engine *e, uint32_t qpn, uint32_t incarnation, uint
 	*f = *at;
 	return true;
 }
+
+/* --- scatter lists --- */
+
+static struct rlist *rlist_set(struct rlists *all, uint32_t qpn)
+{
+	/* QPs made one after the other are to be in different sets, and all be used. */
+	return all->list[qp_index(qpn) * 0x9e3779b1u >> (32 - ENGINE_LOG_LIST_SETS)];
+}
+
+struct rlist *rlist_get(struct rlists *all, uint32_t qpn, uint32_t incarnation, uint32_t index)
+{
+	struct rlist *set = rlist_set(all, qpn), *l = set;
+
+	for (unsigned int i = 0; i < ENGINE_LIST_WAYS; i++) {
+		if (set[i].valid && set[i].qpn == qpn) {
+			l = &set[i];
+			break;
+		}
+		if (!set[i].valid ? l->valid : l->valid && set[i].used < l->used)
+			l = &set[i];
+	}
+	l->used = ++all->uses;
+	if (l->valid && l->qpn == qpn && l->incarnation == incarnation && l->index == index)
+		return l;
+	l->valid = false;
+	l->qpn = qpn;
+	l->incarnation = incarnation;
+	l->index = index;
+	l->pos = (struct sge_pos){ 0 };
+	return l;
+}
+
+void rlist_drop(struct rlists *all, uint32_t qpn)
+{
+	struct rlist *set = rlist_set(all, qpn);
+
+	for (unsigned int i = 0; i < ENGINE_LIST_WAYS; i++) {
+		if (set[i].qpn == qpn)
+			set[i].valid = false;
+	}
+}
+
+void rlist_drop_all(struct rlists *all)
+{
+	for (unsigned int s = 0; s < 1u << ENGINE_LOG_LIST_SETS; s++) {
+		for (unsigned int i = 0; i < ENGINE_LIST_WAYS; i++)
+			all->list[s][i].valid = false;
+	}
+}

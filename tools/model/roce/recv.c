@@ -48,11 +48,6 @@ enum recv recv_ready(struct turn *t)
 	return taken(t) ? RECV_READY : take(t);
 }
 
-static struct rlist *recv_list(struct turn *t)
-{
-	return &t->dev->engine->recv[qp_index(t->qp->qpn) % ENGINE_LISTS];
-}
-
 /* How CQEs name it: position in the SRQ, free-running index in the QP's own queue. */
 static uint32_t recv_index(const struct turn *t)
 {
@@ -93,24 +88,16 @@ enum skua_vendor recv_fetch(struct turn *t, struct rlist **out)
 {
 	uint32_t incarnation = le32_to_cpu(t->sqc->incarnation);
 	uint32_t index = recv_index(t);
-	struct rlist *l = recv_list(t);
+	struct rlist *l = rlist_get(&t->dev->engine->recv, t->qp->qpn, incarnation, index);
 	enum skua_vendor err;
 
 	*out = l;
-	if (l->valid && l->qpn == t->qp->qpn && l->incarnation == incarnation &&
-	    l->index == index)
+	if (l->valid)
 		return SKUA_VENDOR_NONE;
-	l->valid = false;
 	l->who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
 	err = taken(t) ? fetch_shared(t, l, index) : rq_fetch(t->dev, t->qp, index, &l->rwqe);
-	if (err)
-		return err;
-	l->qpn = t->qp->qpn;
-	l->incarnation = incarnation;
-	l->index = index;
-	l->pos = (struct sge_pos){ 0 };
-	l->valid = true;
-	return SKUA_VENDOR_NONE;
+	l->valid = !err;
+	return err;
 }
 
 enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const void *buf,
@@ -146,7 +133,7 @@ bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited)
 	} else {
 		t->rqc->ci = cpu_to_le32(le32_to_cpu(t->rqc->ci) + 1);
 	}
-	recv_list(t)->valid = false;
+	rlist_drop(&t->dev->engine->recv, t->qp->qpn);
 	return post_cqe(t, recv_cqn(t), cqe, solicited);
 }
 
