@@ -507,12 +507,20 @@ static void test_lost_ex(void **state)
 	};
 	struct ibv_poll_cq_attr none = {};
 	struct ibv_cq_ex *cqx;
+	unsigned int i;
 
 	(void)state;
 	fake_destroy_qp(a);
 	cqx = ibv_create_cq_ex(fake.ctx, &attr);
 	assert_non_null(cqx);
 	a = fake_make_qp(ibv_cq_ex_to_cq(cqx), IBV_QPT_RC);
+	/* The ring is full of old CQEs with their stamps */
+	for (i = 0; i < 20; i++) {
+		complete_send(a, i);
+		assert_int_equal(ibv_start_poll(cqx, &none), 0);
+		assert_int_not_equal(ibv_wc_read_completion_ts(cqx), 0);
+		ibv_end_poll(cqx);
+	}
 	fake_post_writes(a, 2, 10);
 	fake_post_recvs(a, 1, 20);
 	fake.status->alive = 0;
@@ -536,6 +544,26 @@ static void test_lost_ex(void **state)
 	fake_destroy_qp(a);
 	a = NULL;
 	fake_destroy_cq(ibv_cq_ex_to_cq(cqx));
+}
+
+/* --- events ------------------------------------------------------------------------------- */
+
+/* Each event takes an arm: the next one has another serial, and one that is repeated the same */
+static void test_arm_serial(void **state)
+{
+	uint32_t serial[3];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		fake_dbs_clear();
+		if (i == 2)
+			skua_cq_event(cq);
+		assert_false(ibv_req_notify_cq(cq, 0));
+		serial[i] = u32_get_bits(fake.db[0].hi, SKUA_UAR_CQ_ARM_SERIAL);
+	}
+	assert_int_equal(serial[0], serial[1]);
+	assert_int_equal(serial[2], (serial[1] + 1) % 4);
 }
 
 /* --- queues in error ------------------------------------------------------------------------ */
@@ -704,7 +732,7 @@ int main(void)
 		CASE(clean_order), CASE(reset), CASE(reset_forgets), CASE(clean_two),
 		CASE(same_number), CASE(resize_larger), CASE(resize_same),
 		CASE(resize_smaller), CASE(resize_meanwhile), CASE(resize_refused), CASE(lost),
-		CASE(lost_two), CASE(lost_ex), CASE(error_seen), CASE(error_recv),
+		CASE(lost_two), CASE(lost_ex), CASE(arm_serial), CASE(error_seen), CASE(error_recv),
 		CASE(error_unacknowledged), CASE(error_modify), CASE(error_events),
 		CASE(error_kick_again), CASE(error_kick_order),
 	};

@@ -535,6 +535,24 @@ static void test_ex(void **state)
 	assert_int_equal(poll_one().wr_id, 72);
 }
 
+static void test_ex_phase_first(void **state)
+{
+	struct skua_cqe none = {};
+
+	(void)state;
+	use_ex(1000000);
+	fake_post_writes(qp, 1, 5);
+	late = make_cqe(0, SKUA_CQE_REQ, SKUA_CQE_OK);
+	late.byte_len = cpu_to_le32(77);
+	fake.on_barrier = write_late;
+	put(none);
+	assert_int_equal(ibv_start_poll(cqx, &no_attr), 0);
+	fake.on_barrier = NULL;
+	assert_int_equal(cqx->wr_id, 5);
+	assert_int_equal(ibv_wc_read_byte_len(cqx), 77);
+	ibv_end_poll(cqx);
+}
+
 static void test_ex_dgram(void **state)
 {
 	struct skua_cqe cqe;
@@ -684,7 +702,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(opcodes), CASE(statuses), CASE(unsignaled), CASE(receives),
 		CASE(datagrams), CASE(frames), CASE(not_believed), CASE(wrong_cq), CASE(turns),
-		CASE(many_qps), CASE(phase_first), CASE(ex), CASE(ex_dgram), CASE(ex_frame),
+		CASE(many_qps), CASE(phase_first), CASE(ex), CASE(ex_phase_first), CASE(ex_dgram), CASE(ex_frame),
 		CASE(ex_wallclock), CASE(arm), CASE(arm_order),
 	};
 
