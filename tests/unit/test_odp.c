@@ -32,6 +32,7 @@ static uint64_t cnt(struct odp *o, int i, enum skua_counter c)
 /* --- regions --- */
 
 #define SUB(mpt, n)	le32p_replace_bits(&(mpt).xlat.mode, n, SKUA_XLAT_LOG_SUB)
+#define MID(mpt, n)	le32p_replace_bits(&(mpt).xlat.mode, n, SKUA_XLAT_LOG_MID)
 #define LOG(mpt, n)	le32p_replace_bits(&(mpt).xlat.mode, n, SKUA_XLAT_LOG_PAGE)
 #define MODE(mpt, n)	le32p_replace_bits(&(mpt).xlat.mode, n, SKUA_XLAT_MODE)
 
@@ -62,9 +63,21 @@ static void what_a_region_may_be(void **state)
 	refuse(MODE(in, SKUA_XLAT_DIR); SUB(in, 11));
 	refuse(MODE(in, SKUA_XLAT_DIR); SUB(in, 13));
 	refuse(MODE(in, SKUA_XLAT_DIR));
+	/* A second level covers no less than a page, and no more than the first. */
+	refuse(MID(in, 12));
+	refuse(MODE(in, SKUA_XLAT_DIR); LOG(in, 20); SUB(in, 12); MID(in, 11));
+	refuse(MODE(in, SKUA_XLAT_DIR); LOG(in, 20); SUB(in, 13); MID(in, 12));
+	refuse(MODE(in, SKUA_XLAT_DIR); LOG(in, 20); SUB(in, 12); MID(in, 21));
+	refuse(MODE(in, SKUA_XLAT_DIR); LOG(in, 49); SUB(in, 12));
+	refuse(MODE(in, SKUA_XLAT_DIR); LOG(in, 40); SUB(in, 32));
 	MODE(good, SKUA_XLAT_DIR);
 	LOG(good, 31);
 	SUB(good, 31);
+	assert_status(create(&o, 0, &good), OK);
+	good.key = cpu_to_le32((o.rc.s[0].m.next_mpt++ << 8) | 0x0d);
+	LOG(good, 48);
+	MID(good, 48);
+	SUB(good, 12);
 	assert_status(create(&o, 0, &good), OK);
 	odp_close(&o);
 }
@@ -158,6 +171,65 @@ static void sparse_region(void **state)
 			    s.o.rc.s[0].buf, 100);
 	assert_memory_equal(fake_ptr(&s.o.rc.s[1].f, s.o.s[1].page[5]), s.o.rc.s[0].buf + 100,
 			    3900);
+	odp_close(&s.o);
+}
+
+/*
+ * Two levels: each entry of the first covers four blocks by a directory of its own, which
+ * is named when it has an entry.
+ */
+static void sparse_in_two_levels(void **state)
+{
+	struct skua_eqe_fault f;
+	struct skua_mpt mpt;
+	struct sparse s;
+	uint32_t mid[2];
+	uint64_t off = 8 * BLOCK - 100;
+
+	(void)state;
+	sparse_open(&s, 0);
+	for (unsigned int k = 0; k < N(mid); k++)
+		mid[k] = odp_mtts(&s.o, 1, 8);
+	mpt = odp_mpt(&s.o, 1, s.dir, 16);
+	MODE(mpt, SKUA_XLAT_DIR);
+	LOG(mpt, 18);
+	MID(mpt, 16);
+	SUB(mpt, 12);
+	mpt.len = cpu_to_le64(64ull * BLOCK);
+	s.key = le32_to_cpu(mpt.key);
+	assert_status(create(&s.o, 1, &mpt), OK);
+	rc_fill(s.o.rc.s[0].buf, 8192, 2);
+	/* Nothing; then what has no list; then what has no page; from block 7 to block 8. */
+	post_write(&s.o, s.o.rc.s[0].key, 0, s.key, off, 4000);
+	assert_true(odp_fault(&s.o, 1, &f));
+	assert_int_equal(le64_to_cpu(f.va), RC_VA + off);
+	assert_int_equal(le32_to_cpu(f.len), 4000);
+	sparse_link(&s, 1, mid[0]);
+	assert_int_equal(odp_resume(&s.o, 1, &f, 0), 0);
+	rc_pump_for(&s.o.rc, 50 * MS);
+	assert_true(odp_fault(&s.o, 1, &f));
+	assert_int_equal(le64_to_cpu(f.va), RC_VA + off);
+	mtt_set(&s.o, 1, s.list + BLOCK_PAGES - 1, s.o.s[1].page[3] | RW);
+	mtt_set(&s.o, 1, mid[0] + 3, (uint64_t)s.list << 12 | SKUA_MTT_PRESENT);
+	assert_int_equal(odp_resume(&s.o, 1, &f, 0), 0);
+	rc_pump_for(&s.o.rc, 50 * MS);
+	assert_true(odp_fault(&s.o, 1, &f));
+	assert_int_equal(le64_to_cpu(f.va), RC_VA + 8 * BLOCK);
+	assert_int_equal(le32_to_cpu(f.len), 3900);
+	mtt_set(&s.o, 1, s.list, s.o.s[1].page[5] | RW);
+	mtt_set(&s.o, 1, mid[1], (uint64_t)s.list << 12 | SKUA_MTT_PRESENT);
+	sparse_link(&s, 2, mid[1]);
+	assert_int_equal(odp_resume(&s.o, 1, &f, 0), 0);
+	rc_pump_for(&s.o.rc, 50 * MS);
+	rc_expect(&s.o.rc, 0, false, SKUA_CQE_OK);
+	assert_memory_equal(fake_ptr(&s.o.rc.s[1].f, s.o.s[1].page[3] + PAGE - 100),
+			    s.o.rc.s[0].buf, 100);
+	assert_memory_equal(fake_ptr(&s.o.rc.s[1].f, s.o.s[1].page[5]), s.o.rc.s[0].buf + 100,
+			    3900);
+	/* A directory of the second level that lies behind the table's end. */
+	sparse_link(&s, 5, MTT_ALL);
+	post_write(&s.o, s.o.rc.s[0].key, 0, s.key, 20 * BLOCK, 8);
+	rc_expect(&s.o.rc, 0, false, SKUA_CQE_REM_OP_ERR);
 	odp_close(&s.o);
 }
 
@@ -691,6 +763,7 @@ int main(void)
 		cmocka_unit_test(what_a_region_may_be),
 		cmocka_unit_test(not_without_the_capability),
 		cmocka_unit_test(sparse_region),
+		cmocka_unit_test(sparse_in_two_levels),
 		cmocka_unit_test(list_used_again),
 		cmocka_unit_test(icm_not_mapped),
 		cmocka_unit_test(entries_of_nonsense),

@@ -54,6 +54,7 @@
 #define MODEL_LOG_MR_LEN	63
 #define MODEL_LOG_PAGE_MIN	12
 #define MODEL_LOG_PAGE_MAX	31
+#define MODEL_LOG_DIR_MAX	48	/* what an entry of a directory covers */
 #define MODEL_REG_PAGES		(1 << 16)	/* of a FAST_REG region */
 #define MODEL_LOG_MSG		31
 #define MODEL_PKEYS		1	/* the default P_Key, index 0 */

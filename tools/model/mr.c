@@ -18,10 +18,10 @@ static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	uint64_t npages = le32_to_cpu(mpt->npages);
 	uint64_t len = le64_to_cpu(mpt->len);
 	uint32_t log = mpt_log_page(mpt);
+	uint32_t max = mpt_mode(mpt) == SKUA_XLAT_DIR ? MODEL_LOG_DIR_MAX : MODEL_LOG_PAGE_MAX;
 
-	if (log < MODEL_LOG_PAGE_MIN || log > MODEL_LOG_PAGE_MAX || offset >> log)
+	if (log < MODEL_LOG_PAGE_MIN || log > max || offset >> log || npages > UINT64_MAX >> log)
 		return false;
-	/* 32 bits of pages of at most 2^31 bytes: the product fits 64. */
 	if (len > npages << log || offset > (npages << log) - len)
 		return false;
 	if (mpt_mode(mpt) == SKUA_XLAT_INLINE)
@@ -32,13 +32,14 @@ static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 /* Those of an on-demand region. */
 static bool odp_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
-	uint32_t sub = mpt_log_sub(mpt);
+	uint32_t sub = mpt_log_sub(mpt), mid = mpt_log_mid(mpt), dir = mpt_log_page(mpt);
 
 	if (mpt_is(mpt, SKUA_MPT_NULL | SKUA_MPT_DM) || !pages_ok(dev, mpt))
 		return false;
 	if (mpt_mode(mpt) == SKUA_XLAT_DIR)
-		return sub >= MODEL_LOG_PAGE_MIN && sub <= mpt_log_page(mpt);
-	return mpt_mode(mpt) == SKUA_XLAT_MTT && !sub;
+		return sub >= MODEL_LOG_PAGE_MIN && sub <= MODEL_LOG_PAGE_MAX &&
+		       (mid ? sub <= mid && mid <= dir : sub <= dir);
+	return mpt_mode(mpt) == SKUA_XLAT_MTT && !sub && !mid;
 }
 
 /* The fields that say where a region lies. */
@@ -48,7 +49,7 @@ static bool xlat_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	uint64_t base = le64_to_cpu(mpt->xlat.base);
 	uint64_t start = base + le32_to_cpu(mpt->xlat.offset);
 	uint32_t known = SKUA_XLAT_MODE | SKUA_XLAT_LOG_PAGE |
-			 (mpt_is(mpt, SKUA_MPT_ODP) ? SKUA_XLAT_LOG_SUB : 0);
+			 (mpt_is(mpt, SKUA_MPT_ODP) ? SKUA_XLAT_LOG_SUB | SKUA_XLAT_LOG_MID : 0);
 
 	if (le32_to_cpu(mpt->xlat.mode) & ~known)
 		return false;

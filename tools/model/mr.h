@@ -41,6 +41,12 @@ static inline uint32_t mpt_log_sub(const struct skua_mpt *mpt)
 	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_LOG_SUB);
 }
 
+/* XLAT_DIR: what an entry of a directory of the second level covers, 0: there is none. */
+static inline uint32_t mpt_log_mid(const struct skua_mpt *mpt)
+{
+	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_LOG_MID);
+}
+
 /* May an entry be so, in whatever state it is? */
 bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt);
 

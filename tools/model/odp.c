@@ -37,21 +37,44 @@ static bool entry_get(struct skua_dev *dev, uint64_t index, uint64_t need, uint6
 	return !mtt_get(dev, index, entry) && (*entry & need) == need;
 }
 
+/*
+ * From an entry of a directory, of 1 << @log bytes, to the entry of the list it names:
+ * @index, and @pos in what the directory's entry covers.
+ */
+static enum found descend(struct skua_dev *dev, uint32_t log, uint32_t sub, uint64_t *index,
+			  uint64_t *pos)
+{
+	uint64_t entry;
+
+	if (*index >= icm_num(dev, SKUA_ICM_MTT))
+		return NONSENSE;
+	if (!entry_get(dev, *index, SKUA_MTT_PRESENT, &entry))
+		return MISSED;
+	*pos &= (1ull << log) - 1;
+	*index = le64_get_bits(cpu_to_le64(entry), SKUA_MTT_LIST) + (*pos >> sub);
+	return FOUND;
+}
+
 /* Bus address of the byte @pos of a region, counted as in mr.c; bytes that follow there. */
 static enum found find(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t pos, bool write,
 		       uint64_t *bus, uint64_t *room)
 {
 	uint64_t need = SKUA_MTT_PRESENT | (write ? SKUA_MTT_WRITE : 0);
-	uint32_t log = mpt_log_page(mpt);
+	uint32_t log = mpt_log_page(mpt), mid = mpt_log_mid(mpt);
 	uint64_t index = le64_to_cpu(mpt->xlat.base) + (pos >> log);
+	enum found found = FOUND;
 	uint64_t entry, page;
 
 	if (mpt_mode(mpt) == SKUA_XLAT_DIR) {
-		if (!entry_get(dev, index, SKUA_MTT_PRESENT, &entry))
-			return MISSED;
-		pos &= (1ull << log) - 1;
+		if (mid) {
+			found = descend(dev, log, mid, &index, &pos);
+			log = mid;
+		}
+		if (found == FOUND)
+			found = descend(dev, log, mpt_log_sub(mpt), &index, &pos);
+		if (found != FOUND)
+			return found;
 		log = mpt_log_sub(mpt);
-		index = le64_get_bits(cpu_to_le64(entry), SKUA_MTT_LIST) + (pos >> log);
 	}
 	if (index >= icm_num(dev, SKUA_ICM_MTT))
 		return NONSENSE;

@@ -82,8 +82,13 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
 #define SKUA_XLAT_INLINE		2	/* page list in the MPT entry */
 #define SKUA_XLAT_DIR			3	/* SKUA_MPT_ODP: directory in the MTT */
 #define SKUA_XLAT_LOG_PAGE		GENMASK(13, 8)
-/* XLAT_DIR: of the lists that the directory names; LOG_PAGE is what a list covers. */
+/* XLAT_DIR: size of the pages; LOG_PAGE, at most 48, is what an entry of the directory covers. */
 #define SKUA_XLAT_LOG_SUB		GENMASK(21, 16)
+/*
+ * XLAT_DIR: 0: an entry of the directory names a list of pages. Else it names a directory
+ * of the second level, each entry of which covers 1 << LOG_MID bytes by such a list.
+ */
+#define SKUA_XLAT_LOG_MID		GENMASK(29, 24)
 
 /*
  * The device may cache MTT entries by aligned groups of this many (64 bytes), and
@@ -96,7 +101,10 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
 #define SKUA_MTT_PRESENT		BIT_ULL(0)
 #define SKUA_MTT_WRITE			BIT_ULL(1)
 #define SKUA_MTT_ADDR			GENMASK_ULL(63, 12)
-/* An entry of a directory (XLAT_DIR): PRESENT, and the index of a list's first entry: */
+/*
+ * An entry of a directory (XLAT_DIR): PRESENT, and the index of the first entry of the
+ * list, or of the directory of the second level, that it names:
+ */
 #define SKUA_MTT_LIST			GENMASK_ULL(63, 12)
 
 /* Access rights: in MPT entries, memory windows and QP attributes. */
@@ -161,8 +169,9 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
  * On-demand region (SKUA_CAP_ODP): pages come and go while it is VALID. Its mode is
  * SKUA_XLAT_MTT, or SKUA_XLAT_DIR: then @xlat.base and @npages are a directory, each
  * entry of which covers 1 << SKUA_XLAT_LOG_PAGE bytes by naming a list of pages of
- * 1 << SKUA_XLAT_LOG_SUB bytes. A sparse region (implicit: the address space) thus
- * needs lists only where it is used. Not with FAST_REG, DM or NULL.
+ * 1 << SKUA_XLAT_LOG_SUB bytes, or, with SKUA_XLAT_LOG_MID, a directory of such lists. A
+ * sparse region (implicit: the address space) thus needs lists, and even indices of
+ * entries, only where it is used. Not with FAST_REG, DM or NULL.
  *
  * An entry without SKUA_MTT_PRESENT, one in ICM that is not mapped, and for a write
  * one without SKUA_MTT_WRITE are misses. What gives rights (an entry becomes PRESENT,
