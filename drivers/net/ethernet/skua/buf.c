@@ -12,14 +12,12 @@
  * @dev: the function
  * @buf: filled in; empty on failure
  * @size: bytes
- * @quiet: failure is no news: there is another way
+ * @gfp: how
  *
  * Return: 0 or -ENOMEM.
  */
-int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, bool quiet)
+int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, gfp_t gfp)
 {
-	gfp_t gfp = GFP_KERNEL | (quiet ? __GFP_NOWARN | __GFP_NORETRY : 0);
-
 	buf->size = 0;
 	buf->va = dma_alloc_coherent(dev->dev, size, &buf->dma, gfp);
 	if (!buf->va)
@@ -38,7 +36,7 @@ int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, bool q
  */
 int skua_buf_alloc(struct skua_dev *dev, struct skua_buf *buf, size_t size)
 {
-	return skua_buf_try(dev, buf, size, false);
+	return skua_buf_try(dev, buf, size, GFP_KERNEL);
 }
 EXPORT_SYMBOL_NS_GPL(skua_buf_alloc, "SKUA");
 

@@ -39,19 +39,24 @@ static void skua_icm_chunk_free(struct skua_dev *dev, struct skua_icm_chunk *chu
 	kfree(chunk);
 }
 
-/* One contiguous piece if there is one, else smaller ones. */
+/*
+ * One contiguous piece if there is one, else smaller ones; charged to who wants the first
+ * entry in it, as the others are not known yet.
+ */
 static struct skua_icm_chunk *skua_icm_chunk_alloc(struct skua_dev *dev, u32 size)
 {
+	const gfp_t gfp = GFP_KERNEL_ACCOUNT;
 	struct skua_icm_chunk *chunk;
 	u32 run = size, left = size;
 
-	chunk = kzalloc(struct_size(chunk, run, SKUA_ICM_CHUNK_RUNS), GFP_KERNEL);
+	chunk = kzalloc(struct_size(chunk, run, SKUA_ICM_CHUNK_RUNS), gfp);
 	if (!chunk)
 		return NULL;
 	while (left) {
 		struct skua_buf buf;
 
-		if (!skua_buf_try(dev, &buf, run, run > SKUA_ICM_PAGE_SIZE)) {
+		if (!skua_buf_try(dev, &buf, run, run > SKUA_ICM_PAGE_SIZE ?
+						  gfp | __GFP_NOWARN | __GFP_NORETRY : gfp)) {
 			chunk->num_runs++;
 			chunk->run[chunk->num_runs - 1] = buf;
 			left -= run;
@@ -91,23 +96,17 @@ static int skua_icm_chunk_unmap(struct skua_dev *dev, const struct skua_icm_tbl 
 	return skua_cmd_in(dev, SKUA_CMD_UNMAP_ICM, &in);
 }
 
-static int skua_icm_chunk_get(struct skua_dev *dev, struct skua_icm_tbl *t, u64 index)
+static int skua_icm_chunk_new(struct skua_dev *dev, struct skua_icm_tbl *t, u64 index)
 {
 	struct skua_icm_chunk *chunk;
 	int err;
 
-	guard(mutex)(&t->lock);
-	chunk = xa_load(&t->chunks, index);
-	if (chunk) {
-		chunk->refs++;
-		return 0;
-	}
-
+	lockdep_assert_held(&t->lock);
 	chunk = skua_icm_chunk_alloc(dev, t->chunk_size);
 	if (!chunk)
 		return -ENOMEM;
 	chunk->refs = 1;
-	err = xa_insert(&t->chunks, index, chunk, GFP_KERNEL);
+	err = xa_insert(&t->chunks, index, chunk, GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_free;
 	err = skua_icm_chunk_map(dev, t, chunk, index);
@@ -125,6 +124,18 @@ err_erase:
 err_free:
 	skua_icm_chunk_free(dev, chunk);
 	return err;
+}
+
+static int skua_icm_chunk_get(struct skua_dev *dev, struct skua_icm_tbl *t, u64 index)
+{
+	struct skua_icm_chunk *chunk;
+
+	guard(mutex)(&t->lock);
+	chunk = xa_load(&t->chunks, index);
+	if (!chunk)
+		return skua_icm_chunk_new(dev, t, index);
+	chunk->refs++;
+	return 0;
 }
 
 static void skua_icm_chunk_put(struct skua_dev *dev, struct skua_icm_tbl *t, u64 index)
