@@ -78,7 +78,7 @@ EXPORT_SYMBOL_NS_GPL(skua_mtt_reserve, "SKUA");
 /**
  * skua_mtt_unreserve() - undo skua_mtt_reserve()
  * @dev: the function
- * @mtt: entries that no context uses any more, none of them backed by memory
+ * @mtt: entries that no context has used, none of them backed by memory
  */
 void skua_mtt_unreserve(struct skua_dev *dev, const struct skua_mtt *mtt)
 {
@@ -318,3 +318,17 @@ void skua_mtt_dir_clear(struct skua_dev *dev, const struct skua_mtt *dir, u32 i)
 	skua_icm_put(dev, SKUA_ICM_MTT, dir->first + i);
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_dir_clear, "SKUA");
+
+/**
+ * skua_mtt_dir_free() - give up a directory
+ * @dev: the function
+ * @dir: the directory, without blocks, which no context uses any more
+ *
+ * The device may remember that it is empty: the entries' next owner need not fear that.
+ */
+void skua_mtt_dir_free(struct skua_dev *dev, const struct skua_mtt *dir)
+{
+	skua_mtt_sync(dev, dir, 0, dir->npages);
+	skua_mtt_unreserve(dev, dir);
+}
+EXPORT_SYMBOL_NS_GPL(skua_mtt_dir_free, "SKUA");
