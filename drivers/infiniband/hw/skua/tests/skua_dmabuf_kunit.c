@@ -177,8 +177,8 @@ static struct mover *mover_new(struct kunit *test)
 }
 
 /* A region over @len bytes from @offset, by a descriptor as programs have it. */
-static struct ib_mr *mover_reg(struct kunit *test, struct mover *m, struct ib_pd *pd, u64 offset,
-			       u64 len)
+static struct ib_mr *mover_reg_for(struct kunit *test, struct mover *m, struct ib_pd *pd,
+				   u64 offset, u64 len, int access)
 {
 	struct uverbs_attr_bundle attrs = {};
 	struct ib_mr *mr;
@@ -190,12 +190,18 @@ static struct ib_mr *mover_reg(struct kunit *test, struct mover *m, struct ib_pd
 		dma_buf_put(m->buf);
 	KUNIT_ASSERT_GE(test, fd, 0);
 	mr = pd->device->ops.reg_user_mr_dmabuf(pd, offset, len, offset_in_page(offset), fd,
-						IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
-						IB_ACCESS_REMOTE_READ, NULL, &attrs);
+						access, NULL, &attrs);
 	close_fd(fd);
 	if (!IS_ERR(mr))
 		mr->device = pd->device;
 	return mr;
+}
+
+static struct ib_mr *mover_reg(struct kunit *test, struct mover *m, struct ib_pd *pd, u64 offset,
+			       u64 len)
+{
+	return mover_reg_for(test, m, pd, offset, len, IB_ACCESS_LOCAL_WRITE |
+			     IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ);
 }
 
 static void dereg(void *data)
@@ -364,6 +370,43 @@ static void test_taken(struct kunit *test)
 	use(test, r.p, IB_WR_RDMA_WRITE, 0, r.m->mr->rkey, 8, IB_WC_SUCCESS);
 }
 
+/* What a device that lies, or is late, says of a page that it wants. */
+static void fault(struct skua_ib_dev *dev, u32 key, u64 va, u32 len, bool write)
+{
+	/* Of no queue that waits. */
+	struct skua_page_fault what = { 1, key, va, len, U32_MAX, write };
+
+	dev->odp_handler.fault(&dev->odp_handler, &what);
+	flush_workqueue(dev->odp_wq);
+}
+
+/* A page that may only be read is not had for writing, nor one outside of the region. */
+static void test_faults_refused(struct kunit *test)
+{
+	struct rig r = rig_new(test);
+	struct skua_ib_dev *dev = to_skua_dev(live_dev);
+	struct skua_ib_odp *odp;
+	struct ib_mr *mr;
+
+	mr = mover_reg_for(test, r.m, r.p->pd, PAGE_SIZE, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_READ);
+	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(mr), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, dereg, mr), 0);
+	odp = to_skua_mr(mr)->odp;
+	KUNIT_EXPECT_EQ(test, mover_move(r.m), 0);
+	fault(dev, mr->rkey, 0, 8, true);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&odp->faults), 0);
+	fault(dev, mr->rkey, 2 * PAGE_SIZE, 8, false);
+	fault(dev, mr->rkey, U64_MAX, 8, false);
+	fault(dev, mr->rkey ^ 1, 0, 8, false);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&odp->faults), 0);
+	KUNIT_EXPECT_EQ(test, r.m->mapped, 0);
+	/* More than there is of it: as far as it goes. */
+	fault(dev, mr->rkey, PAGE_SIZE, U32_MAX, false);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&odp->faults), 2);
+	KUNIT_EXPECT_EQ(test, r.m->mapped, 1);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(dev->dead));
+}
+
 static void test_ranges(struct kunit *test)
 {
 	static const struct { u64 offset, len; int err; } range[] = {
@@ -390,6 +433,7 @@ static struct kunit_case skua_dmabuf_cases[] = {
 	KUNIT_CASE_SLOW(test_moved_under_traffic),
 	KUNIT_CASE_SLOW(test_part),
 	KUNIT_CASE_SLOW(test_taken),
+	KUNIT_CASE_SLOW(test_faults_refused),
 	KUNIT_CASE_SLOW(test_ranges),
 	{}
 };

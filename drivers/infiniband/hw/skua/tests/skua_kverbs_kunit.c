@@ -4,6 +4,8 @@
  * each other. They need a function whose netdev is up and has an address;
  * without one they are skipped.
  */
+#include <linux/delay.h>
+
 #include "pair.h"
 
 static int post_recv(struct pair *p, int side, struct req *r, u32 len)
@@ -657,6 +659,132 @@ static void test_missed_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ib_process_cq_direct(p->cq, -1), 1);
 }
 
+/* --- the end of a CQ --- */
+
+/**
+ * struct late - a completion handler that stays while its CQ is freed
+ * @entered: it runs
+ * @handler: the RDMA core's, which it calls in the end
+ * @destroy: the device's, while ours is in its place
+ * @post_destroy: likewise
+ * @freeing: the CQ is about to be freed
+ * @cancelled: the CQ's work was cancelled: it must not be queued any more
+ * @raced: the handler was still there when ib_free_cq() began
+ * @too_late: it would have queued the work after that
+ * @left: it has ended
+ */
+struct late {
+	struct completion entered;
+	void (*handler)(struct ib_cq *cq, void *ctx);
+	int (*destroy)(struct ib_cq *cq, struct ib_udata *udata);
+	void (*post_destroy)(struct ib_cq *cq);
+	bool freeing;
+	bool cancelled;
+	bool raced;
+	bool too_late;
+	bool left;
+};
+
+static struct late late;
+
+/* In the interrupt: not longer than it takes, nor for ever. */
+static void late_handler(struct ib_cq *cq, void *ctx)
+{
+	unsigned int i;
+
+	complete(&late.entered);
+	for (i = 0; i < 3000 && !READ_ONCE(late.freeing); i++)
+		mdelay(1);
+	for (i = 0; i < 300 && !READ_ONCE(late.cancelled); i++)
+		mdelay(1);
+	late.too_late = READ_ONCE(late.cancelled);
+	if (!late.too_late)
+		late.handler(cq, ctx);
+	WRITE_ONCE(late.left, true);
+}
+
+/* What ib_core calls when it has cancelled the work: one of these. */
+static void late_post_destroy(struct ib_cq *cq)
+{
+	WRITE_ONCE(late.cancelled, true);
+	late.post_destroy(cq);
+}
+
+static int late_destroy(struct ib_cq *cq, struct ib_udata *udata)
+{
+	WRITE_ONCE(late.cancelled, true);
+	return late.destroy(cq, udata);
+}
+
+static void late_free_cq(struct ib_cq *cq)
+{
+	struct ib_device *dev = cq->device;
+
+	late.destroy = dev->ops.destroy_cq;
+	late.post_destroy = dev->ops.post_destroy_cq;
+	dev->ops.destroy_cq = late_destroy;
+	if (late.post_destroy)
+		dev->ops.post_destroy_cq = late_post_destroy;
+	WRITE_ONCE(late.freeing, true);
+	late.raced = !READ_ONCE(late.left);
+	ib_free_cq(cq);
+	dev->ops.destroy_cq = late.destroy;
+	dev->ops.post_destroy_cq = late.post_destroy;
+}
+
+/* A QP whose receive is flushed, so that the handler of its CQ is called. */
+static struct ib_qp *late_qp(struct kunit *test, struct pair *p, struct ib_cq *cq, struct req *r)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.send_cq = cq, .recv_cq = cq,
+	};
+	struct ib_sge sge = { p->side[0].dma, 8, p->pd->local_dma_lkey };
+	struct ib_recv_wr wr = { .wr_cqe = &r->cqe, .sg_list = &sge, .num_sge = 1 };
+	struct ib_qp_attr err = { .qp_state = IB_QPS_ERR };
+	struct ib_qp *qp = ib_create_qp(p->pd, &init);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
+	req_init(r);
+	KUNIT_EXPECT_EQ(test, modify_init(qp), 0);
+	KUNIT_EXPECT_EQ(test, ib_post_recv(qp, &wr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ib_modify_qp(qp, &err, IB_QP_STATE), 0);
+	return qp;
+}
+
+/*
+ * The CQ is freed while its handler stands between the interrupt and the work. Where the
+ * vector's processor is ours, or that of the commands' events, nothing can be seen.
+ */
+static void test_free_cq_in_handler(struct kunit *test)
+{
+	struct pair *p = pair_new(test, IB_POLL_WORKQUEUE);
+	unsigned int vector, raced = 0;
+	struct req r;
+
+	for (vector = 0; vector < live_dev->num_comp_vectors; vector++) {
+		struct ib_cq *cq;
+		struct ib_qp *qp;
+
+		memset(&late, 0, sizeof(late));
+		init_completion(&late.entered);
+		cq = ib_alloc_cq(live_dev, NULL, 4, vector, IB_POLL_WORKQUEUE);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+		late.handler = cq->comp_handler;
+		cq->comp_handler = late_handler;
+		qp = late_qp(test, p, cq, &r);
+		KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&late.entered, TIMEOUT), 0);
+		ib_destroy_qp(qp);
+		late_free_cq(cq);
+		KUNIT_EXPECT_TRUE(test, late.left);
+		KUNIT_EXPECT_FALSE_MSG(test, late.too_late, "vector %u: work of a freed CQ",
+				       vector);
+		raced += late.raced;
+	}
+	KUNIT_EXPECT_GT(test, raced, 0);
+}
+
 static struct kunit_case skua_kverbs_cases[] = {
 	KUNIT_CASE_SLOW(test_send),
 	KUNIT_CASE_SLOW(test_rdma),
@@ -676,6 +804,7 @@ static struct kunit_case skua_kverbs_cases[] = {
 	KUNIT_CASE_SLOW(test_fast_reg_refused),
 	KUNIT_CASE_SLOW(test_arm_then_poll),
 	KUNIT_CASE_SLOW(test_missed_events),
+	KUNIT_CASE_SLOW(test_free_cq_in_handler),
 	{}
 };
 
