@@ -15,7 +15,7 @@
 #include "mem.h"
 
 #define LEN	(16 * 4096)
-#define BLOCK	(128ULL << 20)
+#define BLOCK	(2ULL << 20)
 #define ODP_ALL	(MEM_ALL | IBV_ACCESS_ON_DEMAND)
 
 #ifndef MADV_COLLAPSE
@@ -320,21 +320,19 @@ REGION_CASE(of_a_file)
 
 /* --- long regions, and all of memory -------------------------------------------- */
 
-static bool long_region(struct mem *m)
+static bool region_of_blocks(struct mem *m, uint64_t len)
 {
-	const uint64_t len = 4 * BLOCK, iova = 0x7000000000;
+	const uint64_t iova = 0x7000000000;
 	struct ibv_mr *mr;
 	uint8_t *p, *at;
 	bool ok;
 
-	if (!has_odp(m))
-		return skip_odp(m);
 	p = map(len);
 	mr = ibv_reg_mr_iova(m->end[1].dev.pd, p + PAGE, len - 2 * PAGE, iova + PAGE, ODP_ALL);
 	if (!mr)
-		return fail("no region of 512 MiB: %m");
+		return fail("no region of %ju bytes: %m", (uintmax_t)len);
 	/* Across the end of a block, wherever they begin. */
-	at = (uint8_t *)(((uintptr_t)p + 2 * BLOCK) & ~(BLOCK - 1)) - LEN / 2;
+	at = (uint8_t *)(((uintptr_t)p + len / 2) & ~(BLOCK - 1)) - LEN / 2;
 	ok = write_arrives(m, at, iova + (at - p), mr->rkey, LEN) &&
 	     write_arrives(m, p + PAGE, iova + PAGE, mr->rkey, LEN) &&
 	     write_arrives(m, p + len - LEN - PAGE, iova + len - LEN - PAGE, mr->rkey, LEN) &&
@@ -349,6 +347,40 @@ static bool long_region(struct mem *m)
 		ok = fail("dereg_mr: %m");
 	munmap(p, len);
 	return ok;
+}
+
+/* A directory of blocks, and one of directories. */
+static bool long_region(struct mem *m)
+{
+	if (!has_odp(m))
+		return skip_odp(m);
+	return region_of_blocks(m, 4 * BLOCK) && region_of_blocks(m, 3000 * BLOCK);
+}
+
+/* Longer than there are addresses, or behind them; in 32 bits it would be short. */
+static bool beyond(struct mem *m)
+{
+	static const struct { uint64_t start, len; } range[] = {
+		{ 0, (1ULL << 59) + (1ULL << 28) }, { 1ULL << 62, 1ULL << 21 },
+		{ 0x7fffffff0000, 1ULL << 21 }, { 1ULL << 63, 4096 },
+	};
+	unsigned int i;
+
+	if (!has_odp(m))
+		return skip_odp(m);
+	for (i = 0; i < sizeof(range) / sizeof(range[0]); i++) {
+		struct ibv_mr *mr = ibv_reg_mr(m->end[1].dev.pd, (void *)(uintptr_t)range[i].start,
+					       range[i].len, ODP_ALL);
+
+		if (mr) {
+			ibv_dereg_mr(mr);
+			return fail("%#jx bytes at %#jx are taken", (uintmax_t)range[i].len,
+				    (uintmax_t)range[i].start);
+		}
+		if (!expect_err("beyond the address space", errno, EFAULT))
+			return false;
+	}
+	return true;
 }
 
 static bool implicit(struct mem *m)
@@ -717,6 +749,7 @@ const struct mem_case mem_cases_odp[] = {
 	{ "on demand: swapped out", swapped },
 	{ "on demand: of a file, which is cut", of_a_file },
 	{ "on demand: a long region", long_region },
+	{ "on demand: beyond the address space", beyond },
 	{ "on demand: all of memory", implicit },
 	{ "on demand: advice", advice },
 	{ "on demand: bad advice", bad_advice },
@@ -746,7 +779,8 @@ static bool stay_pending(struct mem *m)
 static bool stay_used(struct mem *m)
 {
 	struct ibv_mr *all = ibv_reg_mr(m->end[1].dev.pd, NULL, SIZE_MAX, ODP_ALL);
-	uint8_t *p = map(LEN);
+	/* In one block. */
+	uint8_t *p = (uint8_t *)(((uintptr_t)map(2 * BLOCK) + BLOCK - 1) & ~(BLOCK - 1));
 	struct ibv_mr *mr = reg(m, p, LEN);
 
 	return mr && all && arrives(m, p, mr, LEN) && arrives(m, p, all, LEN) &&

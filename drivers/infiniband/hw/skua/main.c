@@ -272,6 +272,8 @@ static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
 	mutex_init(&dev->uc_lock);
 	INIT_LIST_HEAD(&dev->ucontexts);
 	mutex_init(&dev->cnt_lock);
+	mutex_init(&dev->user_lock);
+	INIT_LIST_HEAD(&dev->users);
 	xa_init(&dev->sets);
 	xa_init_flags(&dev->frmrs, XA_FLAGS_ALLOC);
 	dev->core_nb.notifier_call = skua_ib_core_event;
@@ -353,6 +355,7 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 	unregister_netdevice_notifier(&dev->netdev_nb);
 	skua_ib_frmr_exit(dev);
 	skua_ib_odp_exit(dev);
+	WARN_ON_ONCE(!list_empty(&dev->users));
 	/* An event of such a late death may still be on its way. */
 	flush_workqueue(ib_wq);
 	ib_dealloc_device(&dev->ibdev);

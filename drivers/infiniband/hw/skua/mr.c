@@ -233,11 +233,14 @@ static int skua_ib_reg_on_demand(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 
 	if (implicit) {
 		if (range->va || range->access & IB_ACCESS_HUGETLB)
 			return -EINVAL;
-		range->len = SKUA_IB_ODP_SPACE;
+		range->len = TASK_SIZE;
 	}
 	err = skua_ib_user_range_check(dev, range, start);
 	if (err)
 		return err;
+	/* As for memory that is pinned: there is none beyond. */
+	if (start > TASK_SIZE || range->len > TASK_SIZE - start)
+		return -EFAULT;
 	return skua_ib_odp_reg(mr, ibpd, start, implicit);
 }
 

@@ -34,16 +34,27 @@ static int skua_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
-	err = skua_mr_create(dev->core, &mw->core, &mpt);
+	err = skua_ib_user_take_key(skua_ib_pd_user(ibmw->pd));
 	if (err)
 		return err;
+	err = skua_mr_create(dev->core, &mw->core, &mpt);
+	if (err) {
+		skua_ib_user_give_key(skua_ib_pd_user(ibmw->pd));
+		return err;
+	}
 	ibmw->rkey = mw->core.key;
 	return 0;
 }
 
 static int skua_ib_dealloc_mw(struct ib_mw *ibmw)
 {
-	return skua_mr_destroy(to_skua_dev(ibmw->device)->core, &to_skua_mw(ibmw)->core);
+	int err;
+
+	err = skua_mr_destroy(to_skua_dev(ibmw->device)->core, &to_skua_mw(ibmw)->core);
+	if (err)
+		return err;
+	skua_ib_user_give_key(skua_ib_pd_user(ibmw->pd));
+	return 0;
 }
 
 const struct ib_device_ops skua_ib_mw_ops = {

@@ -5,19 +5,15 @@
  * from the process comes through skua_ib_odp_invalidate() first.
  *
  * A short region has one page list for good. A long one has a directory of blocks,
- * each with a list of its own, that come and go; so does the implicit region, which
- * is all of the process' address space. odp_dmabuf.c has the regions whose memory is no
- * process', but a dma-buf's.
+ * each with a list of its own, that come and go (odp_dir.c); so does the implicit region,
+ * which is all of the process' address space. odp_dmabuf.c has the regions whose memory
+ * is no process', but a dma-buf's.
  */
 #include <linux/hmm.h>
 #include <linux/pci-p2pdma.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "odp.h"
-
-/* How long an empty block may stay, in case its pages come back. */
-#define SKUA_ODP_REAP_DELAY	HZ
 
 /* --- blocks --- */
 
@@ -58,141 +54,58 @@ static bool skua_ib_odp_invalidate(struct mmu_interval_notifier *mni,
 	return true;
 }
 
-static const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops = {
+const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops = {
 	.invalidate = skua_ib_odp_invalidate,
 };
 
-/*
- * Give @block its page list. @umem is its memory, or an error pointer; on failure it
- * is gone.
+/**
+ * skua_ib_odp_block_init() - give a block its page list
+ * @block: filled in
+ * @odp: the region
+ * @umem: its memory, or an error pointer; on failure it is gone
+ * @npages: pages of the memory
+ *
+ * Return: 0 or a negative errno.
  */
-static int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
-				  struct ib_umem_odp *umem, u64 npages)
+int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
+			   struct ib_umem_odp *umem, u64 npages)
 {
 	int err;
 
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
+	err = skua_ib_user_take_mtt(odp->user, npages);
+	if (err)
+		goto err_umem;
 	err = skua_mtt_alloc(odp->dev->core, &block->mtt, NULL, npages, PAGE_SHIFT, false);
-	if (err) {
-		ib_umem_odp_release(umem);
-		return err;
-	}
+	if (err)
+		goto err_user;
 	refcount_set(&block->ref, 1);
 	block->odp = odp;
 	block->umem = umem;
 	block->start = ib_umem_start(umem);
 	umem->private = block;
 	return 0;
+
+err_user:
+	skua_ib_user_give_mtt(odp->user, npages);
+err_umem:
+	ib_umem_odp_release(umem);
+	return err;
 }
 
-/* The device does not find it any more. */
-static void skua_ib_odp_block_put(struct skua_ib_odp_block *block)
+/**
+ * skua_ib_odp_block_put() - a reference less
+ * @block: the block; the device does not find it if it is the last
+ */
+void skua_ib_odp_block_put(struct skua_ib_odp_block *block)
 {
 	if (!refcount_dec_and_test(&block->ref))
 		return;
 	ib_umem_odp_release(block->umem);
 	skua_mtt_free(block->odp->dev->core, &block->mtt);
+	skua_ib_user_give_mtt(block->odp->user, block->mtt.npages);
 	kfree(block);
-}
-
-/* --- directories --- */
-
-static void skua_ib_odp_block_drop(struct skua_ib_odp *odp, unsigned long index)
-{
-	struct skua_ib_odp_block *block = xa_erase(&odp->blocks, index);
-
-	odp->num_blocks--;
-	skua_mtt_dir_clear(odp->dev->core, &odp->dir, index);
-	skua_ib_odp_block_put(block);
-}
-
-/* Regions share the device's page lists: none may have more than a part of them. */
-static u32 skua_ib_odp_max_blocks(const struct skua_ib_odp *odp)
-{
-	return max_t(u64, odp->dev->lim->max_mtt / SKUA_ODP_BLOCK_PAGES / 4, 2);
-}
-
-/* Make room for one more block. What is in use by those who page in stays for them. */
-static void skua_ib_odp_make_room(struct skua_ib_odp *odp)
-{
-	if (odp->num_blocks < skua_ib_odp_max_blocks(odp))
-		return;
-	if (!xa_find_after(&odp->blocks, &odp->victim, ULONG_MAX, XA_PRESENT)) {
-		odp->victim = 0;
-		xa_find(&odp->blocks, &odp->victim, ULONG_MAX, XA_PRESENT);
-	}
-	skua_ib_odp_block_drop(odp, odp->victim);
-}
-
-static struct skua_ib_odp_block *skua_ib_odp_block_new(struct skua_ib_odp *odp, u32 index)
-{
-	struct skua_ib_odp_block *block __free(kfree) = kzalloc_obj(*block);
-	int err;
-
-	if (!block)
-		return ERR_PTR(-ENOMEM);
-	skua_ib_odp_make_room(odp);
-	err = skua_ib_odp_block_init(block, odp,
-				     ib_umem_odp_alloc_child(odp->root, odp->base +
-							     index * SKUA_ODP_BLOCK_SIZE,
-							     SKUA_ODP_BLOCK_SIZE,
-							     &skua_ib_odp_mmu_ops),
-				     SKUA_ODP_BLOCK_PAGES);
-	if (err)
-		return ERR_PTR(err);
-	err = xa_err(xa_store(&odp->blocks, index, block, GFP_KERNEL));
-	if (err)
-		goto err_put;
-	err = skua_mtt_dir_set(odp->dev->core, &odp->dir, index, &block->mtt);
-	if (err)
-		goto err_erase;
-	odp->num_blocks++;
-	return no_free_ptr(block);
-
-err_erase:
-	xa_erase(&odp->blocks, index);
-err_put:
-	skua_ib_odp_block_put(no_free_ptr(block));
-	return ERR_PTR(err);
-}
-
-/* The block of an address, made if there is none; with a reference. */
-static struct skua_ib_odp_block *skua_ib_odp_block_get(struct skua_ib_odp *odp, u64 addr)
-{
-	struct skua_ib_odp_block *block = odp->whole;
-	u32 index;
-
-	if (block) {
-		refcount_inc(&block->ref);
-		return block;
-	}
-	index = (addr - odp->base) >> SKUA_ODP_LOG_BLOCK;
-	guard(mutex)(&odp->lock);
-	block = xa_load(&odp->blocks, index);
-	if (!block)
-		block = skua_ib_odp_block_new(odp, index);
-	if (!IS_ERR(block))
-		refcount_inc(&block->ref);
-	return block;
-}
-
-static void skua_ib_odp_reap(struct work_struct *work)
-{
-	struct skua_ib_odp *odp = container_of(to_delayed_work(work), struct skua_ib_odp, reap);
-	struct skua_ib_odp_block *block;
-	unsigned long index;
-
-	guard(mutex)(&odp->lock);
-	xa_for_each(&odp->blocks, index, block) {
-		bool empty;
-
-		scoped_guard(mutex, &block->umem->umem_mutex)
-			empty = !block->umem->npages;
-		/* One that gets pages meanwhile loses them, and they are wanted again. */
-		if (empty && refcount_read(&block->ref) == 1)
-			skua_ib_odp_block_drop(odp, index);
-	}
 }
 
 /* --- paging in --- */
@@ -256,6 +169,27 @@ static int skua_ib_odp_block_page_in(struct skua_ib_odp_block *block, u64 addr, 
 	return !num && how != SKUA_ODP_PRESENT ? -EFAULT : num;
 }
 
+/* The block of an address, with a reference. */
+static struct skua_ib_odp_block *skua_ib_odp_block_get(struct skua_ib_odp *odp, u64 addr,
+						       bool *fresh)
+{
+	*fresh = false;
+	if (odp->root)
+		return skua_ib_odp_dir_get(odp, addr, fresh);
+	refcount_inc(&odp->whole->ref);
+	return odp->whole;
+}
+
+/* What the process has of a new block the device need not ask for page by page. */
+static void skua_ib_odp_block_around(struct skua_ib_odp_block *block)
+{
+	const struct skua_ib_odp *odp = block->odp;
+	u64 start = max(block->start, odp->start);
+	u64 end = min_t(u64, ib_umem_end(block->umem), odp->start + odp->range.len);
+
+	skua_ib_odp_block_page_in(block, start, end - start, SKUA_ODP_PRESENT);
+}
+
 /**
  * skua_ib_odp_page_in() - give the device pages
  * @odp: the region
@@ -273,18 +207,21 @@ int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_o
 {
 	u64 addr = va - odp->range.va + odp->start;
 	struct skua_ib_odp_block *block;
+	bool fresh;
 	int num;
 
 	if (odp->dmabuf)
 		return skua_ib_odp_dmabuf_page_in(odp->dmabuf, how);
-	block = skua_ib_odp_block_get(odp, addr);
+	block = skua_ib_odp_block_get(odp, addr, &fresh);
 	if (IS_ERR(block))
 		return PTR_ERR(block);
 	len = min(len, ib_umem_end(block->umem) - addr);
 	num = skua_ib_odp_block_page_in(block, addr, len, how);
+	if (fresh && num >= 0)
+		skua_ib_odp_block_around(block);
 	skua_ib_odp_block_put(block);
 	/* What a program asks for where it has nothing leaves nothing behind. */
-	if (num < 0 && odp->root)
+	if (num <= 0 && odp->root)
 		queue_delayed_work(odp->dev->odp_wq, &odp->reap, SKUA_ODP_REAP_DELAY);
 	return num;
 }
@@ -293,7 +230,7 @@ int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_o
 
 static int skua_ib_odp_init_whole(struct skua_ib_odp *odp)
 {
-	struct skua_ib_odp_block *block __free(kfree) = kzalloc_obj(*block);
+	struct skua_ib_odp_block *block __free(kfree) = kzalloc_obj(*block, GFP_KERNEL_ACCOUNT);
 	u64 npages = (PAGE_ALIGN(odp->start + odp->range.len) -
 		      ALIGN_DOWN(odp->start, PAGE_SIZE)) >> PAGE_SHIFT;
 	/*
@@ -316,49 +253,15 @@ static int skua_ib_odp_init_whole(struct skua_ib_odp *odp)
 	return 0;
 }
 
-static int skua_ib_odp_init_dir(struct skua_ib_odp *odp)
-{
-	u64 end = odp->start + odp->range.len;
-	struct ib_umem_odp *root;
-	int err;
-
-	odp->base = ALIGN_DOWN(odp->start, SKUA_ODP_BLOCK_SIZE);
-	err = skua_mtt_reserve(odp->dev->core, &odp->dir,
-			       (ALIGN(end, SKUA_ODP_BLOCK_SIZE) - odp->base) >>
-			       SKUA_ODP_LOG_BLOCK);
-	if (err)
-		return err;
-	root = ib_umem_odp_alloc_implicit(&odp->dev->ibdev,
-					  odp->range.access & ~IB_ACCESS_HUGETLB);
-	if (IS_ERR(root)) {
-		skua_mtt_unreserve(odp->dev->core, &odp->dir);
-		return PTR_ERR(root);
-	}
-	/* It names the process' memory, but does not hold it. */
-	mmgrab(root->umem.owning_mm);
-	odp->root = root;
-	return 0;
-}
-
 static void skua_ib_odp_destroy(struct skua_ib_odp *odp)
 {
-	struct skua_ib_odp_block *block;
-	unsigned long index;
-
 	if (odp->dmabuf)
 		skua_ib_odp_dmabuf_free(odp->dmabuf);
 	if (odp->whole)
 		skua_ib_odp_block_put(odp->whole);
-	if (!odp->root)
-		return;
-	disable_delayed_work_sync(&odp->reap);
-	scoped_guard(mutex, &odp->lock)
-		xa_for_each(&odp->blocks, index, block)
-			skua_ib_odp_block_drop(odp, index);
-	xa_destroy(&odp->blocks);
-	mmdrop(odp->root->umem.owning_mm);
-	ib_umem_odp_release(odp->root);
-	skua_mtt_unreserve(odp->dev->core, &odp->dir);
+	if (odp->root)
+		skua_ib_odp_dir_destroy(odp);
+	skua_ib_user_put(odp->user);
 }
 
 void skua_ib_odp_put(struct skua_ib_odp *odp)
@@ -371,41 +274,38 @@ void skua_ib_odp_put(struct skua_ib_odp *odp)
 
 /**
  * skua_ib_odp_alloc() - an on-demand region that has no memory yet
- * @dev: the device
+ * @ibpd: its protection domain
  * @range: where and what for
  * @start: its first byte in the memory that it gets
  *
  * Return: the region, to be given back by skua_ib_odp_put(); or NULL.
  */
-struct skua_ib_odp *skua_ib_odp_alloc(struct skua_ib_dev *dev, const struct skua_ib_range *range,
+struct skua_ib_odp *skua_ib_odp_alloc(struct ib_pd *ibpd, const struct skua_ib_range *range,
 				      u64 start)
 {
-	struct skua_ib_odp *odp = kzalloc_obj(*odp);
+	struct skua_ib_odp *odp = kzalloc_obj(*odp, GFP_KERNEL_ACCOUNT);
 
 	if (!odp)
 		return NULL;
 	refcount_set(&odp->ref, 1);
-	odp->dev = dev;
+	odp->dev = to_skua_dev(ibpd->device);
+	odp->user = skua_ib_user_hold(skua_ib_pd_user(ibpd));
 	odp->range = *range;
 	odp->start = start;
 	odp->write = ib_access_writable(range->access);
-	mutex_init(&odp->lock);
-	xa_init(&odp->blocks);
-	INIT_DELAYED_WORK(&odp->reap, skua_ib_odp_reap);
 	return odp;
 }
 
-static struct skua_ib_odp *skua_ib_odp_new(struct skua_ib_dev *dev,
-					   const struct skua_ib_range *range, u64 start,
-					   bool implicit)
+static struct skua_ib_odp *skua_ib_odp_new(struct ib_pd *ibpd, const struct skua_ib_range *range,
+					   u64 start, bool implicit)
 {
-	struct skua_ib_odp *odp = skua_ib_odp_alloc(dev, range, start);
+	struct skua_ib_odp *odp = skua_ib_odp_alloc(ibpd, range, start);
 	int err;
 
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
 	odp->implicit = implicit;
-	err = range->len > SKUA_ODP_BLOCK_SIZE ? skua_ib_odp_init_dir(odp) :
+	err = range->len > SKUA_ODP_BLOCK_SIZE ? skua_ib_odp_dir_init(odp) :
 						 skua_ib_odp_init_whole(odp);
 	if (err) {
 		skua_ib_odp_put(odp);
@@ -466,8 +366,11 @@ static void skua_ib_odp_mpt(const struct skua_ib_odp *odp, u32 access, struct sk
 		base = odp->whole->start;
 	} else {
 		mode = le32_encode_bits(SKUA_XLAT_DIR, SKUA_XLAT_MODE) |
-		       le32_encode_bits(SKUA_ODP_LOG_BLOCK, SKUA_XLAT_LOG_PAGE) |
+		       le32_encode_bits(SKUA_ODP_LOG_BLOCK + odp->log_mid,
+					SKUA_XLAT_LOG_PAGE) |
 		       le32_encode_bits(PAGE_SHIFT, SKUA_XLAT_LOG_SUB);
+		if (odp->log_mid)
+			mode |= le32_encode_bits(SKUA_ODP_LOG_BLOCK, SKUA_XLAT_LOG_MID);
 		base = odp->base;
 		list = &odp->dir;
 	}
@@ -502,9 +405,12 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 	if (err)
 		goto err_put;
 	skua_ib_odp_mpt(odp, access, &mpt);
-	err = skua_ib_mr_create(mr, ibpd, &mpt);
+	err = skua_ib_user_take_key(odp->user);
 	if (err)
 		goto err_put;
+	err = skua_ib_mr_create(mr, ibpd, &mpt);
+	if (err)
+		goto err_key;
 	odp->key = mr->core.key;
 	/* In the place of a region with that index that is just being freed. */
 	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp, GFP_KERNEL));
@@ -516,6 +422,8 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 err_mr:
 	/* Nobody can have bound a window to it: there is no such right. */
 	skua_mr_destroy(dev->core, &mr->core);
+err_key:
+	skua_ib_user_give_key(odp->user);
 err_put:
 	skua_ib_odp_put(odp);
 	return err;
@@ -535,7 +443,7 @@ int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start, bool i
 	struct skua_ib_odp *odp;
 	int err;
 
-	odp = skua_ib_odp_new(to_skua_dev(ibpd->device), &mr->range, start, implicit);
+	odp = skua_ib_odp_new(ibpd, &mr->range, start, implicit);
 	if (IS_ERR(odp))
 		return PTR_ERR(odp);
 	err = skua_ib_odp_publish(odp, mr, ibpd);
@@ -558,5 +466,6 @@ void skua_ib_odp_free(struct skua_ib_mr *mr)
 	if (!odp)
 		return;
 	xa_cmpxchg(&odp->dev->odps, skua_ib_odp_index(odp->key), odp, NULL, 0);
+	skua_ib_user_give_key(odp->user);
 	skua_ib_odp_put(odp);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * On-demand regions, for odp.c, odp_dmabuf.c and odp_fault.c.
+ * On-demand regions, for odp.c, odp_dir.c, odp_dmabuf.c and odp_fault.c.
  */
 #ifndef SKUA_IB_ODP_H
 #define SKUA_IB_ODP_H
@@ -13,11 +13,15 @@
 
 /*
  * A region longer than a block is divided into blocks, which come when a page in them
- * is first wanted: neither page lists nor notifiers are had for what nobody uses.
+ * is first wanted: neither page lists nor notifiers are had for what nobody uses. The
+ * lists of a block fill a page of the system's each.
  */
-#define SKUA_ODP_LOG_BLOCK	27
+#define SKUA_ODP_LOG_BLOCK	(2 * PAGE_SHIFT - 3)
 #define SKUA_ODP_BLOCK_SIZE	BIT_ULL(SKUA_ODP_LOG_BLOCK)
 #define SKUA_ODP_BLOCK_PAGES	BIT(SKUA_ODP_LOG_BLOCK - PAGE_SHIFT)
+
+/* How long an empty block may stay, in case its pages come back. */
+#define SKUA_ODP_REAP_DELAY	HZ
 
 /**
  * struct skua_ib_odp_block - memory with one page list
@@ -57,6 +61,7 @@ struct skua_ib_odp_dmabuf {
  *	wait for the others: a page may be long in coming, if it is user space that has
  *	to provide it.
  * @dev: the device
+ * @user: whose it is, or NULL
  * @range: where and what for; @range.va is not that of the memory if @start is
  *	another
  * @start: address of the first byte in the process, or in the dma-buf
@@ -66,9 +71,12 @@ struct skua_ib_odp_dmabuf {
  * @dmabuf: over a dma-buf, which is not divided: its memory
  * @whole: not divided: its only block
  * @root: divided: stands for the process
- * @dir: divided: directory of the blocks
+ * @dir: divided: directory, of the blocks or of directories of these
+ * @log_mid: divided: log2 of the entries of a directory of the second level; 0: there
+ *	are none
  * @base: divided: address that the first block begins at
- * @lock: divided: protects @blocks, their number and @victim
+ * @lock: divided: protects @mids, @blocks, their number and @victim
+ * @mids: divided: struct skua_ib_odp_mid by index in @dir
  * @blocks: divided: struct skua_ib_odp_block by index
  * @num_blocks: their number
  * @victim: where to look for the next one that goes if there are too many
@@ -80,6 +88,7 @@ struct skua_ib_odp_dmabuf {
 struct skua_ib_odp {
 	refcount_t ref;
 	struct skua_ib_dev *dev;
+	struct skua_ib_user *user;
 	struct skua_ib_range range;
 	u64 start;
 	u32 key;
@@ -91,8 +100,10 @@ struct skua_ib_odp {
 
 	struct ib_umem_odp *root;
 	struct skua_mtt dir;
+	u8 log_mid;
 	u64 base;
 	struct mutex lock; /* see above */
+	struct xarray mids;
 	struct xarray blocks;
 	u32 num_blocks;
 	unsigned long victim;
@@ -103,7 +114,7 @@ struct skua_ib_odp {
 	atomic64_t prefetched;
 };
 
-struct skua_ib_odp *skua_ib_odp_alloc(struct skua_ib_dev *dev, const struct skua_ib_range *range,
+struct skua_ib_odp *skua_ib_odp_alloc(struct ib_pd *ibpd, const struct skua_ib_range *range,
 				      u64 start);
 int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct ib_pd *ibpd);
 struct skua_ib_odp *skua_ib_odp_get(struct skua_ib_dev *dev, u32 key);
@@ -123,6 +134,15 @@ enum skua_ib_odp_how {
 };
 
 int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_odp_how how);
+
+extern const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops;
+int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
+			   struct ib_umem_odp *umem, u64 npages);
+void skua_ib_odp_block_put(struct skua_ib_odp_block *block);
+
+int skua_ib_odp_dir_init(struct skua_ib_odp *odp);
+void skua_ib_odp_dir_destroy(struct skua_ib_odp *odp);
+struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr, bool *fresh);
 
 int skua_ib_odp_dmabuf_page_in(struct skua_ib_odp_dmabuf *mem, enum skua_ib_odp_how how);
 void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem);

@@ -81,7 +81,7 @@ int skua_ib_odp_dmabuf_page_in(struct skua_ib_odp_dmabuf *mem, enum skua_ib_odp_
 
 static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 {
-	struct skua_ib_odp_dmabuf *mem __free(kfree) = kzalloc_obj(*mem);
+	struct skua_ib_odp_dmabuf *mem = kzalloc_obj(*mem, GFP_KERNEL_ACCOUNT);
 	struct ib_umem_dmabuf *umem;
 	size_t npages;
 	int err;
@@ -90,22 +90,32 @@ static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 		return -ENOMEM;
 	umem = ib_umem_dmabuf_get(&odp->dev->ibdev, odp->start, odp->range.len, fd,
 				  odp->range.access, &skua_ib_odp_dmabuf_ops);
-	if (IS_ERR(umem))
-		return PTR_ERR(umem);
+	if (IS_ERR(umem)) {
+		err = PTR_ERR(umem);
+		goto err_mem;
+	}
 	/* The RDMA core leaves it 0, and would count the pages of a range that begins there. */
 	umem->umem.iova = odp->start;
 	npages = ib_umem_num_pages(&umem->umem);
-	err = npages > odp->dev->lim->max_mtt ? -ENOSPC :
-	      skua_mtt_alloc(odp->dev->core, &mem->mtt, NULL, npages, PAGE_SHIFT, false);
-	if (err) {
-		ib_umem_release(&umem->umem);
-		return err;
-	}
+	err = skua_ib_user_take_mtt(odp->user, npages);
+	if (err)
+		goto err_umem;
+	err = skua_mtt_alloc(odp->dev->core, &mem->mtt, NULL, npages, PAGE_SHIFT, false);
+	if (err)
+		goto err_user;
 	mem->odp = odp;
 	mem->umem = umem;
 	umem->private = mem;
-	odp->dmabuf = no_free_ptr(mem);
+	odp->dmabuf = mem;
 	return 0;
+
+err_user:
+	skua_ib_user_give_mtt(odp->user, npages);
+err_umem:
+	ib_umem_release(&umem->umem);
+err_mem:
+	kfree(mem);
+	return err;
 }
 
 /**
@@ -117,6 +127,7 @@ void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem)
 	/* After it there are no more invalidations. */
 	ib_umem_release(&mem->umem->umem);
 	skua_mtt_free(mem->odp->dev->core, &mem->mtt);
+	skua_ib_user_give_mtt(mem->odp->user, mem->mtt.npages);
 	kfree(mem);
 }
 
@@ -134,7 +145,7 @@ int skua_ib_odp_reg_dmabuf(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 offset
 	struct skua_ib_odp *odp;
 	int ret;
 
-	odp = skua_ib_odp_alloc(to_skua_dev(ibpd->device), &mr->range, offset);
+	odp = skua_ib_odp_alloc(ibpd, &mr->range, offset);
 	if (!odp)
 		return -ENOMEM;
 	ret = skua_ib_odp_dmabuf_init(odp, fd);

@@ -3,7 +3,6 @@
  * Who has pages of on-demand regions brought in: the device, which waits for one, and
  * programs, which know that they will want some.
  */
-#include <linux/mempool.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -13,10 +12,12 @@
 
 #include "odp.h"
 
-/* Faults in the making for which there is memory in any case. */
-#define SKUA_ODP_MIN_FAULTS	16
-/* Prefetches at most that nobody waits for: programs may ask for any number. */
-#define SKUA_ODP_MAX_ADVICES	64
+/*
+ * Of one user: faults at a time, and prefetches that nobody waits for. A page may never
+ * come, if it is user space that has to provide it, and works are for all users.
+ */
+#define SKUA_ODP_MAX_FAULTS	32
+#define SKUA_ODP_MAX_ADVICES	16
 /* Bytes at a time: others want the process' memory map, too. */
 #define SKUA_ODP_FAULT_LEN	SZ_1M
 #define SKUA_ODP_ADVICE_LEN	SZ_2M
@@ -24,14 +25,16 @@
 /* --- page faults --- */
 
 /**
- * struct skua_ib_fault - page fault being served
- * @work: serves it
- * @dev: the device
+ * struct skua_ib_fault - page fault to be served
+ * @work: serves it, and others of its user
+ * @link: in its user's list, while it waits
+ * @odp: the region, with a reference
  * @what: what the device says of it
  */
 struct skua_ib_fault {
 	struct work_struct work;
-	struct skua_ib_dev *dev;
+	struct list_head link;
+	struct skua_ib_odp *odp;
 	struct skua_page_fault what;
 };
 
@@ -58,37 +61,87 @@ static int skua_ib_fault_serve(struct skua_ib_odp *odp, const struct skua_page_f
 	return 0;
 }
 
+static void skua_ib_fault_end(struct skua_ib_dev *dev, const struct skua_page_fault *what,
+			      int err)
+{
+	if (err)
+		ibdev_dbg(&dev->ibdev, "QP %#x: no page at %#llx for key %#x: %pe\n", what->qpn,
+			  what->va, what->key, ERR_PTR(err));
+	skua_fault_resume(dev->core, what->token, err);
+}
+
+/* One of a user's faults was served: the next of those that wait, or NULL. */
+static struct skua_ib_fault *skua_ib_fault_next(struct skua_ib_user *user)
+{
+	struct skua_ib_fault *fault;
+
+	if (!user)
+		return NULL;
+	guard(spinlock)(&user->fault_lock);
+	fault = list_first_entry_or_null(&user->faults, struct skua_ib_fault, link);
+	if (fault)
+		list_del(&fault->link);
+	else
+		user->serving--;
+	return fault;
+}
+
 static void skua_ib_fault_work(struct work_struct *work)
 {
 	struct skua_ib_fault *fault = container_of(work, struct skua_ib_fault, work);
-	struct skua_ib_dev *dev = fault->dev;
-	struct skua_ib_odp *odp = skua_ib_odp_get(dev, fault->what.key);
-	int err = -ENOENT;
+	struct skua_ib_user *user = skua_ib_user_hold(fault->odp->user);
 
-	if (odp) {
-		err = skua_ib_fault_serve(odp, &fault->what);
+	while (fault) {
+		struct skua_ib_odp *odp = fault->odp;
+		int err = -ENOENT;
+
+		if (skua_ib_odp_known(odp))
+			err = skua_ib_fault_serve(odp, &fault->what);
+		skua_ib_fault_end(odp->dev, &fault->what, err);
 		skua_ib_odp_put(odp);
+		kfree(fault);
+		fault = skua_ib_fault_next(user);
 	}
-	if (err)
-		ibdev_dbg(&dev->ibdev, "QP %#x: no page at %#llx for key %#x: %pe\n",
-			  fault->what.qpn, fault->what.va, fault->what.key, ERR_PTR(err));
-	skua_fault_resume(dev->core, fault->what.token, err);
-	mempool_free(fault, dev->odp_pool);
+	skua_ib_user_put(user);
 }
 
-/*
- * Faults are independent of each other, and one may take long. If there is no memory to
- * note it down, wait for one to end: meanwhile the device keeps the others.
- */
+/* May it be served now? If not it waits for one of its user's. */
+static bool skua_ib_fault_admit(struct skua_ib_fault *fault, struct skua_ib_user *user)
+{
+	if (!user)
+		return true;
+	guard(spinlock)(&user->fault_lock);
+	if (user->serving == SKUA_ODP_MAX_FAULTS) {
+		list_add_tail(&fault->link, &user->faults);
+		return false;
+	}
+	user->serving++;
+	return true;
+}
+
+/* Faults are independent of each other, and one may take long. */
 static void skua_ib_fault(struct skua_fault_handler *handler, const struct skua_page_fault *what)
 {
 	struct skua_ib_dev *dev = container_of(handler, struct skua_ib_dev, odp_handler);
-	struct skua_ib_fault *fault = mempool_alloc(dev->odp_pool, GFP_KERNEL);
+	struct skua_ib_odp *odp = skua_ib_odp_get(dev, what->key);
+	struct skua_ib_fault *fault;
 
+	if (!odp) {
+		skua_ib_fault_end(dev, what, -ENOENT);
+		return;
+	}
+	fault = kmalloc_obj(*fault);
+	if (!fault) {
+		/* There may be memory when the device asks again. */
+		skua_ib_odp_put(odp);
+		skua_ib_fault_end(dev, what, 0);
+		return;
+	}
 	INIT_WORK(&fault->work, skua_ib_fault_work);
-	fault->dev = dev;
+	fault->odp = odp;
 	fault->what = *what;
-	queue_work(dev->odp_wq, &fault->work);
+	if (skua_ib_fault_admit(fault, odp->user))
+		queue_work(dev->odp_wq, &fault->work);
 }
 
 /* --- advice --- */
@@ -108,14 +161,14 @@ struct skua_ib_advice_range {
 /**
  * struct skua_ib_advice - a prefetch
  * @work: does it, if nobody waits
- * @dev: the device
+ * @user: whose it is; with a reference while nobody waits for it
  * @how: how
  * @num: elements of @range
  * @range: what
  */
 struct skua_ib_advice {
 	struct work_struct work;
-	struct skua_ib_dev *dev;
+	struct skua_ib_user *user;
 	enum skua_ib_odp_how how;
 	u32 num;
 	struct skua_ib_advice_range range[] __counted_by(num);
@@ -165,7 +218,7 @@ static struct skua_ib_advice *skua_ib_advice_new(struct ib_pd *ibpd, enum skua_i
 
 	if (!advice)
 		return ERR_PTR(-ENOMEM);
-	advice->dev = dev;
+	advice->user = skua_ib_pd_user(ibpd);
 	advice->how = how;
 	advice->num = num;
 	for (i = 0; i < num; i++) {
@@ -226,12 +279,13 @@ static int skua_ib_advice_do(const struct skua_ib_advice *advice)
 static void skua_ib_advice_work(struct work_struct *work)
 {
 	struct skua_ib_advice *advice = container_of(work, struct skua_ib_advice, work);
-	struct skua_ib_dev *dev = advice->dev;
+	struct skua_ib_user *user = advice->user;
 
 	/* It was advice: what cannot be had is not missed until it is used. */
 	skua_ib_advice_do(advice);
 	skua_ib_advice_free(advice);
-	atomic_dec(&dev->odp_advices);
+	atomic_dec(&user->advices);
+	skua_ib_user_put(user);
 }
 
 static int skua_ib_advice_how(enum ib_uverbs_advise_mr_advice advice, enum skua_ib_odp_how *how)
@@ -253,7 +307,6 @@ static int skua_ib_advice_how(enum ib_uverbs_advise_mr_advice advice, enum skua_
 static int skua_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice what, u32 flags,
 			     struct ib_sge *sge, u32 num, struct uverbs_attr_bundle *attrs)
 {
-	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
 	enum skua_ib_odp_how how;
 	int err;
 
@@ -270,10 +323,11 @@ static int skua_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice
 		return PTR_ERR(advice);
 	/* With so many under way the program may as well do its own work. */
 	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH ||
-	    !atomic_add_unless(&dev->odp_advices, 1, SKUA_ODP_MAX_ADVICES))
+	    !atomic_add_unless(&advice->user->advices, 1, SKUA_ODP_MAX_ADVICES))
 		return skua_ib_advice_do(advice);
+	skua_ib_user_hold(advice->user);
 	INIT_WORK(&advice->work, skua_ib_advice_work);
-	queue_work(dev->odp_wq, &no_free_ptr(advice)->work);
+	queue_work(to_skua_dev(ibpd->device)->odp_wq, &no_free_ptr(advice)->work);
 	return 0;
 }
 
@@ -345,15 +399,9 @@ int skua_ib_odp_init(struct skua_ib_dev *dev)
 	if (!skua_ib_has_odp(dev->lim))
 		return 0;
 	xa_init(&dev->odps);
-	dev->odp_pool = mempool_create_kmalloc_pool(SKUA_ODP_MIN_FAULTS,
-						    sizeof(struct skua_ib_fault));
-	if (!dev->odp_pool)
+	dev->odp_wq = alloc_workqueue("skua_ib_odp", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	if (!dev->odp_wq)
 		return -ENOMEM;
-	dev->odp_wq = alloc_workqueue("skua_ib_odp", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!dev->odp_wq) {
-		mempool_destroy(dev->odp_pool);
-		return -ENOMEM;
-	}
 	dev->odp_handler.fault = skua_ib_fault;
 	skua_fault_set_handler(dev->core, &dev->odp_handler);
 	return 0;
@@ -371,7 +419,6 @@ void skua_ib_odp_exit(struct skua_ib_dev *dev)
 	/* With them go the last references to regions, and what regions have queued. */
 	flush_workqueue(dev->odp_wq);
 	destroy_workqueue(dev->odp_wq);
-	mempool_destroy(dev->odp_pool);
 	WARN_ON_ONCE(!xa_empty(&dev->odps));
 	xa_destroy(&dev->odps);
 }

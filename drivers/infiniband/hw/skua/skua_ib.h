@@ -9,11 +9,11 @@
 #define SKUA_IB_H
 
 #include <linux/list.h>
-#include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
+#include <linux/uidgid.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -27,8 +27,6 @@
 
 /* CQEs name WQEs by the low 16 bits of their index: no ring may be larger. */
 #define SKUA_IB_MAX_RING	65536
-/* An implicit on-demand region is as long as this: user addresses are not beyond. */
-#define SKUA_IB_ODP_SPACE	BIT_ULL(47)
 /* Pages of a region for REG_MR: their list takes up a page. */
 #define SKUA_IB_MAX_FAST_PAGES	(SZ_4K / sizeof(__le64))
 
@@ -51,11 +49,11 @@
  * @sets: counter sets that QPs are bound to, by number
  * @retired: what such sets had counted when they ended
  * @optional_base: what optional counters had counted when they were turned on
+ * @user_lock: protects @users and their reference counts
+ * @users: struct skua_ib_user: who has contexts, or regions that outlive these
  * @odps: on-demand regions by index of their key, for who pages in
  * @odp_wq: pages in, and tidies up
- * @odp_pool: struct skua_ib_fault: a fault, so that none needs memory to get memory
  * @odp_handler: has page faults brought here
- * @odp_advices: prefetches that nobody waits for, under way
  * @frmrs: handles of the FRMR pools
  * @frmr_idle: such handles that wait for their next use
  * @frmr_idle_mtt: MTT entries that these have
@@ -78,11 +76,11 @@ struct skua_ib_dev {
 	struct xarray sets;
 	u64 retired[SKUA_CNT_COUNT];
 	u64 optional_base[SKUA_CNT_COUNT];
+	struct mutex user_lock; /* see above */
+	struct list_head users;
 	struct xarray odps;
 	struct workqueue_struct *odp_wq;
-	mempool_t *odp_pool;
 	struct skua_fault_handler odp_handler;
-	atomic_t odp_advices;
 	struct xarray frmrs;
 	atomic_t frmr_idle;
 	atomic_t frmr_idle_mtt;
@@ -110,6 +108,43 @@ extern const struct ib_device_ops skua_ib_port_ops;
 int skua_ib_active_mtu(struct skua_ib_dev *dev, enum ib_mtu *mtu);
 void skua_ib_attach_netdev(struct skua_ib_dev *dev);
 int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr);
+
+/* --- user.c --- */
+
+/**
+ * struct skua_ib_user - the account of a user
+ * @link: in the device's list
+ * @refs: references, under the device's user_lock
+ * @dev: the device
+ * @uid: who
+ * @mtt: MTT entries of memory that is not pinned
+ * @keys: keys of such memory, and of windows
+ * @advices: prefetches that nobody waits for, under way
+ * @fault_lock: protects @serving and @faults
+ * @serving: page faults being served
+ * @faults: struct skua_ib_fault: those that wait until one of them has been
+ */
+struct skua_ib_user {
+	struct list_head link;
+	u32 refs;
+	struct skua_ib_dev *dev;
+	kuid_t uid;
+	atomic64_t mtt;
+	atomic_t keys;
+	atomic_t advices;
+	spinlock_t fault_lock; /* see above */
+	u32 serving;
+	struct list_head faults;
+};
+
+struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev);
+struct skua_ib_user *skua_ib_user_hold(struct skua_ib_user *user);
+void skua_ib_user_put(struct skua_ib_user *user);
+struct skua_ib_user *skua_ib_pd_user(struct ib_pd *ibpd);
+int skua_ib_user_take_mtt(struct skua_ib_user *user, u64 num);
+void skua_ib_user_give_mtt(struct skua_ib_user *user, u64 num);
+int skua_ib_user_take_key(struct skua_ib_user *user);
+void skua_ib_user_give_key(struct skua_ib_user *user);
 
 /* --- ucontext.c --- */
 
@@ -140,6 +175,7 @@ struct skua_ib_mmap {
 /**
  * struct skua_ib_ucontext - a process' context
  * @ibuc: the core's part
+ * @user: who opened it
  * @uar: number of its UAR page
  * @uar_map: the page to map
  * @status_map: the status page to map
@@ -150,6 +186,7 @@ struct skua_ib_mmap {
  */
 struct skua_ib_ucontext {
 	struct ib_ucontext ibuc;
+	struct skua_ib_user *user;
 	u32 uar;
 	struct skua_ib_mmap *uar_map;
 	struct skua_ib_mmap *status_map;

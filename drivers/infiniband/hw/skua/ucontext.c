@@ -150,9 +150,12 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 
 	mutex_init(&uc->db_lock);
 	INIT_LIST_HEAD(&uc->db_pages);
+	uc->user = skua_ib_user_get(dev);
+	if (!uc->user)
+		return -ENOMEM;
 	err = skua_ib_map_uar(uc);
 	if (err)
-		return err;
+		goto err_user;
 	err = skua_ib_map_status(uc);
 	if (err)
 		goto err_uar;
@@ -169,6 +172,8 @@ err_status:
 	rdma_user_mmap_entry_remove(&uc->status_map->entry);
 err_uar:
 	rdma_user_mmap_entry_remove(&uc->uar_map->entry);
+err_user:
+	skua_ib_user_put(uc->user);
 	return err;
 }
 
@@ -179,6 +184,7 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 	skua_ib_ucontext_withdraw(to_skua_dev(ibuc->device), uc);
 	rdma_user_mmap_entry_remove(&uc->status_map->entry);
 	rdma_user_mmap_entry_remove(&uc->uar_map->entry);
+	skua_ib_user_put(uc->user);
 }
 
 /**

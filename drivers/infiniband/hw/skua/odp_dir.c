@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Directories of on-demand regions: a long one is divided into blocks, each with a page
+ * list and a notifier of its own, which come when a page in them is first wanted, and go
+ * when they are empty or when others of the region need their room.
+ *
+ * A directory of many blocks has two levels, of which the second comes with the blocks
+ * as well, so that the indices of the device's MTT, which all regions share, are taken for
+ * what is used and not for what an address space could hold.
+ */
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "odp.h"
+
+/* More blocks than this, and the directory has two levels. */
+#define SKUA_ODP_LOG_FLAT	10
+
+/**
+ * struct skua_ib_odp_mid - directory of the second level
+ * @dir: its entries
+ * @blocks: entries that name a block; it goes with the last
+ */
+struct skua_ib_odp_mid {
+	struct skua_mtt dir;
+	u32 blocks;
+};
+
+/* --- the second level --- */
+
+static struct skua_ib_odp_mid *skua_ib_odp_mid_new(struct skua_ib_odp *odp, u32 top)
+{
+	struct skua_dev *core = odp->dev->core;
+	struct skua_ib_odp_mid *mid;
+	int err;
+
+	mid = kzalloc_obj(*mid, GFP_KERNEL_ACCOUNT);
+	if (!mid)
+		return ERR_PTR(-ENOMEM);
+	err = skua_ib_user_take_mtt(odp->user, BIT(odp->log_mid));
+	if (err)
+		goto err_mid;
+	err = skua_mtt_reserve(core, &mid->dir, BIT(odp->log_mid));
+	if (err)
+		goto err_user;
+	err = xa_err(xa_store(&odp->mids, top, mid, GFP_KERNEL_ACCOUNT));
+	if (err)
+		goto err_dir;
+	err = skua_mtt_dir_set(core, &odp->dir, top, &mid->dir);
+	if (err)
+		goto err_erase;
+	return mid;
+
+err_erase:
+	xa_erase(&odp->mids, top);
+err_dir:
+	skua_mtt_dir_free(core, &mid->dir);
+err_user:
+	skua_ib_user_give_mtt(odp->user, BIT(odp->log_mid));
+err_mid:
+	kfree(mid);
+	return ERR_PTR(err);
+}
+
+static void skua_ib_odp_mid_free(struct skua_ib_odp *odp, u32 top, struct skua_ib_odp_mid *mid)
+{
+	struct skua_dev *core = odp->dev->core;
+
+	skua_mtt_dir_clear(core, &odp->dir, top);
+	xa_erase(&odp->mids, top);
+	skua_mtt_dir_free(core, &mid->dir);
+	skua_ib_user_give_mtt(odp->user, BIT(odp->log_mid));
+	kfree(mid);
+}
+
+/* Let the device find a block. */
+static int skua_ib_odp_link(struct skua_ib_odp *odp, unsigned long index,
+			    const struct skua_mtt *list)
+{
+	u32 top = index >> odp->log_mid, i = index & (BIT(odp->log_mid) - 1);
+	struct skua_dev *core = odp->dev->core;
+	struct skua_ib_odp_mid *mid;
+	int err;
+
+	if (!odp->log_mid)
+		return skua_mtt_dir_set(core, &odp->dir, index, list);
+	mid = xa_load(&odp->mids, top) ?: skua_ib_odp_mid_new(odp, top);
+	if (IS_ERR(mid))
+		return PTR_ERR(mid);
+	err = skua_mtt_dir_set(core, &mid->dir, i, list);
+	if (!err)
+		mid->blocks++;
+	else if (!mid->blocks)
+		skua_ib_odp_mid_free(odp, top, mid);
+	return err;
+}
+
+static void skua_ib_odp_unlink(struct skua_ib_odp *odp, unsigned long index)
+{
+	u32 top = index >> odp->log_mid, i = index & (BIT(odp->log_mid) - 1);
+	struct skua_ib_odp_mid *mid;
+
+	if (!odp->log_mid) {
+		skua_mtt_dir_clear(odp->dev->core, &odp->dir, index);
+		return;
+	}
+	mid = xa_load(&odp->mids, top);
+	skua_mtt_dir_clear(odp->dev->core, &mid->dir, i);
+	if (!--mid->blocks)
+		skua_ib_odp_mid_free(odp, top, mid);
+}
+
+/* --- blocks --- */
+
+static void skua_ib_odp_block_drop(struct skua_ib_odp *odp, unsigned long index)
+{
+	struct skua_ib_odp_block *block = xa_erase(&odp->blocks, index);
+
+	odp->num_blocks--;
+	skua_ib_odp_unlink(odp, index);
+	skua_ib_odp_block_put(block);
+}
+
+/* Drop one block, the next in turn. What is in use by those who page in stays for them. */
+static void skua_ib_odp_evict(struct skua_ib_odp *odp)
+{
+	if (!xa_find_after(&odp->blocks, &odp->victim, ULONG_MAX, XA_PRESENT)) {
+		odp->victim = 0;
+		xa_find(&odp->blocks, &odp->victim, ULONG_MAX, XA_PRESENT);
+	}
+	skua_ib_odp_block_drop(odp, odp->victim);
+}
+
+static int skua_ib_odp_block_fill(struct skua_ib_odp *odp, struct skua_ib_odp_block *block,
+				  unsigned long index)
+{
+	int err;
+
+	err = skua_ib_odp_block_init(block, odp,
+				     ib_umem_odp_alloc_child(odp->root, odp->base +
+							     (u64)index * SKUA_ODP_BLOCK_SIZE,
+							     SKUA_ODP_BLOCK_SIZE,
+							     &skua_ib_odp_mmu_ops),
+				     SKUA_ODP_BLOCK_PAGES);
+	if (err)
+		kfree(block);
+	return err;
+}
+
+static struct skua_ib_odp_block *skua_ib_odp_block_new(struct skua_ib_odp *odp,
+						       unsigned long index)
+{
+	struct skua_ib_odp_block *block;
+	int err;
+
+	block = kzalloc_obj(*block, GFP_KERNEL_ACCOUNT);
+	if (!block)
+		return ERR_PTR(-ENOMEM);
+	err = skua_ib_odp_block_fill(odp, block, index);
+	if (err)
+		return ERR_PTR(err);
+	err = xa_err(xa_store(&odp->blocks, index, block, GFP_KERNEL_ACCOUNT));
+	if (err)
+		goto err_put;
+	err = skua_ib_odp_link(odp, index, &block->mtt);
+	if (err)
+		goto err_erase;
+	odp->num_blocks++;
+	return block;
+
+err_erase:
+	xa_erase(&odp->blocks, index);
+err_put:
+	skua_ib_odp_block_put(block);
+	return ERR_PTR(err);
+}
+
+/*
+ * Where there is no room for one more block, one of the region's own goes. -EBUSY: it is
+ * in use for a while, and will have left its room when the device asks again.
+ */
+static struct skua_ib_odp_block *skua_ib_odp_block_make(struct skua_ib_odp *odp,
+							unsigned long index)
+{
+	struct skua_ib_odp_block *block = skua_ib_odp_block_new(odp, index);
+
+	if (PTR_ERR_OR_ZERO(block) != -ENOSPC || !odp->num_blocks)
+		return block;
+	skua_ib_odp_evict(odp);
+	block = skua_ib_odp_block_new(odp, index);
+	return PTR_ERR_OR_ZERO(block) == -ENOSPC ? ERR_PTR(-EBUSY) : block;
+}
+
+/**
+ * skua_ib_odp_dir_get() - the block of an address
+ * @odp: the region
+ * @addr: the address
+ * @fresh: filled in: it was made just now, as there was none
+ *
+ * What it takes is charged to the process that has the memory, whoever asks.
+ *
+ * Return: the block, with a reference; or -EBUSY if it can be had a little later, or
+ * another negative errno.
+ */
+struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr, bool *fresh)
+{
+	unsigned long index = (addr - odp->base) >> SKUA_ODP_LOG_BLOCK;
+	struct mem_cgroup *memcg, *old;
+	struct skua_ib_odp_block *block;
+
+	guard(mutex)(&odp->lock);
+	block = xa_load(&odp->blocks, index);
+	*fresh = !block;
+	if (!block) {
+		memcg = get_mem_cgroup_from_mm(odp->root->umem.owning_mm);
+		old = set_active_memcg(memcg);
+		block = skua_ib_odp_block_make(odp, index);
+		set_active_memcg(old);
+		mem_cgroup_put(memcg);
+	}
+	if (!IS_ERR(block))
+		refcount_inc(&block->ref);
+	return block;
+}
+
+static void skua_ib_odp_reap(struct work_struct *work)
+{
+	struct skua_ib_odp *odp = container_of(to_delayed_work(work), struct skua_ib_odp, reap);
+	struct skua_ib_odp_block *block;
+	unsigned long index;
+
+	guard(mutex)(&odp->lock);
+	xa_for_each(&odp->blocks, index, block) {
+		bool empty;
+
+		scoped_guard(mutex, &block->umem->umem_mutex)
+			empty = !block->umem->npages;
+		/* One that gets pages meanwhile loses them, and they are wanted again. */
+		if (empty && refcount_read(&block->ref) == 1)
+			skua_ib_odp_block_drop(odp, index);
+	}
+}
+
+/* --- coming and going --- */
+
+/**
+ * skua_ib_odp_dir_init() - divide a region into blocks
+ * @odp: the region
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
+{
+	u64 end = odp->start + odp->range.len, blocks, entries;
+	struct ib_umem_odp *root;
+	int err;
+
+	mutex_init(&odp->lock);
+	xa_init(&odp->mids);
+	xa_init(&odp->blocks);
+	INIT_DELAYED_WORK(&odp->reap, skua_ib_odp_reap);
+	odp->base = ALIGN_DOWN(odp->start, SKUA_ODP_BLOCK_SIZE);
+	blocks = (ALIGN(end, SKUA_ODP_BLOCK_SIZE) - odp->base) >> SKUA_ODP_LOG_BLOCK;
+	if (blocks > BIT(SKUA_ODP_LOG_FLAT))
+		odp->log_mid = fls64(blocks - 1) / 2;
+	entries = (blocks + BIT(odp->log_mid) - 1) >> odp->log_mid;
+	err = skua_ib_user_take_mtt(odp->user, entries);
+	if (err)
+		return err;
+	err = skua_mtt_reserve(odp->dev->core, &odp->dir, entries);
+	if (err)
+		goto err_user;
+	root = ib_umem_odp_alloc_implicit(&odp->dev->ibdev,
+					  odp->range.access & ~IB_ACCESS_HUGETLB);
+	if (IS_ERR(root)) {
+		err = PTR_ERR(root);
+		goto err_dir;
+	}
+	/* It names the process' memory, but does not hold it. */
+	mmgrab(root->umem.owning_mm);
+	odp->root = root;
+	return 0;
+
+err_dir:
+	skua_mtt_unreserve(odp->dev->core, &odp->dir);
+err_user:
+	skua_ib_user_give_mtt(odp->user, entries);
+	return err;
+}
+
+/**
+ * skua_ib_odp_dir_destroy() - undo skua_ib_odp_dir_init(), and all that came after
+ * @odp: the region, which the device does not find any more
+ */
+void skua_ib_odp_dir_destroy(struct skua_ib_odp *odp)
+{
+	struct skua_ib_odp_block *block;
+	unsigned long index;
+
+	disable_delayed_work_sync(&odp->reap);
+	scoped_guard(mutex, &odp->lock)
+		xa_for_each(&odp->blocks, index, block)
+			skua_ib_odp_block_drop(odp, index);
+	xa_destroy(&odp->blocks);
+	WARN_ON_ONCE(!xa_empty(&odp->mids));
+	mmdrop(odp->root->umem.owning_mm);
+	ib_umem_odp_release(odp->root);
+	skua_mtt_dir_free(odp->dev->core, &odp->dir);
+	skua_ib_user_give_mtt(odp->user, odp->dir.npages);
+}
