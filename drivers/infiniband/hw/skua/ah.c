@@ -21,7 +21,12 @@ static int skua_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		return err;
 	err = skua_ib_av_build(dev->lim, init->ah_attr, 0, 0, &ah->av);
 	if (err)
-		return err;
+		return skua_ib_refuse(dev, err,
+				      "create_ah: no path by GID %u, port %u, SL %u to %pI6",
+				      rdma_ah_read_grh(init->ah_attr)->sgid_index,
+				      rdma_ah_get_port_num(init->ah_attr),
+				      rdma_ah_get_sl(init->ah_attr),
+				      rdma_ah_read_grh(init->ah_attr)->dgid.raw);
 	trace_skua_ib_create_ah(ibah->device, &ah->av);
 	if (!udata)
 		return 0;

@@ -78,11 +78,14 @@ static int skua_ib_cq_init(struct skua_ib_cq *cq, const struct ib_cq_init_attr *
 	if (caps & SKUA_CAP_TIMESTAMP)
 		known |= IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	if (attr->flags & ~known)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_cq: flags %#x, supported are %#x",
+				      attr->flags, known);
 	if (!attr->cqe || attr->cqe > dev->lim->max_cqe)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_cq: %u entries, at most %u",
+				      attr->cqe, dev->lim->max_cqe);
 	if (attr->comp_vector >= cq->ibcq.device->num_comp_vectors)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_cq: completion vector %u of %d",
+				      attr->comp_vector, cq->ibcq.device->num_comp_vectors);
 	if (skua_ib_dead(dev))
 		return -EIO;
 
@@ -155,13 +158,16 @@ static int skua_ib_user_cq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext 
 	int err;
 
 	if (req->buf_len < size || size > SIZE_MAX)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_cq: buffer of %llu bytes, needs %llu",
+				      req->buf_len, size);
 	umem = ib_umem_get_cq_buf_or_va(&dev->ibdev, attrs, req->buf_addr, size,
 					IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	if (ib_umem_offset(umem) & (sizeof(struct skua_cqe) - 1)) {
-		err = -EINVAL;
+		err = skua_ib_refuse(dev, -EINVAL,
+				     "create_cq: buffer at offset %d of a page, must be aligned to %zu",
+				     ib_umem_offset(umem), sizeof(struct skua_cqe));
 		goto err_umem;
 	}
 	err = skua_ib_umem_map(dev, &cq->mem, umem, false, true);
@@ -198,7 +204,8 @@ static int skua_ib_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_at
 		return err;
 	if (req.cqe_size != sizeof(struct skua_cqe) &&
 	    req.cqe_size != 2 * sizeof(struct skua_cqe))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_cq: entries of %u bytes, not 64 or 128",
+				      req.cqe_size);
 	err = skua_ib_cq_init(cq, attr, &cqc);
 	if (err)
 		return err;
@@ -310,7 +317,9 @@ static int skua_ib_cq_switch(struct skua_ib_cq *cq, const struct skua_resize_cq_
 
 	if (req->buf_len < size || size > SIZE_MAX || req->buf_addr > ULONG_MAX ||
 	    req->buf_addr & (sizeof(struct skua_cqe) - 1))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "resize_cq: buffer at %#llx of %llu bytes, needs %llu, aligned to %zu",
+				      req->buf_addr, req->buf_len, size, sizeof(struct skua_cqe));
 	umem = ib_umem_get_va(&dev->ibdev, req->buf_addr, size, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
@@ -351,7 +360,8 @@ static int skua_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int entries,
 	if (req.reserved)
 		return -EOPNOTSUPP;
 	if (!entries || entries > dev->lim->max_cqe)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "resize_cq: %u entries, at most %u", entries,
+				      dev->lim->max_cqe);
 
 	guard(mutex)(&cq->resize_lock);
 	log_size = order_base_2(entries);

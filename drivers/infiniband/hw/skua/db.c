@@ -68,7 +68,9 @@ int skua_ib_db_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_db *db)
 	struct skua_ib_db_page *page;
 
 	if (va & (SKUA_DBR_ALIGN - 1) || va > ULONG_MAX - PAGE_SIZE)
-		return -EINVAL;
+		return skua_ib_refuse(to_skua_dev(uc->ibuc.device), -EINVAL,
+				      "doorbell record at %#llx, must be aligned to %u", va,
+				      (unsigned int)SKUA_DBR_ALIGN);
 
 	guard(mutex)(&uc->db_lock);
 	page = skua_ib_db_page_get(uc, va & PAGE_MASK);

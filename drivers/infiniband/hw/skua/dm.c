@@ -55,13 +55,16 @@ static struct ib_dm *skua_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 				      struct ib_dm_alloc_attr *attr,
 				      struct uverbs_attr_bundle *attrs)
 {
-	u32 size = to_skua_dev(ibdev)->lim->dm_size;
+	struct skua_ib_dev *dev = to_skua_dev(ibdev);
+	u32 size = dev->lim->dm_size;
 	int err;
 
 	if (!size)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!attr->length || attr->length > size || attr->flags)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(skua_ib_refuse(dev, -EINVAL,
+					      "alloc_dm: %llu bytes, flags %#x; at most %u, without flags",
+					      attr->length, attr->flags, size));
 
 	struct skua_ib_dm *dm __free(kfree) = kzalloc_obj(*dm);
 

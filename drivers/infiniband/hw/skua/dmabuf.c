@@ -50,7 +50,8 @@ static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, 
 	if (err)
 		return ERR_PTR(err);
 	if (dmah)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "dma-buf region: DMA handles are not supported"));
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
 

@@ -52,9 +52,12 @@ static struct ib_mr *skua_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, 
 
 	/* A page list has no place for gaps, nor for signatures. */
 	if (type != IB_MR_TYPE_MEM_REG)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP, "alloc_mr: type %d is not MEM_REG",
+					      type));
 	if (!max_num_sg || max_num_sg > SKUA_IB_MAX_FAST_PAGES)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(skua_ib_refuse(dev, -EINVAL, "alloc_mr: %u pages, at most %lu",
+					      max_num_sg,
+					      (unsigned long)SKUA_IB_MAX_FAST_PAGES));
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
 

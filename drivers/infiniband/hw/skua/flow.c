@@ -209,12 +209,20 @@ static struct ib_flow *skua_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_at
 	if (err)
 		return ERR_PTR(err);
 	if (ibqp->qp_type != IB_QPT_RAW_PACKET)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "create_flow: QP %#x is of type %d, not RAW_PACKET",
+					      ibqp->qp_num, ibqp->qp_type));
 	if (attr->port != 1)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(skua_ib_refuse(dev, -EINVAL, "create_flow: port %u, there is only 1",
+					      attr->port));
 	err = skua_ib_flow_build(attr, &hw);
 	if (err)
-		return ERR_PTR(err);
+		return ERR_PTR(skua_ib_refuse(dev, err,
+					      "create_flow: type %d, flags %#x, priority %u, %u specs: %s",
+					      attr->type, attr->flags, attr->priority,
+					      attr->num_of_specs, err == -EOPNOTSUPP ?
+					      "a field, mask or action is not supported" :
+					      "contradictory, or priority over 0x7fff"));
 	if (!(hw.flags & cpu_to_le32(SKUA_FLOW_DROP))) {
 		hw.dest = cpu_to_le32(qp->is_rss ? qp->rss : qp->core.obj.num);
 		hw.flags |= cpu_to_le32(qp->is_rss ? SKUA_FLOW_RSS : 0);

@@ -70,7 +70,8 @@ static int skua_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	guard(mutex)(&qp->lock);
 	mc = skua_ib_mcast_find(qp, gid);
 	if (!mc)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "detach_mcast: QP %#x is not in the group %pI6",
+				      ibqp->qp_num, gid->raw);
 	if (--mc->count)
 		return 0;
 	skua_mcg_detach(dev->core, mc->index);

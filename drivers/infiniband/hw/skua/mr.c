@@ -127,12 +127,15 @@ static int skua_ib_range_check(struct skua_ib_dev *dev, struct skua_ib_range *ra
 
 	err = skua_ib_access(dev->lim, range->access, &access);
 	if (err)
-		return err;
+		return skua_ib_refuse(dev, err, "region: access %#x is not supported",
+				      range->access);
 	if (range->access & IB_ZERO_BASED)
 		range->va = 0;
 	if (!range->len || range->len > dev->lim->max_mr_len ||
 	    check_add_overflow(range->va, range->len - 1, &end))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "region: %llu bytes at iova %#llx, at most %llu",
+				      range->len, range->va, dev->lim->max_mr_len);
 	return 0;
 }
 
@@ -153,7 +156,8 @@ int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *rang
 	if (err)
 		return err;
 	if (check_add_overflow(start, range->len, &end) || end > ULONG_MAX)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "region: %llu bytes at address %#llx overflow",
+				      range->len, start);
 	return 0;
 }
 
@@ -227,12 +231,17 @@ static int skua_ib_reg_on_demand(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 
 	int err;
 
 	if (!skua_ib_has_odp(dev->lim) || range->access & IB_ACCESS_MW_BIND)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "on-demand region: access %#x, %s",
+				      range->access, skua_ib_has_odp(dev->lim) ?
+				      "no windows can be bound to it" :
+				      "the device has no on-demand paging");
 	range->access &= ~IB_ACCESS_ON_DEMAND;
 	implicit = skua_ib_is_implicit(range, start);
 	if (implicit) {
 		if (range->va || range->access & IB_ACCESS_HUGETLB)
-			return -EINVAL;
+			return skua_ib_refuse(dev, -EINVAL,
+					      "implicit region: iova %#llx is not 0, or access %#x has HUGETLB",
+					      range->va, range->access);
 		range->len = TASK_SIZE;
 	}
 	err = skua_ib_user_range_check(dev, range, start);
@@ -240,7 +249,9 @@ static int skua_ib_reg_on_demand(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 
 		return err;
 	/* As for memory that is pinned: there is none beyond. */
 	if (start > TASK_SIZE || range->len > TASK_SIZE - start)
-		return -EFAULT;
+		return skua_ib_refuse(dev, -EFAULT,
+				      "on-demand region: %llu bytes at %#llx, the process has addresses up to %#lx",
+				      range->len, start, TASK_SIZE);
 	return skua_ib_odp_reg(mr, ibpd, start, implicit);
 }
 
@@ -255,7 +266,8 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 	if (err)
 		return ERR_PTR(err);
 	if (dmah)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "region: DMA handles are not supported"));
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
 
@@ -291,11 +303,14 @@ static int skua_ib_rereg_pin(struct skua_ib_dev *dev, struct skua_ib_mr *mr, boo
 	int err;
 
 	if (umem->is_dmabuf)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "rereg_mr: key %#x is of a dma-buf",
+				      mr->core.key);
 	if (!trans) {
 		/* The address means the same memory only there where it was pinned. */
 		if (umem->owning_mm != current->mm)
-			return -EACCES;
+			return skua_ib_refuse(dev, -EACCES,
+					      "rereg_mr: memory of key %#x is another process' to pin",
+					      mr->core.key);
 		start = umem->address;
 	}
 	err = skua_ib_user_range_check(dev, range, start);
@@ -327,7 +342,9 @@ static struct ib_mr *skua_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 st
 	if (err)
 		return ERR_PTR(err);
 	if (!mr->mem.umem || flags & ~IB_MR_REREG_SUPPORTED)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "rereg_mr: flags %#x, key %#x is %sof pinned memory",
+					      flags, mr->core.key, mr->mem.umem ? "" : "not "));
 	trans = flags & IB_MR_REREG_TRANS;
 	if (trans) {
 		range.va = iova;

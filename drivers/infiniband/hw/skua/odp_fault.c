@@ -195,14 +195,19 @@ static int skua_ib_advice_check(struct skua_ib_advice_range *range, struct skua_
 	struct skua_ib_odp *odp = skua_ib_odp_get(dev, sge->lkey);
 
 	if (!odp)
-		return -ENOENT;
+		return skua_ib_refuse(dev, -ENOENT, "advise_mr: key %#x is of no on-demand region",
+				      sge->lkey);
 	/* With a reference from here on, whatever comes. */
 	*range = (struct skua_ib_advice_range) { odp, sge->addr, sge->length };
 	if (odp->range.pdn != pdn || (how == SKUA_ODP_WRITE && !odp->write))
-		return -EPERM;
+		return skua_ib_refuse(dev, -EPERM, "advise_mr: key %#x is %s", sge->lkey,
+				      odp->range.pdn != pdn ? "of another domain" : "read only");
 	if (sge->addr < odp->range.va || sge->addr - odp->range.va > odp->range.len ||
 	    sge->length > odp->range.len - (sge->addr - odp->range.va))
-		return -EFAULT;
+		return skua_ib_refuse(dev, -EFAULT,
+				      "advise_mr: %u bytes at %#llx are not in key %#x, %llu bytes at %#llx",
+				      sge->length, sge->addr, sge->lkey, odp->range.len,
+				      odp->range.va);
 	return 0;
 }
 

@@ -98,25 +98,36 @@ static u32 skua_ib_create_flags(const struct skua_limits *lim, enum ib_qp_type t
 	return 0;
 }
 
-static int skua_ib_check_init(const struct skua_limits *lim, const struct ib_qp_init_attr *init)
+static int skua_ib_check_init(struct skua_ib_dev *dev, const struct ib_qp_init_attr *init)
 {
+	const struct skua_limits *lim = dev->lim;
 	const struct ib_qp_cap *cap = &init->cap;
 	bool tgt = init->qp_type == IB_QPT_XRC_TGT;
 	u32 max_wr = skua_ib_max_qp_wr(lim);
 
 	if (!tgt && (!init->send_cq || (!init->recv_cq && init->qp_type != IB_QPT_XRC_INI)))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d without %s CQ",
+				      init->qp_type, init->send_cq ? "a receive" : "a send");
 	if (tgt != !!init->xrcd)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d with%s an XRC domain",
+				      init->qp_type, init->xrcd ? "" : "out");
 	if (init->srq && init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
 	    init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d with an SRQ",
+				      init->qp_type);
 	if (init->create_flags & ~skua_ib_create_flags(lim, init->qp_type))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: flags %#x, supported are %#x",
+				      init->create_flags,
+				      skua_ib_create_flags(lim, init->qp_type));
 	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||
 	    cap->max_send_sge > skua_ib_max_send_sge(lim) || cap->max_recv_sge > lim->max_rq_sge ||
 	    cap->max_inline_data > lim->max_inline)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "create_qp: %u sends of %u, %u receives of %u elements, %u bytes inline; at most %u of %u and %u, %u",
+				      cap->max_send_wr, cap->max_send_sge, cap->max_recv_wr,
+				      cap->max_recv_sge, cap->max_inline_data, max_wr,
+				      skua_ib_max_send_sge(lim), lim->max_rq_sge,
+				      lim->max_inline);
 	return 0;
 }
 
@@ -206,7 +217,10 @@ static int skua_ib_kernel_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 
 	if (blocks > dev->lim->max_wqe_blocks ||
 	    BIT(log_sq) > min_t(u32, dev->lim->max_sq_blocks, SKUA_IB_MAX_RING))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "create_qp: %u sends of %u blocks, at most %u blocks and %u in all",
+				      cap->max_send_wr, blocks, dev->lim->max_wqe_blocks,
+				      dev->lim->max_sq_blocks);
 	err = skua_ib_kernel_rings(dev, qp, log_rq, log_stride, log_sq, in);
 	if (err)
 		return err;
@@ -299,7 +313,8 @@ static struct ib_umem *skua_ib_user_umem(struct skua_ib_dev *dev, struct ib_udat
 
 	if (uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM) ||
 	    uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM))
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "create_qp: both rings are in one buffer"));
 	return ib_umem_get_attr_or_va(&dev->ibdev, attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM,
 				      req->buf_addr, size, 0);
 }
@@ -319,12 +334,16 @@ static int skua_ib_user_pin(struct skua_ib_dev *dev, struct ib_udata *udata,
 			       SKUA_WQE_BLOCK);
 	size = sq_pos + (req->has_sq ? (u64)SKUA_WQE_BLOCK << req->log_sq : 0);
 	if (!size || req->buf_len < size || req->buf_addr > ULONG_MAX)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "create_qp: rings at %#llx of %llu bytes, need %llu",
+				      req->buf_addr, req->buf_len, size);
 	umem = skua_ib_user_umem(dev, udata, req, size);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	if (ib_umem_offset(umem) & (SKUA_WQE_BLOCK - 1)) {
-		err = -EINVAL;
+		err = skua_ib_refuse(dev, -EINVAL,
+				     "create_qp: rings at offset %d of a page, must be aligned to %d",
+				     ib_umem_offset(umem), SKUA_WQE_BLOCK);
 		goto err_umem;
 	}
 	err = skua_ib_umem_map(dev, &qp->mem, umem, false, false);
@@ -368,9 +387,14 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 		return err;
 	err = skua_ib_check_req(dev->lim, &req, cap);
 	if (err)
-		return err;
+		return skua_ib_refuse(dev, err,
+				      "create_qp: flags %#x, send ring %u of 2^%u, receive ring %u of 2^%u by 2^%u, for %u sends, %u receives of %u",
+				      req.flags, req.has_sq, req.log_sq, req.has_rq, req.log_rq,
+				      req.log_rq_stride, cap->max_send_wr, cap->max_recv_wr,
+				      cap->max_recv_sge);
 	if (req.has_rq && !skua_ib_may_have_rq(&qp->ibqp))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d%s has no receive ring",
+				      qp->ibqp.qp_type, qp->ibqp.srq ? " with an SRQ" : "");
 	err = skua_ib_user_pin(dev, udata, qp, &req, in);
 	if (err)
 		return err;
@@ -488,17 +512,17 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	INIT_LIST_HEAD(&qp->mcasts);
 	if (init->rwq_ind_tbl)
 		return skua_ib_rss_create(qp, init, udata);
-	if (!skua_ib_qp_allowed(init->qp_type, udata))
-		return -EOPNOTSUPP;
 	type = skua_ib_qp_type(dev->lim, init->qp_type);
-	if (type < 0)
-		return type;
+	if (type < 0 || !skua_ib_qp_allowed(init->qp_type, udata))
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: type %d is not for %s",
+				      init->qp_type, type < 0 ? "this device" :
+				      udata ? "user space" : "the kernel");
 	/* With an SRQ these say nothing. */
 	if (init->srq) {
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;
 	}
-	err = skua_ib_check_init(dev->lim, init);
+	err = skua_ib_check_init(dev, init);
 	if (err)
 		return err;
 	if (skua_ib_dead(dev))
@@ -619,20 +643,30 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 		if (err)
 			return err;
 	}
-	err = skua_ib_attr_check(dev->lim, attr, mask, active);
+	err = skua_ib_attr_check(&dev->ibdev, dev->lim, attr, mask, active);
 	if (err)
 		return err;
 	err = skua_ib_attr_build(qp, attr, mask, &in.attr);
 	if (err)
-		return err;
+		return skua_ib_refuse(dev, err,
+				      "modify_qp: QP %#x: no path by GID %u, port %u, SL %u to %pI6",
+				      qp->core.obj.num,
+				      rdma_ah_read_grh(&attr->ah_attr)->sgid_index,
+				      rdma_ah_get_port_num(&attr->ah_attr),
+				      rdma_ah_get_sl(&attr->ah_attr),
+				      rdma_ah_read_grh(&attr->ah_attr)->dgid.raw);
 	in.attr.rate_burst = cpu_to_le32(req->max_burst);
 	in.mask = cpu_to_le32(hw_mask);
 	if (req->comp_mask & SKUA_MODIFY_QP_ECE) {
 		if (cur != IB_QPS_INIT || new != IB_QPS_RTR)
-			return -EINVAL;
+			return skua_ib_refuse(dev, -EINVAL,
+					      "modify_qp: QP %#x: ECE options from state %d to %d, not INIT to RTR",
+					      qp->core.obj.num, cur, new);
 		err = skua_ib_ece_build(dev->lim, qp->ibqp.qp_type, req->ece_options, &in);
 		if (err)
-			return err;
+			return skua_ib_refuse(dev, err, "modify_qp: QP %#x: ECE options %#x of %#x",
+					      qp->core.obj.num, req->ece_options,
+					      skua_ib_ece_options(dev->lim));
 	}
 	/* RESET and ERR are reached from wherever the device has gone by itself. */
 	in.cur_state = cpu_to_le32(new == IB_QPS_RESET || new == IB_QPS_ERR ?
@@ -644,12 +678,25 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 static int skua_ib_modify_ok(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     u32 burst, enum ib_qp_state cur, enum ib_qp_state new)
 {
+	struct skua_ib_dev *dev = skua_ib_qp_dev(qp);
+	int err;
+
 	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "modify_qp: QP %#x of type %d: attributes %#x from state %d to %d",
+				      qp->core.obj.num, qp->ibqp.qp_type, mask, cur, new);
 	if (!(mask & IB_QP_RATE_LIMIT))
-		return burst ? -EINVAL : 0;
-	return skua_ib_rate_check(skua_ib_qp_dev(qp)->lim, qp->ibqp.qp_type, new,
-				  attr->rate_limit, burst);
+		return burst ? skua_ib_refuse(dev, -EINVAL,
+					      "modify_qp: QP %#x: burst %u without a rate limit",
+					      qp->core.obj.num, burst) : 0;
+	err = skua_ib_rate_check(dev->lim, qp->ibqp.qp_type, new, attr->rate_limit, burst);
+	if (err)
+		return skua_ib_refuse(dev, err,
+				      "modify_qp: QP %#x in state %d: rate limit %u, burst %u; %u to %u, at most %u",
+				      qp->core.obj.num, new, attr->rate_limit, burst,
+				      dev->lim->rate_min, dev->lim->rate_max,
+				      dev->lim->rate_burst_max);
+	return 0;
 }
 
 static int skua_ib_modify_udata(struct ib_udata *udata, struct skua_modify_qp_req *req)
@@ -682,7 +729,9 @@ static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int ma
 		return err;
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT) ||
 	    mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "modify_qp: QP %#x: attributes %#x, there are no alternate paths",
+				      ibqp->qp_num, mask);
 
 	/* It has no queues that could be in a state. */
 	if (qp->is_rss)

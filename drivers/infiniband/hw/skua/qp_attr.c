@@ -77,46 +77,59 @@ int skua_ib_attr_mask(int ib_mask, u32 *mask)
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_mask);
 
+static int skua_ib_attr_refuse(const struct ib_device *ibdev, const char *name, u32 value,
+			       u32 least, u32 most)
+{
+	ibdev_dbg(ibdev, "modify_qp: %s %#x is not in %#x to %#x\n", name, value, least, most);
+	return -EINVAL;
+}
+
 /**
  * skua_ib_attr_check() - are the values within what there can be?
- * @lim: the device
+ * @ibdev: the device, for messages
+ * @lim: its limits
  * @attr: values
  * @mask: which of them, IB_QP_*
  * @active: the port's MTU
  *
- * Return: 0, -EINVAL or -EOPNOTSUPP.
+ * Return: 0, or -EINVAL.
  */
-int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *attr, int mask,
-		       enum ib_mtu active)
+int skua_ib_attr_check(const struct ib_device *ibdev, const struct skua_limits *lim,
+		       const struct ib_qp_attr *attr, int mask, enum ib_mtu active)
 {
-	if (mask & IB_QP_PORT && attr->port_num != 1)
-		return -EINVAL;
-	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
-		return -EINVAL;
-	if (mask & IB_QP_PATH_MTU &&
-	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > lim->path_mtu_max ||
-	     attr->path_mtu > active))
-		return -EINVAL;
-	if (mask & IB_QP_TIMEOUT && attr->timeout > 31)
-		return -EINVAL;
-	if (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7)
-		return -EINVAL;
-	if (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7)
-		return -EINVAL;
-	if (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
-		return -EINVAL;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > lim->max_rd_atomic)
-		return -EINVAL;
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > lim->max_rd_atomic)
-		return -EINVAL;
-	if (mask & IB_QP_DEST_QPN && attr->dest_qp_num > 0xffffff)
-		return -EINVAL;
-	if (mask & IB_QP_RQ_PSN && attr->rq_psn > 0xffffff)
-		return -EINVAL;
-	if (mask & IB_QP_SQ_PSN && attr->sq_psn > 0xffffff)
-		return -EINVAL;
+	const struct {
+		int mask;
+		const char *name;
+		u32 value;
+		u32 least;
+		u32 most;
+	} check[] = {
+		{ IB_QP_PORT, "port", attr->port_num, 1, 1 },
+		{ IB_QP_PKEY_INDEX, "P_Key index", attr->pkey_index, 0, 0 },
+		{ IB_QP_PATH_MTU, "path MTU", attr->path_mtu, IB_MTU_256,
+		  min_t(u32, lim->path_mtu_max, active) },
+		{ IB_QP_TIMEOUT, "timeout", attr->timeout, 0, 31 },
+		{ IB_QP_RETRY_CNT, "retry count", attr->retry_cnt, 0, 7 },
+		{ IB_QP_RNR_RETRY, "RNR retry count", attr->rnr_retry, 0, 7 },
+		{ IB_QP_MIN_RNR_TIMER, "RNR timer", attr->min_rnr_timer, 0, 31 },
+		{ IB_QP_MAX_QP_RD_ATOMIC, "outstanding READs", attr->max_rd_atomic, 0,
+		  lim->max_rd_atomic },
+		{ IB_QP_MAX_DEST_RD_ATOMIC, "READs of the peer", attr->max_dest_rd_atomic, 0,
+		  lim->max_rd_atomic },
+		{ IB_QP_DEST_QPN, "destination QP", attr->dest_qp_num, 0, 0xffffff },
+		{ IB_QP_RQ_PSN, "receive PSN", attr->rq_psn, 0, 0xffffff },
+		{ IB_QP_SQ_PSN, "send PSN", attr->sq_psn, 0, 0xffffff },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(check); i++)
+		if (mask & check[i].mask &&
+		    (check[i].value < check[i].least || check[i].value > check[i].most))
+			return skua_ib_attr_refuse(ibdev, check[i].name, check[i].value,
+						   check[i].least, check[i].most);
 	if (mask & IB_QP_ACCESS_FLAGS && attr->qp_access_flags & ~IB_ACCESS_SUPPORTED)
-		return -EINVAL;
+		return skua_ib_attr_refuse(ibdev, "access", attr->qp_access_flags, 0,
+					   IB_ACCESS_SUPPORTED);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_check);

@@ -97,6 +97,16 @@ static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
 }
 
 /*
+ * Refuse what a consumer asked for, and say why to those who debug it: what was refused,
+ * the value, and the limit. @dev: struct skua_ib_dev; @err: the errno, which is the value.
+ */
+#define skua_ib_refuse(dev, err, fmt, ...)						\
+({											\
+	ibdev_dbg(&(dev)->ibdev, fmt "\n", ##__VA_ARGS__);				\
+	(err);										\
+})
+
+/*
  * How objects end: the core ends one also when what user space was to be told of its
  * making could not be written there, and then with the driver data of the making. So
  * destroy callbacks do not look at driver data: to refuse would leave the object behind.
@@ -733,8 +743,8 @@ u32 skua_ib_wqe_blocks(const struct skua_limits *lim, enum ib_qp_type type,
 		       const struct ib_qp_cap *cap);
 
 int skua_ib_attr_mask(int ib_mask, u32 *mask);
-int skua_ib_attr_check(const struct skua_limits *lim, const struct ib_qp_attr *attr, int mask,
-		       enum ib_mtu active);
+int skua_ib_attr_check(const struct ib_device *ibdev, const struct skua_limits *lim,
+		       const struct ib_qp_attr *attr, int mask, enum ib_mtu active);
 u32 skua_ib_rate_types(const struct skua_limits *lim);
 int skua_ib_rate_check(const struct skua_limits *lim, enum ib_qp_type type,
 		       enum ib_qp_state new, u32 rate, u32 burst);

@@ -177,7 +177,9 @@ static int skua_ib_srq_pin(struct skua_ib_dev *dev, struct skua_ib_umem *mem, u6
 	int err;
 
 	if (len < size || addr & (SKUA_WQE_BLOCK - 1) || addr > ULONG_MAX)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "SRQ: ring at %#llx of %llu bytes, needs %llu, aligned to %d",
+				      addr, len, size, SKUA_WQE_BLOCK);
 	umem = ib_umem_get_va(&dev->ibdev, addr, size, 0);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
@@ -278,15 +280,22 @@ static int skua_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *ini
 
 	err = skua_ib_srq_check(dev->lim, init, udata);
 	if (err)
-		return err;
+		return skua_ib_refuse(dev, err,
+				      "create_srq: type %d, %u WQEs of %u elements; at most %u of %u",
+				      init->srq_type, init->attr.max_wr, init->attr.max_sge,
+				      skua_ib_max_srq_wr(dev->lim), dev->lim->max_rq_sge);
 	if (skua_ib_dead(dev))
 		return -EIO;
 	if (udata) {
 		err = ib_copy_validate_udata_in_cm(udata, req, reserved, 0);
-		if (!err)
-			err = skua_ib_srq_check_req(dev->lim, &req, &init->attr);
 		if (err)
 			return err;
+		err = skua_ib_srq_check_req(dev->lim, &req, &init->attr);
+		if (err)
+			return skua_ib_refuse(dev, err,
+					      "create_srq: ring of 2^%u WQEs of 2^%u segments has no room for %u of %u elements",
+					      req.log_wqes, req.log_stride, init->attr.max_wr,
+					      init->attr.max_sge);
 	} else {
 		req.log_wqes = order_base_2(init->attr.max_wr + 1);
 		req.log_stride = order_base_2(max(init->attr.max_sge, 1U) + 1);
@@ -356,7 +365,10 @@ static int skua_ib_resize_srq(struct skua_ib_srq *srq, u32 max_wr, struct ib_uda
 		return err;
 	if (req.log_wqes > ilog2(skua_ib_max_srq_wr(dev->lim) + 1) ||
 	    BIT(req.log_wqes) < srq->wqes || BIT(req.log_wqes) <= max_wr)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "modify_srq: ring of 2^%u WQEs for %u, now %u, at most %u",
+				      req.log_wqes, max_wr, srq->wqes,
+				      skua_ib_max_srq_wr(dev->lim) + 1);
 	err = skua_ib_srq_pin(dev, &mem, req.buf_addr, req.buf_len, req.log_wqes, srq->log_segs);
 	if (err)
 		return err;
@@ -391,10 +403,12 @@ static int skua_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 
 	guard(mutex)(&srq->mutex);
 	if (mask & IB_SRQ_LIMIT && !(mask & IB_SRQ_MAX_WR) && attr->srq_limit >= srq->wqes)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "modify_srq: limit %u of %u WQEs",
+				      attr->srq_limit, srq->wqes - 1);
 	if (mask & IB_SRQ_MAX_WR) {
 		if (mask & IB_SRQ_LIMIT && attr->srq_limit > attr->max_wr)
-			return -EINVAL;
+			return skua_ib_refuse(dev, -EINVAL, "modify_srq: limit %u of %u WQEs",
+					      attr->srq_limit, attr->max_wr);
 		err = skua_ib_resize_srq(srq, attr->max_wr, udata);
 		if (err)
 			return err;

@@ -226,11 +226,16 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	/* Refuses what is not shared, and any size but the whole. */
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
-		return -EINVAL;
+		return skua_ib_refuse(to_skua_dev(ibuc->device), -EINVAL,
+				      "mmap: %lu bytes at offset %#lx are no whole object, or not shared",
+				      vma->vm_end - vma->vm_start, vma->vm_pgoff << PAGE_SHIFT);
 	map = to_skua_mmap(entry);
 	err = skua_ib_mmap_check(map->kind, vma->vm_flags);
-	if (err)
+	if (err) {
+		ibdev_dbg(ibuc->device, "mmap: flags %#lx are not for what is at offset %#lx\n",
+			  vma->vm_flags, vma->vm_pgoff << PAGE_SHIFT);
 		goto out;
+	}
 
 	switch (map->kind) {
 	case SKUA_IB_MMAP_UAR:

@@ -47,7 +47,8 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 
 	/* More than fit will not be translated; and a user's size is no cause for a warning. */
 	if (m->npages > dev->lim->max_mtt)
-		return -ENOSPC;
+		return skua_ib_refuse(dev, -ENOSPC, "buffer of %u pages, the MTT has %llu entries",
+				      m->npages, dev->lim->max_mtt);
 
 	dma_addr_t *pages __free(kvfree) = kvmalloc_array(m->npages, sizeof(*pages),
 							  GFP_KERNEL | __GFP_NOWARN);
@@ -84,7 +85,8 @@ int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct 
 
 	pgsz = ib_umem_find_best_pgsz(umem, dev->lim->page_sizes, start);
 	if (!pgsz)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "buffer has no page size of %#llx",
+				      dev->lim->page_sizes);
 	npages = ib_umem_num_dma_blocks(umem, pgsz);
 	if (npages > U32_MAX)
 		return -EINVAL;

@@ -78,7 +78,9 @@ static int skua_ib_wq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
 
 	if (req->buf_len < size || req->buf_addr & (SKUA_WQE_BLOCK - 1) ||
 	    req->buf_addr > ULONG_MAX)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "create_wq: ring at %#llx of %llu bytes, needs %llu, aligned to %d",
+				      req->buf_addr, req->buf_len, size, SKUA_WQE_BLOCK);
 	umem = ib_umem_get_va(&dev->ibdev, req->buf_addr, size, 0);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
@@ -165,10 +167,14 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 	if (!udata)
 		return ERR_PTR(-EOPNOTSUPP);
 	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
-	if (!err)
-		err = skua_ib_wq_check(dev->lim, init, &req);
 	if (err)
 		return ERR_PTR(err);
+	err = skua_ib_wq_check(dev->lim, init, &req);
+	if (err)
+		return ERR_PTR(skua_ib_refuse(dev, err,
+					      "create_wq: type %d, flags %#x, %u WQEs of %u elements in 2^%u of 2^%u",
+					      init->wq_type, init->create_flags, init->max_wr,
+					      init->max_sge, req.log_wqes, req.log_stride));
 	if (skua_ib_dead(dev))
 		return ERR_PTR(-EIO);
 
@@ -229,7 +235,8 @@ static int skua_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 ma
 	/* Out of the error the way leads through RESET. */
 	if (cur != ibwq->state || new > IB_WQS_ERR ||
 	    (new == IB_WQS_RDY && cur == IB_WQS_ERR))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "modify_wq: from state %d to %d, it is in %d",
+				      cur, new, ibwq->state);
 	if (new == cur)
 		return 0;
 	switch (new) {
@@ -358,13 +365,17 @@ int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init
 	    !(dev->lim->caps & SKUA_CAP_RSS))
 		return -EOPNOTSUPP;
 	if (init->send_cq || init->cap.max_send_wr)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "create_qp: with an indirection table, %u sends or a send CQ",
+				      init->cap.max_send_wr);
 	err = ib_copy_validate_udata_in_cm(udata, req, key, 0);
 	if (err)
 		return err;
 	if (req.function != SKUA_RX_HASH_TOEPLITZ || req.key_len != sizeof(req.key) ||
 	    memchr_inv(req.reserved, 0, sizeof(req.reserved)))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "create_qp: hash function %u with a key of %u bytes, not Toeplitz with %zu",
+				      req.function, req.key_len, sizeof(req.key));
 
 	struct skua_rss *rss __free(kfree) = kzalloc_obj(*rss);
 
@@ -372,7 +383,7 @@ int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init
 		return -ENOMEM;
 	err = skua_ib_rss_fill(rss, init->rwq_ind_tbl, &req);
 	if (err)
-		return err;
+		return skua_ib_refuse(dev, err, "create_qp: no hash over fields %#llx", req.fields);
 	err = skua_rss_create(dev->core, &qp->rss, rss);
 	if (err)
 		return err;

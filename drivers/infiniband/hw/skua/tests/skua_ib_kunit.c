@@ -194,12 +194,12 @@ static void test_attr_limits(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		KUNIT_EXPECT_EQ_MSG(test,
-				    skua_ib_attr_check(&test_limits, &cases[i].attr,
+				    skua_ib_attr_check(NULL, &test_limits, &cases[i].attr,
 						       cases[i].mask, IB_MTU_1024),
 				    cases[i].err, "case %u", i);
 		/* A value that the mask does not name is not looked at. */
 		KUNIT_EXPECT_EQ_MSG(test,
-				    skua_ib_attr_check(&test_limits, &cases[i].attr, 0,
+				    skua_ib_attr_check(NULL, &test_limits, &cases[i].attr, 0,
 						       IB_MTU_1024), 0, "case %u", i);
 	}
 }
