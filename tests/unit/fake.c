@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <linux/pci_regs.h>
 
+#include "core.h"
 #include "fake.h"
 #include "wire/wire.h"
 
@@ -16,6 +17,74 @@ static void die(const char *why)
 {
 	fprintf(stderr, "fake: %s\n", why);
 	abort();
+}
+
+/* --- for fuzzers --- */
+
+#define POOL	4
+
+static struct {
+	bool on, digest;
+	struct {
+		struct skua_dev *dev;
+		uint8_t *mem;
+		uint64_t caps;
+	} kept[POOL];
+	uint64_t sum;
+} pool;
+
+void fake_pool(void)
+{
+	pool.on = true;
+	/* What an input made of it, so that two runs can be compared. */
+	pool.digest = getenv("FUZZ_DIGEST");
+}
+
+static void digest(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	if (!pool.digest)
+		return;
+	for (size_t i = 0; i < len; i++)
+		pool.sum = (pool.sum ^ p[i]) * 0x100000001b3ull;
+}
+
+/* A device and memory of an earlier life, reset. */
+static bool take_kept(struct fake *f, const struct skua_dev_cfg *cfg)
+{
+	for (unsigned int i = 0; i < POOL; i++) {
+		struct skua_dev *dev = pool.kept[i].dev;
+
+		if (!dev || dev->cfg.cache != cfg->cache)
+			continue;
+		f->dev = dev;
+		f->mem = pool.kept[i].mem;
+		pool.kept[i].dev = NULL;
+		dev->cfg = *cfg;
+		dev->host_priv = f;
+		dev->wire_priv = f;
+		dev->srq_lives = 0;
+		dev->caps = pool.kept[i].caps;
+		skua_dev_reset(dev, SKUA_RESET_POWER);
+		skua_dev_link(dev, true);
+		return true;
+	}
+	return false;
+}
+
+static bool keep(struct fake *f)
+{
+	for (unsigned int i = 0; pool.on && i < POOL; i++) {
+		if (pool.kept[i].dev)
+			continue;
+		pool.kept[i].dev = f->dev;
+		pool.kept[i].mem = f->mem;
+		pool.kept[i].caps = f->caps;
+		madvise(f->mem, FAKE_MEM_SIZE, MADV_DONTNEED);
+		return true;
+	}
+	return false;
 }
 
 static bool in_hole(const struct fake *f, uint64_t iova, size_t len)
@@ -41,6 +110,8 @@ static int fake_dma_read(void *host, uint64_t iova, void *buf, size_t len)
 	const void *src = at(f, iova, len);
 
 	f->reads++;
+	if (f->on_read && src)
+		f->on_read(f->on_read_priv, iova, len);
 	if (!src || (f->fail_read && !--f->fail_read))
 		return -EFAULT;
 	memcpy(buf, src, len);
@@ -53,6 +124,8 @@ static int fake_dma_write(void *host, uint64_t iova, const void *buf, size_t len
 	void *dst = at(f, iova, len);
 
 	f->writes++;
+	digest(&iova, sizeof(iova));
+	digest(buf, len);
 	if (!dst || (f->fail_write && !--f->fail_write))
 		return -EFAULT;
 	memcpy(dst, buf, len);
@@ -94,14 +167,22 @@ static void fake_send(void *wire, const void *frame, size_t len)
 	struct fake *f = wire;
 	struct fake_frame *copy;
 
+	const char *fault;
+
+	if (len < 14 || len > sizeof(copy->data))
+		die("frame of bad length sent");
+	fault = f->unjudged ? NULL : judge_sent(&f->judge, frame, len, f->now);
+	if (fault)
+		die(fault);
+	digest(frame, len);
 	if (f->port) {
 		wire_port_send(f->port, frame, len);
 		f->sent++;
 		return;
 	}
 	copy = malloc(sizeof(*copy));
-	if (!copy || len < 14 || len > sizeof(copy->data))
-		die("frame of bad length sent");
+	if (!copy)
+		die("no memory");
 	copy->len = len;
 	memcpy(copy->data, frame, len);
 	if (f->tx_tail - f->tx_head == FAKE_FRAMES)
@@ -129,17 +210,22 @@ void fake_init(struct fake *f, const struct skua_dev_cfg *cfg)
 	};
 
 	memset(f, 0, sizeof(*f));
-	f->mem = mmap(NULL, FAKE_MEM_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
 	f->tx = calloc(FAKE_FRAMES, sizeof(*f->tx));
-	if (f->mem == MAP_FAILED || !f->tx)
-		die("no memory");
 	f->next = FAKE_MEM_BASE;
+	f->used = FAKE_MEM_BASE;
 	f->now = 1000000000;
 	f->deadline = SKUA_TIME_NEVER;
-	f->dev = skua_dev_create(cfg ? cfg : &plain, &host_ops, f, &wire_ops, f);
-	if (!f->dev)
-		die("no device");
+	cfg = cfg ? cfg : &plain;
+	if (!take_kept(f, cfg)) {
+		f->mem = mmap(NULL, FAKE_MEM_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (f->mem == MAP_FAILED || !f->tx)
+			die("no memory");
+		f->dev = skua_dev_create(cfg, &host_ops, f, &wire_ops, f);
+		if (!f->dev)
+			die("no device");
+	}
+	f->caps = f->dev->caps;
 	fake_bus(f, true, true);
 }
 
@@ -149,10 +235,16 @@ void fake_exit(struct fake *f)
 
 	if (f->owns_wire)
 		wire_destroy(f->wire);
-	skua_dev_destroy(f->dev);
+	judge_reset(&f->judge);
 	while ((frame = fake_tx(f)))
 		free(frame);
 	free(f->tx);
+	if (pool.digest)
+		fprintf(stderr, "digest %016llx\n", (unsigned long long)pool.sum);
+	pool.sum = 0;
+	if (keep(f))
+		return;
+	skua_dev_destroy(f->dev);
 	munmap(f->mem, FAKE_MEM_SIZE);
 }
 
@@ -171,7 +263,11 @@ uint64_t fake_alloc(struct fake *f, size_t size, size_t align)
 	if (iova + size > FAKE_MEM_BASE + FAKE_MEM_SIZE)
 		die("guest memory is used up");
 	f->next = iova + size;
-	memset(fake_ptr(f, iova), 0, size);
+	/* What was never handed out is zero, and no page of it is touched for that. */
+	if (iova < f->used)
+		memset(fake_ptr(f, iova), 0, f->used - iova < size ? f->used - iova : size);
+	if (f->next > f->used)
+		f->used = f->next;
 	return iova;
 }
 
@@ -269,6 +365,7 @@ void fake_rx(struct fake *f, const void *frame, size_t len)
 	void *copy = malloc(len ? len : 1);
 
 	memcpy(copy, frame, len);
+	judge_received(&f->judge, copy, len, f->now);
 	skua_dev_rx(f->dev, copy, len);
 	free(copy);
 }

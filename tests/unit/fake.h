@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core.h"
+#include "judge.h"
 
 #define FAKE_MEM_SIZE	(64u << 20)
 #define FAKE_MEM_BASE	0x100000000ull
@@ -29,6 +30,7 @@ struct fake_frame {
  * @dev: the device
  * @mem: guest memory, FAKE_MEM_SIZE bytes at bus address FAKE_MEM_BASE
  * @next: first byte not handed out by fake_alloc()
+ * @used: first byte that never was
  * @hole: ranges of bus addresses that do not answer; end 0: unused
  * @fail_read: 0: none; n: the n-th read from now fails (once)
  * @fail_write: likewise
@@ -47,11 +49,16 @@ struct fake_frame {
  * @wire: the switch, NULL: there is none
  * @port: its port for this device
  * @owns_wire: fake_exit() ends it
+ * @on_read: called before each DMA read, for a guest whose memory changes meanwhile
+ * @on_read_priv: its first argument
+ * @caps: of the device as it was made
+ * @judge: of what the device sends; mini.c tells it of QPs
+ * @unjudged: a test has the guest do what no judge can follow
  */
 struct fake {
 	struct skua_dev *dev;
 	uint8_t *mem;
-	uint64_t next;
+	uint64_t next, used;
 	struct {
 		uint64_t from, to;
 	} hole[FAKE_HOLES];
@@ -71,11 +78,21 @@ struct fake {
 	struct wire *wire;
 	struct wire_port *port;
 	bool owns_wire;
+	void (*on_read)(void *priv, uint64_t iova, size_t len);
+	void *on_read_priv;
+	uint64_t caps;
+	struct judge judge;
+	bool unjudged;
 };
 
 /* A device that is on the bus: memory space and bus master enabled. @cfg may be NULL. */
 void fake_init(struct fake *f, const struct skua_dev_cfg *cfg);
 void fake_exit(struct fake *f);
+/*
+ * For fuzzers, which begin anew for each input: fake_exit() keeps device and memory, and
+ * fake_init() takes them again, as they were when made. To be called once.
+ */
+void fake_pool(void);
 /* Turn on, or off, what a driver turns on in the command register. */
 void fake_bus(struct fake *f, bool memory, bool master);
 

@@ -44,6 +44,50 @@ static const uint32_t entry_size[SKUA_ICM_TABLES] = {
 
 /* --- commands --- */
 
+/*
+ * The judge learns what the device is told of a connection: that it may send before it
+ * does, the rest when it was done.
+ */
+static void tell_judge(struct mini *m, enum skua_cmd_op op, const void *in, bool done)
+{
+	const struct skua_cmd_modify_qp_in *mod = in;
+	const struct skua_cmd_index_in *index = in;
+	const struct skua_qp_attr *a = &mod->attr;
+	struct judge_path path;
+	uint32_t state;
+
+	if (op == SKUA_CMD_DESTROY_QP && done)
+		judge_stops(&m->f->judge, le32_to_cpu(index->index));
+	if (op != SKUA_CMD_MODIFY_QP || !(le32_to_cpu(mod->mask) & SKUA_QP_M_STATE))
+		return;
+	state = le32_get_bits(a->state, SKUA_ATTR_STATE);
+	if (done == (state == SKUA_QP_RTS))
+		return;
+	path = (struct judge_path){
+		.own = le32_to_cpu(mod->qpn),
+		.peer = le32_to_cpu(a->dest_qpn),
+		.mtu = 128u << le32_get_bits(a->retry, SKUA_ATTR_PATH_MTU),
+		.depth = le32_get_bits(a->rights, SKUA_ATTR_MAX_RD_ATOMIC),
+		.sq_psn = le32_to_cpu(a->sq_psn),
+		.rq_psn = le32_to_cpu(a->rq_psn),
+	};
+	memcpy(path.sgid, a->av.dgid, sizeof(path.sgid));
+	switch (state) {
+	case SKUA_QP_RTR:
+		/* Datagram queue pairs have no peer. */
+		if (le32_to_cpu(mod->mask) & SKUA_QP_M_DEST_QPN)
+			judge_hears(&m->f->judge, &path);
+		break;
+	case SKUA_QP_RTS:
+		if (le32_to_cpu(mod->mask) & SKUA_QP_M_SQ_PSN)
+			judge_sends(&m->f->judge, &path);
+		break;
+	case SKUA_QP_RESET:
+		judge_stops(&m->f->judge, path.own);
+		break;
+	}
+}
+
 int mini_cmd(struct mini *m, enum skua_cmd_op op, const void *in, size_t in_len, void *out,
 	     size_t out_len)
 {
@@ -65,12 +109,16 @@ int mini_cmd(struct mini *m, enum skua_cmd_op op, const void *in, size_t in_len,
 	slot->out = cpu_to_le64(m->out);
 	slot->in_len = cpu_to_le32(in_len);
 	slot->out_len = cpu_to_le32(out_len);
+	if (in && in_len >= sizeof(struct skua_cmd_modify_qp_in))
+		tell_judge(m, op, in, false);
 	fake_wr32(m->f, SKUA_REG_CMDQ_DB, token);
 	fake_run(m->f);
 	if (le32_to_cpu(slot->done) != token)
 		return -1;
 	if (out)
 		memcpy(out, fake_ptr(m->f, m->out), out_len);
+	if (!slot->status && in)
+		tell_judge(m, op, in, true);
 	return le32_to_cpu(slot->status);
 }
 
@@ -96,6 +144,7 @@ uint64_t mini_counter(struct mini *m, enum skua_counter cnt)
 void mini_ring_up(struct mini *m, struct fake *f)
 {
 	memset(m, 0, sizeof(*m));
+	judge_reset(&f->judge);
 	m->f = f;
 	m->next_qpn = 2;
 	m->next_mpt = SKUA_RESERVED_KEYS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the fuzzers of the RC engine share: one pair of devices for all inputs,
- * whose QPs begin a new life for each.
+ * What the fuzzers of the RC engine share: a pair of devices, which are as just made for
+ * each input, so that what it does never depends on others before it.
  */
 #ifndef SKUA_TEST_RC_FUZZ_H
 #define SKUA_TEST_RC_FUZZ_H
@@ -227,7 +227,8 @@ static inline void rc_fuzz_open_odp(int i)
 
 static inline void rc_fuzz_open(void)
 {
-	rc_open(&rc, &(struct rc_opt){ .down = true, .log_cq = 13 });
+	fake_pool();
+	rc_open(&rc, &(struct rc_opt){ .down = true, .log_cq = 13, .cache = 8 });
 	for (int i = 0; i < 2; i++) {
 		struct mini *m = &rc.s[i].m;
 
@@ -291,6 +292,14 @@ static inline void rc_fuzz_check_frames(int i)
 		must(pkt.dqpn == rc.s[1 - i].qp.qpn, "packet for a stranger");
 		free(frame);
 	}
+}
+
+/* The input's end: whatever it was, the devices live. */
+static inline void rc_fuzz_close(void)
+{
+	for (int i = 0; i < 2; i++)
+		must(rc.s[i].f.dev->state == DEV_OPERATIONAL, "the device died");
+	rc_close(&rc);
 }
 
 #endif /* SKUA_TEST_RC_FUZZ_H */

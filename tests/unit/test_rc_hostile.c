@@ -362,6 +362,7 @@ static void test_scribbled_contexts(void **state)
 		};
 
 		rc_open(&rc, &opt);
+		rc.s[0].f.unjudged = true;
 		/* More windows than the cache holds. */
 		for (unsigned int k = 0; k < 20; k++) {
 			mw.key = cpu_to_le32((100 + k) << 8);
@@ -435,6 +436,7 @@ static void test_fail_event(void **state)
 		struct rc rc;
 
 		rc_open(&rc, &opt);
+		rc.s[1].f.unjudged = true;
 		/* So many that the one which matters leaves the cache. */
 		for (unsigned int q = 0; q < N(qp); q++)
 			rc_qp(&rc, 1, &qp[q], &opt);
