@@ -65,10 +65,6 @@ static void start(void)
 	struct skua_cmd_modify_port_in port = { .mask = cpu_to_le32(SKUA_PORT_M_DFLT) };
 	struct skua_qp_attr attr;
 
-	f.next = FAKE_MEM_BASE;
-	skua_dev_reset(f.dev, SKUA_RESET_POWER);
-	fake_bus(&f, true, true);
-	skua_dev_link(f.dev, true);
 	mini_up(&m, &f);
 	mini_cq_create(&m, &cq, 4);
 	mini_qp_create(&m, &eth, SKUA_QP_RAW_ETH, &cq, &cq, 4, 4, 1);
@@ -192,11 +188,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { .p = data, .left = size };
 
-	if (!f.dev)
-		setup();
+	fake_pool();
+	setup();
 	start();
 	while (in.left)
 		action(&in);
 	finish();
+	fake_exit(&f);
 	return 0;
 }

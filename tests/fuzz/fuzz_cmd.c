@@ -65,10 +65,8 @@ static uint64_t take(struct input *in, size_t bytes)
 
 static void start(void)
 {
-	f.next = FAKE_MEM_BASE;
-	fake_bus(&f, true, true);
-	skua_dev_link(f.dev, true);
-	fake_wr32(&f, SKUA_REG_CTRL, SKUA_CTRL_RESET);
+	memset(cqs, 0, sizeof(cqs));
+	memset(qps, 0, sizeof(qps));
 	/* All that is written, so that the fuzzer gets at it. */
 	f.dev->caps |= SKUA_CAP_SRQ | SKUA_CAP_MCAST | SKUA_CAP_UD | SKUA_CAP_UC |
 		       SKUA_CAP_XRC | SKUA_CAP_ODP | SKUA_CAP_COUNTER_SET | SKUA_CAP_FLOW;
@@ -357,10 +355,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .cache = 8 };
 	struct input in = { .p = data, .left = size };
-	struct fake_frame *out;
 
-	if (!f.dev)
-		fake_init(&f, &cfg);
+	fake_pool();
+	fake_init(&f, &cfg);
 	start();
 	while (in.left) {
 		if (take(&in, 1) & 7)
@@ -374,7 +371,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			fake_no_holes(&f);
 	}
 	fake_no_holes(&f);
-	while ((out = fake_tx(&f)))
-		free(out);
+	fake_exit(&f);
 	return 0;
 }

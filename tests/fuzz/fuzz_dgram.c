@@ -183,14 +183,11 @@ static void step(struct input *in)
 	drain();
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void open_all(void)
 {
 	static const enum skua_qp_type types[QPS] = { SKUA_QP_UC, SKUA_QP_UD, SKUA_QP_GSI };
 	struct skua_cmd_mcg_in mcg = { 0 };
 
-	(void)argc;
-	(void)argv;
 	rc_fuzz_open();
 	mini_cq_create(m(), &cq, 13);
 	for (unsigned int k = 0; k < QPS; k++) {
@@ -209,7 +206,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	mcg.mcg.qpn = cpu_to_le32(qps[UD].qpn);
 	mini_ok(m(), SKUA_CMD_ATTACH_MCG, &mcg, sizeof(mcg));
 	rc.mtu = 256;
-	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -217,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size };
 
-	must(rc.s[0].f.dev->state == DEV_OPERATIONAL, "the device died");
+	open_all();
 	for (unsigned int k = 0; k < QPS; k++)
 		restart(&qps[k], &attrs[k]);
 	drain();
@@ -226,5 +222,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_run(&rc.s[0].f);
 	check_frames();
 	drain();
+	rc_fuzz_close();
 	return 0;
 }

@@ -165,14 +165,11 @@ static void step(struct input *in)
 	rc_fuzz_check_frames(0);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void open_all(void)
 {
 	struct mini *m = &rc.s[0].m;
 	const struct rc_opt opt = { 0 };
 
-	(void)argc;
-	(void)argv;
 	rc_fuzz_open();
 	for (unsigned int k = 0; k < 3; k++) {
 		struct skua_qp_attr a = rc_attr(&rc, 0, &opt, rc.s[1].qp.qpn);
@@ -186,7 +183,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		if (k == 2)
 			mini_qp_modify(m, &other[k], SKUA_QP_ERR, 0, NULL);
 	}
-	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -194,10 +190,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size };
 
+	open_all();
 	rc_fuzz_start(&in);
 	while (in.left)
 		step(&in);
 	fake_advance(&rc.s[0].f, 10000000);
 	rc_fuzz_check_frames(0);
+	rc_fuzz_close();
 	return 0;
 }

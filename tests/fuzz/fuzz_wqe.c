@@ -171,13 +171,9 @@ static void step(struct input *in)
 	}
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void open_all(void)
 {
-	(void)argc;
-	(void)argv;
 	rc_fuzz_open();
-	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -185,6 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size };
 
+	open_all();
 	rc_fuzz_start(&in);
 	while (in.left)
 		step(&in);
@@ -192,5 +189,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < 2; i++)
 		mini_ring(&rc.s[i].m, &rc.s[i].qp);
 	rc_pump_for(&rc, 10000000);
+	rc_fuzz_close();
 	return 0;
 }

@@ -259,8 +259,7 @@ static void step(struct input *in)
 	rc_fuzz_check_frames(0);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void open_all(void)
 {
 	struct skua_cmd_modify_device_in mod = {
 		.mask = cpu_to_le32(SKUA_DEV_M_FAULT_EQ),
@@ -268,9 +267,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	};
 	struct mini *m = drv();
 
-	(void)argc;
-	(void)argv;
-	rc_open(&rc, &(struct rc_opt){ .down = true, .caps = SKUA_CAP_XRC | SKUA_CAP_ODP });
+	fake_pool();
+	rc_open(&rc, &(struct rc_opt){ .down = true, .cache = 8,
+				       .caps = SKUA_CAP_XRC | SKUA_CAP_ODP });
 	mtt = (m->next_mtt + SKUA_MTT_GROUP - 1) & ~(SKUA_MTT_GROUP - 1);
 	m->next_mtt = mtt + 16;
 	for (unsigned int k = 0; k < 2; k++) {
@@ -285,7 +284,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		mini_cq_create(m, &srq[k].cq, 6);
 	}
 	mini_qp_create(m, &tgt, SKUA_QP_XRC_TGT, &rc.s[0].scq, &rc.s[0].rcq, 0, 0, 0);
-	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -294,7 +292,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = { data, size };
 	struct skua_eqe eqe;
 
-	must(rc.s[0].f.dev->state == DEV_OPERATIONAL, "the device died");
+	open_all();
 	up((uint32_t)take(&in, 1) << 16 | 0xfff0);
 	for (unsigned int k = 0; k < SRQS; k++)
 		make_srq(k, k == 2 ? MINI_XRCD + 1 : MINI_XRCD);
@@ -309,5 +307,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (mini_eq_next(drv(), &drv()->eq[MINI_EQ_ASYNC], &eqe))
 		;
 	mini_eq_db(drv(), &drv()->eq[MINI_EQ_ASYNC], false);
+	rc_fuzz_close();
 	return 0;
 }

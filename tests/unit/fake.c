@@ -166,7 +166,6 @@ static void fake_send(void *wire, const void *frame, size_t len)
 {
 	struct fake *f = wire;
 	struct fake_frame *copy;
-
 	const char *fault;
 
 	if (len < 14 || len > sizeof(copy->data))
