@@ -238,7 +238,8 @@ void fake_exit(struct fake *f)
 	while ((frame = fake_tx(f)))
 		free(frame);
 	free(f->tx);
-	if (pool.digest)
+	/* Of all devices of the input, with the first one that goes. */
+	if (pool.digest && pool.sum)
 		fprintf(stderr, "digest %016llx\n", (unsigned long long)pool.sum);
 	pool.sum = 0;
 	if (keep(f))
