@@ -7,6 +7,47 @@
 #include "skua.h"
 #include "trace.h"
 
+/*
+ * Indices are taken from so many, or from so many times those in use: enough that most
+ * guesses of a peer miss, few enough that the contexts' memory stays in proportion.
+ */
+#define SKUA_KEY_RANGE_MIN	4096U
+#define SKUA_KEY_RANGE_PER_KEY	4
+/* Attempts to find a free one by chance; each fails for one in four, unless all are few. */
+#define SKUA_KEY_DRAWS		32
+
+/*
+ * An index at random: who knows one key learns nothing about the others. The range
+ * begins at a place of the device's own, and goes round at the end of the table.
+ */
+static int skua_key_alloc(struct skua_dev *dev, u32 *index)
+{
+	u32 max = dev->limits.max_mr, num = atomic_inc_return(&dev->num_keys);
+	u32 range = max;
+	int i, err;
+
+	if (num <= max / SKUA_KEY_RANGE_PER_KEY)
+		range = clamp(num * SKUA_KEY_RANGE_PER_KEY, min(SKUA_KEY_RANGE_MIN, max), max);
+	for (i = 0; i < SKUA_KEY_DRAWS; i++) {
+		*index = 1 + (dev->key_base + get_random_u32_below(range)) % max;
+		err = xa_insert(&dev->keys, *index, xa_mk_value(0), GFP_KERNEL);
+		if (err != -EBUSY)
+			break;
+	}
+	if (err == -EBUSY)
+		err = xa_alloc(&dev->keys, index, xa_mk_value(0), XA_LIMIT(1, max), GFP_KERNEL);
+	if (!err)
+		return 0;
+	atomic_dec(&dev->num_keys);
+	return err == -EBUSY ? -ENOSPC : err;
+}
+
+static void skua_key_free(struct skua_dev *dev, u32 index)
+{
+	xa_erase(&dev->keys, index);
+	atomic_dec(&dev->num_keys);
+}
+
 /**
  * skua_mr_reserve() - take a key, and have its MPT entry backed by memory
  * @dev: the function
@@ -21,17 +62,12 @@ int skua_mr_reserve(struct skua_dev *dev, struct skua_mr *mr)
 	u32 index;
 	int err;
 
-	/*
-	 * Indices go round from a random start and the variant is random, so
-	 * that a key is hard to guess and the one just freed is not reused soon.
-	 */
-	err = xa_alloc_cyclic(&dev->keys, &index, xa_mk_value(0), XA_LIMIT(1, dev->limits.max_mr),
-			      &dev->next_key, GFP_KERNEL);
-	if (err < 0)
-		return err == -EBUSY ? -ENOSPC : err;
+	err = skua_key_alloc(dev, &index);
+	if (err)
+		return err;
 	err = skua_icm_get(dev, SKUA_ICM_MPT, index);
 	if (err) {
-		xa_erase(&dev->keys, index);
+		skua_key_free(dev, index);
 		return err;
 	}
 	mr->key = u32_encode_bits(index, SKUA_KEY_INDEX) |
@@ -50,7 +86,7 @@ void skua_mr_unreserve(struct skua_dev *dev, const struct skua_mr *mr)
 	u32 index = u32_get_bits(mr->key, SKUA_KEY_INDEX);
 
 	skua_icm_put(dev, SKUA_ICM_MPT, index);
-	xa_erase(&dev->keys, index);
+	skua_key_free(dev, index);
 }
 EXPORT_SYMBOL_NS_GPL(skua_mr_unreserve, "SKUA");
 

@@ -162,7 +162,8 @@ static void skua_objects_init(struct skua_dev *dev)
 	skua_obj_table_init(&dev->qps, SKUA_QP_FIRST, SKUA_QP_FIRST + lim->max_qp - 1,
 			    dev->qpn_bits, SKUA_NUM_BITS);
 	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC);
-	dev->next_key = get_random_u32_inclusive(1, lim->max_mr);
+	atomic_set(&dev->num_keys, 0);
+	dev->key_base = get_random_u32_below(lim->max_mr);
 	ida_init(&dev->pds);
 	ida_init(&dev->xrcds);
 	ida_init(&dev->rsss);

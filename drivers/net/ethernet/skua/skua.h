@@ -86,7 +86,8 @@ struct skua_hw_ops {
  * @srqs: SRQs
  * @qps: QPs
  * @keys: key indices in use, those with an MPT entry marked SKUA_KEY_LIVE
- * @next_key: where the search for the next one begins
+ * @num_keys: how many
+ * @key_base: where the range that they are taken from begins
  * @pds: protection domains in use
  * @xrcds: XRC domains in use
  * @rsss: RSS contexts in use
@@ -155,7 +156,8 @@ struct skua_dev {
 	struct skua_obj_table srqs;
 	struct skua_obj_table qps;
 	struct xarray keys;
-	u32 next_key;
+	atomic_t num_keys;
+	u32 key_base;
 	struct ida pds;
 	struct ida xrcds;
 	struct ida rsss;

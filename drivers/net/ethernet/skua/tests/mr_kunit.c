@@ -79,13 +79,12 @@ static int mr_init(struct kunit *test)
 	log->fake->serve = mr_serve;
 	dev = &log->fake->dev;
 	skua_icm_table_init(&dev->icm[SKUA_ICM_MTT], 0, SKUA_ICM_MTT_SIZE, 16);
-	skua_icm_table_init(&dev->icm[SKUA_ICM_MPT], BIT_ULL(40), SKUA_ICM_MPT_SIZE, 12);
+	skua_icm_table_init(&dev->icm[SKUA_ICM_MPT], BIT_ULL(40), SKUA_ICM_MPT_SIZE, 16);
 	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC);
 	mt_init_flags(&dev->mtt, MT_FLAGS_ALLOC_RANGE);
 	dev->limits.max_mr = 100;
 	dev->limits.max_mtt = 1 << 16;
 	dev->limits.page_sizes = 0x1000;
-	dev->next_key = 7;
 	test->priv = log;
 	return kunit_add_action_or_reset(test, mr_end, dev);
 }
@@ -97,21 +96,22 @@ static void test_key_again(struct kunit *test)
 	struct skua_dev *dev = &log->fake->dev;
 	struct skua_mpt mpt = {};
 	struct skua_mr mr;
-	u32 last = 0;
+	u32 last = 0, index;
 	int i;
 
 	KUNIT_ASSERT_EQ(test, skua_mr_reserve(dev, &mr), 0);
 	KUNIT_EXPECT_EQ(test, log->creates, 0);
+	index = mr.key >> 8;
 	for (i = 0; i < 300; i++) {
 		KUNIT_ASSERT_EQ(test, skua_mr_enable(dev, &mr, &mpt), 0);
 		KUNIT_ASSERT_EQ(test, log->key, mr.key);
 		KUNIT_ASSERT_NE(test, mr.key, last);
-		KUNIT_ASSERT_EQ(test, mr.key >> 8, 7);
-		KUNIT_ASSERT_TRUE(test, xa_get_mark(&dev->keys, 7, SKUA_KEY_LIVE));
+		KUNIT_ASSERT_EQ(test, mr.key >> 8, index);
+		KUNIT_ASSERT_TRUE(test, xa_get_mark(&dev->keys, index, SKUA_KEY_LIVE));
 		last = mr.key;
 		KUNIT_ASSERT_EQ(test, skua_mr_disable(dev, &mr), 0);
 		KUNIT_ASSERT_EQ(test, log->key, mr.key);
-		KUNIT_ASSERT_FALSE(test, xa_get_mark(&dev->keys, 7, SKUA_KEY_LIVE));
+		KUNIT_ASSERT_FALSE(test, xa_get_mark(&dev->keys, index, SKUA_KEY_LIVE));
 	}
 	KUNIT_EXPECT_EQ(test, log->creates, 300);
 	KUNIT_EXPECT_EQ(test, log->destroys, 300);
@@ -119,6 +119,69 @@ static void test_key_again(struct kunit *test)
 	skua_mr_unreserve(dev, &mr);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&log->fake->mapped), 0);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->keys));
+}
+
+/*
+ * Indices come at random: no key follows from the one before. They come from a range
+ * that grows with their number, so that their contexts do not take all the memory.
+ */
+static void test_key_random(struct kunit *test)
+{
+	struct mr_log *log = test->priv;
+	struct skua_dev *dev = &log->fake->dev;
+	const int num = 2000, max = 1 << 16;
+	u32 last = 0, next = 0, low = max, high = 0;
+	struct skua_mr *mr;
+	int i;
+
+	mr = kunit_kcalloc(test, num, sizeof(*mr), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	dev->limits.max_mr = max - 1;
+	dev->key_base = 1000;
+	for (i = 0; i < num; i++) {
+		u32 index;
+
+		KUNIT_ASSERT_EQ(test, skua_mr_reserve(dev, &mr[i]), 0);
+		index = mr[i].key >> 8;
+		next += index == last + 1;
+		last = index;
+		low = min(low, index);
+		high = max(high, index);
+	}
+	/* By chance it is one in 4096 at the most. */
+	KUNIT_EXPECT_LE(test, next, 20);
+	KUNIT_EXPECT_GT(test, low, 1000);
+	KUNIT_EXPECT_LE(test, high, 1000 + 4 * num);
+	KUNIT_EXPECT_GT(test, high - low, 3 * num);
+	while (i--)
+		skua_mr_unreserve(dev, &mr[i]);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->keys));
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->num_keys), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&log->fake->mapped), 0);
+}
+
+/* Each key that there is can be had, wherever the range begins. */
+static void test_key_all(struct kunit *test)
+{
+	struct mr_log *log = test->priv;
+	struct skua_dev *dev = &log->fake->dev;
+	struct skua_mr *mr, more;
+	int i, round;
+
+	mr = kunit_kcalloc(test, dev->limits.max_mr, sizeof(*mr), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	for (round = 0; round < 20; round++) {
+		dev->key_base = round * 5;
+		for (i = 0; i < dev->limits.max_mr; i++) {
+			KUNIT_ASSERT_EQ(test, skua_mr_reserve(dev, &mr[i]), 0);
+			KUNIT_ASSERT_GE(test, mr[i].key >> 8, 1);
+			KUNIT_ASSERT_LE(test, mr[i].key >> 8, dev->limits.max_mr);
+		}
+		KUNIT_EXPECT_EQ(test, skua_mr_reserve(dev, &more), -ENOSPC);
+		while (i--)
+			skua_mr_unreserve(dev, &mr[i]);
+		KUNIT_EXPECT_EQ(test, atomic_read(&dev->num_keys), 0);
+	}
 }
 
 /* Who fails has the key as before: to try again, or to give it back. */
@@ -215,6 +278,8 @@ static void test_refill_far(struct kunit *test)
 
 static struct kunit_case skua_mr_cases[] = {
 	KUNIT_CASE(test_key_again),
+	KUNIT_CASE(test_key_random),
+	KUNIT_CASE(test_key_all),
 	KUNIT_CASE(test_key_refused),
 	KUNIT_CASE(test_refill),
 	KUNIT_CASE(test_refill_far),
