@@ -19,7 +19,7 @@
 #define N(a)	(sizeof(a) / sizeof((a)[0]))
 #define FIRST	0xfffffe
 #define SEQ_NAK	(IB_AETH_NAK | IB_NAK_PSN_SEQUENCE)
-#define ACK	IB_AETH_CREDIT_INVALID
+#define ACK	0xfe	/* with whatever credits */
 #define RNR	0xff		/* with whatever timer */
 
 /**
@@ -105,6 +105,8 @@ static void test_one_turn(void **state)
 		assert_int_equal(skua_pkt_parse(f->data, f->len, &pkt), SKUA_PKT_OK);
 		if (o->syndrome == RNR)
 			assert_int_equal(pkt.aeth->syndrome & IB_AETH_TYPE_MASK, IB_AETH_RNR_NAK);
+		else if (o->syndrome == ACK)
+			assert_int_equal(pkt.aeth->syndrome & IB_AETH_TYPE_MASK, IB_AETH_ACK);
 		else
 			assert_int_equal(pkt.aeth->syndrome, o->syndrome);
 		assert_int_equal(pkt.psn, (FIRST + o->says) & IB_PSN_MASK);

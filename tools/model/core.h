@@ -547,6 +547,8 @@ struct rwqe {
  * re-reads the doorbell record if none is known to be there.
  */
 bool rq_avail(struct skua_dev *dev, struct qp *qp);
+/* How many are there at least; the record is read again when the ring runs low. */
+uint32_t rq_count(struct skua_dev *dev, struct qp *qp);
 enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, struct rwqe *out);
 /* The scatter list of @nseg data segments. SKUA_VENDOR_NONE or SKUA_VENDOR_SGE_LEN. */
 enum skua_vendor rwqe_decode(const void *raw, uint32_t nseg, struct rwqe *out);

@@ -151,8 +151,6 @@ static int add_nic(struct daemon *d, unsigned int i)
 	};
 	struct skua_dev_cfg cfg = {
 		.serial = nic->serial,
-		/* Functions of one seed must not draw the same keys. */
-		.seed = d->opt.seed ^ nic->serial,
 		.cache = nic->cache,
 		.msix_vectors = nic->vectors,
 		.turn_ns = TURN_NSEC,

@@ -66,7 +66,6 @@ struct skua_wire_ops {
  * struct skua_dev_cfg - what the user chooses for one function
  * @mac: permanent address
  * @serial: PCIe device serial number, also the node GUID's source
- * @seed: seed of random key and QP number variants
  * @cache: entries of each context cache (0: the default)
  * @msix_vectors: MSI-X table size (0: the default)
  * @turn_ns: nanoseconds of @now that a call of skua_dev_run() or skua_dev_tick() may take,
@@ -80,7 +79,6 @@ struct skua_wire_ops {
 struct skua_dev_cfg {
 	uint8_t mac[6];
 	uint64_t serial;
-	uint64_t seed;
 	unsigned int cache;
 	unsigned int msix_vectors;
 	uint64_t turn_ns;

@@ -407,27 +407,53 @@ static uint32_t rq_size(const struct qp *qp)
 	return 1u << le32_get_bits(qp->rqc->cfg.flags, SKUA_RQ_LOG_SIZE);
 }
 
-bool rq_avail(struct skua_dev *dev, struct qp *qp)
+/* Receive WQEs that are known to be there. */
+static uint32_t rq_known(const struct qp *qp)
 {
-	uint32_t ci = le32_to_cpu(qp->rqc->ci);
-	uint32_t there = le32_to_cpu(qp->rqc->pi) - ci;
+	uint32_t there = le32_to_cpu(qp->rqc->pi) - le32_to_cpu(qp->rqc->ci);
+
+	return there <= rq_size(qp) ? there : 0;
+}
+
+/* Look at the record; what is known then. */
+static uint32_t rq_look(struct skua_dev *dev, struct qp *qp)
+{
 	struct skua_qp_dbr dbr;
 	uint32_t pi;
 
-	if (le32_to_cpu(qp->sqc->cfg.flags) & (SKUA_QP_F_NO_RQ | SKUA_QP_F_SRQ))
-		return false;
-	if (there && there <= rq_size(qp))
-		return true;
 	if (dma_read(dev, le64_to_cpu(qp->sqc->cfg.dbr) + offsetof(struct skua_qp_dbr, rq_pi),
 		     &dbr.rq_pi, sizeof(dbr.rq_pi)))
-		return false;
+		return rq_known(qp);
 	pi = le32_to_cpu(dbr.rq_pi);
 	/* A record that claims more than the ring holds is not believed. */
-	if (pi == ci || pi - ci > rq_size(qp))
-		return false;
-	qp->rqc->pi = cpu_to_le32(pi);
+	if (pi - le32_to_cpu(qp->rqc->ci) <= rq_size(qp))
+		qp->rqc->pi = cpu_to_le32(pi);
+	qp->rqc->rq_seen = cpu_to_le32(le32_to_cpu(qp->rqc->ci) + 1);
 	ctx_dirty(dev, qp->rqc);
-	return true;
+	return rq_known(qp);
+}
+
+static bool has_own_rq(const struct qp *qp)
+{
+	return !(le32_to_cpu(qp->sqc->cfg.flags) & (SKUA_QP_F_NO_RQ | SKUA_QP_F_SRQ));
+}
+
+bool rq_avail(struct skua_dev *dev, struct qp *qp)
+{
+	return has_own_rq(qp) && (rq_known(qp) || rq_look(dev, qp));
+}
+
+uint32_t rq_count(struct skua_dev *dev, struct qp *qp)
+{
+	uint32_t there = rq_known(qp);
+
+	if (!has_own_rq(qp))
+		return 0;
+	/* A peer that only writes and reads is not to cost a look for each answer. */
+	if (there >= rq_size(qp) / 4 ||
+	    qp->rqc->rq_seen == cpu_to_le32(le32_to_cpu(qp->rqc->ci) + 1))
+		return there;
+	return rq_look(dev, qp);
 }
 
 enum skua_vendor rwqe_decode(const void *raw, uint32_t nseg, struct rwqe *out)

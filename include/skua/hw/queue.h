@@ -374,12 +374,13 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @max_psn: first PSN never sent: where next_psn returns to after recovery
  * @una_psn: oldest PSN not acknowledged
  * @msn: message sequence number of the last acknowledgment
- * @credit: credit limit from AETH, with SKUA_SQC_CREDIT_VALID in @valid
+ * @credit: last message for which the peer has a receive, by its number (as @ssn), with
+ *	SKUA_SQC_CREDIT_VALID in @valid
  * @rd_outstanding: READs and atomics sent and not complete
  * @retry_left: transport retries left
  * @rnr_left: RNR retries left
- * @resp_psn: READ response PSN expected next
- * @ssn: extension: send sequence number of the current message
+ * @ci_ssn: as @ssn, of the WQE at @ci
+ * @ssn: send sequence number: number of the current message, as the peer's MSN counts them
  * @ack_deadline: device time (ns) at which to retry, 0: timer off
  * @rnr_deadline: device time (ns) until which to wait, 0: not waiting
  * @rate_deadline: device time (ns) at which to send again under @rate, 0: not waiting
@@ -427,7 +428,7 @@ struct skua_sqc {
 	__le32 rd_outstanding;
 	__le32 retry_left;
 	__le32 rnr_left;
-	__le32 resp_psn;
+	__le32 ci_ssn;
 	__le32 ssn;
 	__le32 err_status;
 	__le64 ack_deadline;
@@ -456,7 +457,7 @@ struct skua_sqc {
 _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 
 #define SKUA_SQC_VALID			BIT(0)
-#define SKUA_SQC_CREDIT_VALID		BIT(1)
+#define SKUA_SQC_CREDIT_VALID		BIT(1)	/* the peer limits SENDs */
 #define SKUA_SQC_IN_RECOVERY		BIT(2)
 #define SKUA_SQC_DRAINING		BIT(3)
 #define SKUA_SQC_LAST_WQE_SENT		BIT(4)
@@ -481,10 +482,6 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @rr_head: responder resources: oldest entry not done
  * @rr_tail: responder resources: next to use
  * @ack_psn: PSN of the last acknowledgment sent
- * @ack_due: packets since
- * @ack_deadline: device time (ns) by which to acknowledge, 0: none due
- * @ext_table: extension: bus address of the placement table
- * @ext_flags: extension: size of the table, mode
  * @err_syndrome: NAK syndrome that took the QP down
  * @nak: syndrome of the NAK that waits to be sent, with SKUA_RQC_NAK_PENDING
  * @nak_psn: its PSN
@@ -494,6 +491,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @cur_srq_life: SKUA_RQC_WQE_TAKEN: its @life: an SRQ may go while a WQE of it is used
  * @fault: page fault of the responder
  * @dropped: PSN of the furthest packet that was dropped since the NAK became due
+ * @rq_seen: 1 + @ci when the record was last read, 0: it never was
  * @flush_num: FLUSH requests that wait for their answer
  * @flush: these, in the order of their PSNs: SKUA_RQC_FLUSH_*
  * @engine: the responder's own further state
@@ -515,10 +513,6 @@ struct skua_rqc {
 	__le32 rr_head;
 	__le32 rr_tail;
 	__le32 ack_psn;
-	__le32 ack_due;
-	__le32 ext_flags;
-	__le64 ack_deadline;
-	__le64 ext_table;
 	__le32 err_syndrome;
 	__le32 nak;
 	__le32 nak_psn;
@@ -527,9 +521,10 @@ struct skua_rqc {
 	__le32 cur_srq_life;
 	struct skua_fault fault;
 	__le32 dropped;
+	__le32 rq_seen;
 	__le32 flush_num;
 	__le32 flush[16];
-	__le32 engine[4];
+	__le32 engine[9];
 };
 
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");

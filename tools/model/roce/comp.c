@@ -110,6 +110,33 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 	return qp_state(t->qp) == SKUA_QP_ERR ? FAILED : reach;
 }
 
+/* --- credits --- */
+
+/*
+ * How far the peer's receives reach. The number of credits is rounded down, so that a
+ * later acknowledgment may seem to take back what was given: receives stay where they
+ * are, and the furthest limit holds.
+ */
+static void take_credits(struct turn *t, const struct ib_aeth *aeth)
+{
+	struct skua_sqc *s = t->sqc;
+	unsigned int code = aeth->syndrome & IB_AETH_VALUE_MASK;
+	uint32_t limit = msn_add(be24_get(aeth->msn), ib_credits(code));
+
+	if ((aeth->syndrome & IB_AETH_TYPE_MASK) != IB_AETH_ACK)
+		return;
+	if (code == IB_AETH_CREDIT_INVALID) {
+		s->valid &= ~cpu_to_le32(SKUA_SQC_CREDIT_VALID);
+	} else if (!(s->valid & cpu_to_le32(SKUA_SQC_CREDIT_VALID)) ||
+		   ib_psn_diff(limit, le32_to_cpu(s->credit)) > 0) {
+		s->credit = cpu_to_le32(limit);
+		s->valid |= cpu_to_le32(SKUA_SQC_CREDIT_VALID);
+	} else {
+		return;
+	}
+	sched_kick(t->dev, t->qp->qpn);
+}
+
 /* --- READ, atomic and empty responses --- */
 
 /* The scatter list of the WQE at ci, as first fetched if it still is there. */
@@ -248,6 +275,8 @@ static void own_response(struct turn *t, const struct skua_pkt *pkt)
 		break;
 	}
 	err = req_flight(t, &f);
+	if (!err && pkt->aeth && answers(pkt, &f))
+		take_credits(t, pkt->aeth);
 	if (err)
 		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
 	else if (!answers(pkt, &f))
@@ -276,6 +305,9 @@ static void rnr_nak(struct turn *t, uint32_t code)
 	}
 	if (left != 7)
 		t->sqc->rnr_left = cpu_to_le32(left - 1);
+	/* It has none for any message: ask with one packet. The ACK of that says what holds. */
+	t->sqc->credit = t->sqc->msn;
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_CREDIT_VALID);
 	req_go_back(t);
 	t->sqc->rnr_deadline = cpu_to_le64(t->now + rnr_time[code] * 10000ull);
 }
@@ -310,9 +342,13 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint8_t type = pkt->aeth->syndrome & IB_AETH_TYPE_MASK;
 	uint8_t value = pkt->aeth->syndrome & IB_AETH_VALUE_MASK;
+	int32_t ahead = ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn));
 	enum reach reach;
 
-	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn)) < 0)
+	/* The last one again tells of receives that were posted since. */
+	if (ahead >= -1)
+		take_credits(t, pkt->aeth);
+	if (ahead < 0)
 		return;
 	t->sqc->msn = cpu_to_le32(be24_get(pkt->aeth->msn));
 	/* A NAK acknowledges what is before it, an ACK its own PSN too. */

@@ -200,10 +200,23 @@ static inline uint32_t psn_sub(uint32_t a, uint32_t b)
 	return (a - b) & IB_PSN_MASK;
 }
 
+/* Likewise for numbers of messages. */
+static inline uint32_t msn_add(uint32_t msn, uint32_t n)
+{
+	return (msn + n) & IB_MSN_MASK;
+}
+
 /* Packets that a message of @len bytes takes. */
 static inline uint32_t psns_of(uint64_t len, uint32_t mtu)
 {
 	return len ? (uint32_t)((len + mtu - 1) / mtu) : 1;
+}
+
+/* Messages that take a receive at the peer. */
+static inline bool op_takes_recv(enum skua_wqe_op op)
+{
+	return op == SKUA_WQE_SEND || op == SKUA_WQE_SEND_IMM || op == SKUA_WQE_SEND_INV ||
+	       op == SKUA_WQE_WRITE_IMM;
 }
 
 /* WQEs without packets. */
@@ -338,7 +351,8 @@ void resp_fail_key(struct turn *t, uint32_t psn, enum skua_vendor err);
 void resp_wait_page(struct turn *t);
 /* A packet was executed, which takes up @psns PSNs. */
 void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns);
-void resp_put_aeth(struct skua_pkt_build *b, uint8_t syndrome, uint32_t msn);
+/* Of an acknowledgment or a response of a message up to and with @msn. */
+void resp_put_ack(struct turn *t, struct skua_pkt_build *b, uint32_t msn);
 /* Can the device do what the request asks for, and does the QP allow it now? */
 bool resp_supported(const struct turn *t, const struct skua_pkt *pkt);
 /* The first packet for a QP that is not in RTS yet. */

@@ -197,7 +197,28 @@ _Static_assert(sizeof(struct ib_maskedeth) == 44, "MaskedAtomicETH");
 #define IB_AETH_NAK		0x60
 #define IB_AETH_VALUE_MASK	0x1f
 #define IB_AETH_CREDIT_INVALID	0x1f	/* no end-to-end flow control */
+#define IB_AETH_CREDIT_MAX	0x1e
 #define IB_MSN_MASK		0x00ffffff
+
+/* Credits that a code stands for: 0, 1, then 2^n and 3 * 2^(n-1) by turns. */
+static inline uint32_t ib_credits(unsigned int code)
+{
+	if (code < 2)
+		return code;
+	return code & 1 ? 3u << (code - 3) / 2 : 1u << code / 2;
+}
+
+/* The code of so many, or of the next fewer that has one. */
+static inline uint8_t ib_credit_code(uint32_t credits)
+{
+	unsigned int log, code;
+
+	if (credits < 2)
+		return (uint8_t)credits;
+	log = 31 - __builtin_clz(credits);
+	code = 2 * log + (3ull << log <= 2ull * credits);
+	return (uint8_t)(code < IB_AETH_CREDIT_MAX ? code : IB_AETH_CREDIT_MAX);
+}
 
 enum ib_nak_code {
 	IB_NAK_PSN_SEQUENCE	= 0,

@@ -143,6 +143,8 @@ bool req_complete(struct turn *t, const struct flight *f)
 	}
 	t->sqc->ci = cpu_to_le32(ci + f->blocks);
 	t->sqc->ci_psn = cpu_to_le32(end);
+	if (f->psns)
+		t->sqc->ci_ssn = cpu_to_le32(msn_add(le32_to_cpu(t->sqc->ci_ssn), 1));
 	if (!f->psns && t->sqc->local)
 		t->sqc->local = cpu_to_le32(le32_to_cpu(t->sqc->local) - 1);
 	if (f->signaled)
@@ -184,6 +186,7 @@ static void reposition(struct turn *t)
 	sqc_set(t, SKUA_SQC_PINNED, false);
 	s->cur = s->ci;
 	s->cur_psn = s->ci_psn;
+	s->ssn = s->ci_ssn;
 	s->next_psn = s->una_psn;
 	sent = (uint64_t)psn_sub(le32_to_cpu(s->una_psn), le32_to_cpu(s->ci_psn)) * t->mtu;
 	s->cur_sent = cpu_to_le32(sent > UINT32_MAX ? UINT32_MAX : (uint32_t)sent);
@@ -264,6 +267,9 @@ void req_start(struct turn *t)
 	s->hi_psn = s->attr.sq_psn;
 	s->cur = s->ci;
 	s->hi = s->ci;
+	/* The first message makes the peer's MSN 1. */
+	s->ssn = cpu_to_le32(1);
+	s->ci_ssn = s->ssn;
 	s->retry_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT));
 	s->rnr_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY));
 }
@@ -402,6 +408,22 @@ static bool window_full(const struct turn *t)
 	       ENGINE_WINDOW;
 }
 
+/* Is it a message for which the peer has no receive, as far as it has told? */
+static bool limited(const struct turn *t, const struct wqe *w)
+{
+	return op_takes_recv(w->op) && sqc_is(t, SKUA_SQC_CREDIT_VALID) &&
+	       ib_psn_diff(le32_to_cpu(t->sqc->ssn), le32_to_cpu(t->sqc->credit)) > 0;
+}
+
+/*
+ * Of such a message one packet at a time goes, to learn whether the peer has a receive by
+ * now: it need not tell of its own accord.
+ */
+static bool credit_waits(const struct turn *t, const struct wqe *w)
+{
+	return limited(t, w) && t->sqc->next_psn != t->sqc->una_psn;
+}
+
 void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
 {
 	struct skua_sqc *s = t->sqc;
@@ -452,7 +474,7 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 	uint32_t n = w->len - off < t->mtu ? (uint32_t)(w->len - off) : t->mtu;
 	bool last = off + n == w->len;
 	bool ackreq = t->reliable &&
-		      (last || (psn & t->ack_mask) == t->ack_mask ||
+		      (last || (psn & t->ack_mask) == t->ack_mask || limited(t, w) ||
 		       psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == ENGINE_WINDOW - 1);
 	enum skua_vendor err;
 	__le32 imm = cpu_to_le32(w->imm);
@@ -518,6 +540,8 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	s->cur = cpu_to_le32(cur);
 	s->cur_psn = s->next_psn;
 	s->cur_sent = 0;
+	if (!op_is_local(w->op))
+		s->ssn = cpu_to_le32(msn_add(le32_to_cpu(s->ssn), 1));
 	sqc_set(t, SKUA_SQC_PINNED, false);
 	if (old == hi) {
 		if (op_is_local(w->op))
@@ -567,7 +591,7 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 	if (err)
 		return fail_cur(t, w, err);
 	while (!done) {
-		if (window_full(t) || must_wait(t, w))
+		if (window_full(t) || must_wait(t, w) || credit_waits(t, w))
 			return WAIT;
 		if (t->budget <= 0 ||
 		    tx_waits(t, t->transport == IB_TRANSPORT_UD ? &w->av : &t->sqc->attr.av))
@@ -603,7 +627,7 @@ static enum outcome send_cur(struct turn *t)
 	if (err)
 		return fail_cur(t, w, err);
 	if (!sqc_is(t, SKUA_SQC_PINNED)) {
-		if (window_full(t) || must_wait(t, w) || fenced(t, w))
+		if (window_full(t) || must_wait(t, w) || credit_waits(t, w) || fenced(t, w))
 			return WAIT;
 		err = pin(t, w);
 		if (err)

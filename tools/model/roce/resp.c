@@ -455,21 +455,22 @@ void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 
 /* --- answers --- */
 
-void resp_put_aeth(struct skua_pkt_build *b, uint8_t syndrome, uint32_t msn)
+/*
+ * End-to-end credits: for how many messages after @msn there are receives. Of an SRQ the
+ * QP has none of its own: it says that nothing limits the peer.
+ */
+static uint8_t credit_code(struct turn *t, uint32_t msn)
 {
-	/* End-to-end credits are not given: RNR NAKs tell of missing receives. */
-	if (b->aeth)
-		ib_aeth_put(b->aeth, syndrome, msn);
+	if (recv_is_shared(t))
+		return IB_AETH_CREDIT_INVALID;
+	return ib_credit_code(rq_count(t->dev, t->qp) +
+			      ((le32_to_cpu(t->rqc->msn) - msn) & IB_MSN_MASK));
 }
 
-static void send_aeth(struct turn *t, uint8_t syndrome, uint32_t psn)
+void resp_put_ack(struct turn *t, struct skua_pkt_build *b, uint32_t msn)
 {
-	struct skua_pkt_build b;
-
-	if (!tx_start(t, &b, IB_OPCODE(RC, ACK), psn, false, false))
-		return;
-	resp_put_aeth(&b, syndrome, le32_to_cpu(t->rqc->msn));
-	tx_finish(t, &b, 0);
+	if (b->aeth)
+		ib_aeth_put(b->aeth, IB_AETH_ACK | credit_code(t, msn), msn);
 }
 
 /* The event of the failure, as noted in the context, which may come from memory of the host. */
@@ -483,12 +484,16 @@ static enum skua_qp_event fail_event(const struct turn *t)
 static void send_nak(struct turn *t)
 {
 	uint8_t syndrome = (uint8_t)le32_to_cpu(t->rqc->nak);
+	struct skua_pkt_build b;
 
 	rqc_clear(t, SKUA_RQC_NAK_PENDING | SKUA_RQC_ACK_PENDING);
 	turn_count(t, SKUA_CNT_TX_NAK);
 	if ((syndrome & IB_AETH_TYPE_MASK) == IB_AETH_RNR_NAK)
 		turn_count(t, SKUA_CNT_TX_RNR);
-	send_aeth(t, syndrome, le32_to_cpu(t->rqc->nak_psn));
+	if (tx_start(t, &b, IB_OPCODE(RC, ACK), le32_to_cpu(t->rqc->nak_psn), false, false)) {
+		ib_aeth_put(b.aeth, syndrome, le32_to_cpu(t->rqc->msn));
+		tx_finish(t, &b, 0);
+	}
 	if (rqc_is(t, SKUA_RQC_FAILED))
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, fail_event(t));
 }
@@ -496,10 +501,14 @@ static void send_nak(struct turn *t)
 static void send_ack(struct turn *t)
 {
 	uint32_t psn = psn_add(le32_to_cpu(t->rqc->epsn), IB_PSN_MASK);
+	struct skua_pkt_build b;
 
 	rqc_clear(t, SKUA_RQC_ACK_PENDING);
 	turn_count(t, SKUA_CNT_TX_ACK);
-	send_aeth(t, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, psn);
+	if (tx_start(t, &b, IB_OPCODE(RC, ACK), psn, false, false)) {
+		resp_put_ack(t, &b, le32_to_cpu(t->rqc->msn));
+		tx_finish(t, &b, 0);
+	}
 	t->rqc->ack_psn = cpu_to_le32(psn);
 }
 

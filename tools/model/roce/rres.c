@@ -73,7 +73,7 @@ static uint32_t rr_psns(const struct turn *t, const struct skua_rr *rr)
 /* The MSN that the answer to the request which is being taken will carry. */
 static uint32_t next_msn(const struct turn *t)
 {
-	return (le32_to_cpu(t->rqc->msn) + 1) & IB_MSN_MASK;
+	return msn_add(le32_to_cpu(t->rqc->msn), 1);
 }
 
 /* There is a place, if need be that of one which is repeated. */
@@ -466,7 +466,7 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 		who.pd = t->pd;
 	}
 	if (!err && tx_start(t, &b, op[first][last], psn, false, false)) {
-		resp_put_aeth(&b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, le32_to_cpu(rr->msn));
+		resp_put_ack(t, &b, le32_to_cpu(rr->msn));
 		who.want = left;
 		err = fault_resp(t, mr_read(t->dev, &who, le32_to_cpu(rr->rkey),
 					    le64_to_cpu(rr->va) + sent, b.payload, n));
@@ -491,7 +491,7 @@ static void answer_one(struct turn *t, uint8_t op, uint32_t psn, uint32_t msn, u
 	struct skua_pkt_build b;
 
 	if (tx_start(t, &b, op, psn, false, false)) {
-		resp_put_aeth(&b, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, msn);
+		resp_put_ack(t, &b, msn);
 		if (b.atomicacketh)
 			be64_put(b.atomicacketh->orig, orig);
 		tx_finish(t, &b, 0);
