@@ -362,7 +362,7 @@ static void life_at_random(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, skua_life(dev, SKUA_START), SKUA_REFUSE);
 		KUNIT_EXPECT_EQ(test, dev->state, SKUA_GONE);
 	}
-	KUNIT_EXPECT_GT(test, ups, 1000);
+	KUNIT_EXPECT_GT(test, ups, 500);
 	/* The fake is torn down as one that failed. */
 	dev->state = SKUA_DEAD;
 }
