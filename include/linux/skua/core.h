@@ -106,14 +106,58 @@ struct skua_limits {
 };
 
 /**
+ * enum skua_down_reason - why a client may not use the device for a while
+ * @SKUA_DOWN_RELOAD: the administrator reloads it; it works until down() returns
+ * @SKUA_DOWN_FAILURE: it has failed and is recovered
+ * @SKUA_DOWN_RESET: the PCI core resets the function
+ * @SKUA_DOWN_PCI_ERROR: the PCI core recovers the function from an error
+ * @SKUA_DOWN_SLEEP: the system sleeps
+ */
+enum skua_down_reason {
+	SKUA_DOWN_RELOAD,
+	SKUA_DOWN_FAILURE,
+	SKUA_DOWN_RESET,
+	SKUA_DOWN_PCI_ERROR,
+	SKUA_DOWN_SLEEP,
+};
+
+/**
+ * struct skua_client_ops - a client that outlives resets of the device
+ * @down: use the device no more: on return all objects are destroyed, and no function of
+ *	this API is called but skua_is_up(), skua_dead() and those that need no device. If
+ *	the device is dead, objects are destroyed all the same; the device knows them no
+ *	more. Not all is lost: up() follows, or the client's removal.
+ * @up: the device may be used again. It knows nothing of what it was told before; limits
+ *	may be other ones. On an error the device is taken down again, and down() called.
+ *
+ * Called in process context with the auxiliary device's lock, which probe and remove hold
+ * as well, and never with RTNL. A client that is probed while the device is not up
+ * (skua_is_up()) waits for up(); one that was up already may be told once more, and one
+ * that is down likewise.
+ */
+struct skua_client_ops {
+	void (*down)(struct auxiliary_device *adev, enum skua_down_reason reason);
+	int (*up)(struct auxiliary_device *adev);
+};
+
+/**
  * struct skua_adev - an auxiliary device of the core
  * @adev: its bus device, named "skua_core.eth" or "skua_core.rdma"
  * @dev: the function it belongs to
+ * @ops: set by the client's probe, cleared by its remove. NULL: the auxiliary device is
+ *	deleted whenever the device is taken down, and another one added when it is up.
  */
 struct skua_adev {
 	struct auxiliary_device adev;
 	struct skua_dev *dev;
+	const struct skua_client_ops *ops;
 };
+
+static inline void skua_adev_set_ops(struct auxiliary_device *adev,
+				     const struct skua_client_ops *ops)
+{
+	container_of(adev, struct skua_adev, adev)->ops = ops;
+}
 
 static inline struct skua_dev *skua_adev_dev(struct auxiliary_device *adev)
 {
@@ -131,14 +175,25 @@ int skua_comp_vector_irq(const struct skua_dev *dev, unsigned int vector);
  * skua_dead() - is the device beyond use?
  * @dev: the function
  *
- * True from the moment it is declared dead (all-ones, fatal, heartbeat lost,
- * a command without an end) until a reset brought it back. Lock free; commands
- * fail with -EIO at once while true, and the device does no DMA: what it owned may
- * be freed.
+ * True from the moment it fails or is taken away (its registers read all ones, it reports
+ * a fatal error, its heartbeat stops, a command is not completed; a reset of the PCI core,
+ * sleep) until it is brought up again. Lock free; commands fail with -EIO at once while
+ * true, and the device does no DMA: what it owned may be freed.
  *
  * Return: true if so.
  */
 bool skua_dead(const struct skua_dev *dev);
+
+/**
+ * skua_is_up() - may clients use the device?
+ * @dev: the function
+ *
+ * For a client's probe. It may fail at any time after; but as long as the lock of the
+ * client's auxiliary device is held it is not taken down.
+ *
+ * Return: true if so.
+ */
+bool skua_is_up(const struct skua_dev *dev);
 
 /* Per-function debugfs directory, for the clients' own files. May be an error
  * pointer, which debugfs functions take.
@@ -147,8 +202,8 @@ struct dentry *skua_debugfs(const struct skua_dev *dev);
 
 /*
  * Events of the function, told to a client's blocking notifier chain in process
- * context. @data is the struct skua_dev. SKUA_EVENT_DEAD is told before the
- * auxiliary devices of the dead function are unplugged.
+ * context. @data is the struct skua_dev. SKUA_EVENT_DEAD is told before the clients of
+ * the dead function are taken down or removed.
  */
 enum skua_event {
 	SKUA_EVENT_PORT,	/* link state may have changed */

@@ -51,19 +51,50 @@ static void skua_adev_del(struct skua_adev **sadev)
 	*sadev = NULL;
 }
 
+/* What is bound without operations for this cannot stay. */
+static bool skua_adev_down(struct skua_adev *sadev, enum skua_down_reason reason)
+{
+	bool stays = true;
+
+	device_lock(&sadev->adev.dev);
+	if (sadev->ops)
+		sadev->ops->down(&sadev->adev, reason);
+	else
+		stays = !sadev->adev.dev.driver;
+	device_unlock(&sadev->adev.dev);
+	return stays;
+}
+
+static int skua_adev_up(struct skua_adev *sadev)
+{
+	int err = 0;
+
+	device_lock(&sadev->adev.dev);
+	if (sadev->ops)
+		err = sadev->ops->up(&sadev->adev);
+	device_unlock(&sadev->adev.dev);
+	return err;
+}
+
 /**
- * skua_aux_plug() - publish the auxiliary devices that the device is good for
+ * skua_aux_up() - let the clients use the device
  * @dev: the function, which is up
  *
- * The netdev comes first: the ib_device is bound to it.
+ * Auxiliary devices that the device is good for and that are not there are added. The
+ * netdev comes first: the ib_device is bound to it.
  *
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; skua_aux_down() is needed in either case.
  */
-int skua_aux_plug(struct skua_dev *dev)
+int skua_aux_up(struct skua_dev *dev)
 {
 	struct skua_adev *sadev;
+	int err;
 
-	if (dev->limits.caps & SKUA_CAP_ETH) {
+	if (dev->adev_eth) {
+		err = skua_adev_up(dev->adev_eth);
+		if (err)
+			return err;
+	} else if (dev->limits.caps & SKUA_CAP_ETH) {
 		sadev = skua_adev_add(dev, "eth");
 		if (IS_ERR(sadev))
 			return PTR_ERR(sadev);
@@ -71,23 +102,38 @@ int skua_aux_plug(struct skua_dev *dev)
 	}
 	if (dev->roce) {
 		sadev = skua_adev_add(dev, "rdma");
-		if (IS_ERR(sadev)) {
-			skua_aux_unplug(dev);
+		if (IS_ERR(sadev))
 			return PTR_ERR(sadev);
-		}
 		dev->adev_rdma = sadev;
 	}
 	return 0;
 }
 
 /**
- * skua_aux_unplug() - take the auxiliary devices away
+ * skua_aux_down() - have the clients use the device no more
  * @dev: the function
+ * @reason: what they are told
+ *
+ * On return they have destroyed all their objects. The netdev stays; the ib_device goes,
+ * as the RDMA core has no way to keep one over a reset.
+ */
+void skua_aux_down(struct skua_dev *dev, enum skua_down_reason reason)
+{
+	skua_adev_del(&dev->adev_rdma);
+	if (dev->adev_eth && !skua_adev_down(dev->adev_eth, reason))
+		skua_adev_del(&dev->adev_eth);
+}
+
+/**
+ * skua_aux_unplug() - take the auxiliary devices away
+ * @dev: the function, in any state
  *
  * On return the clients have destroyed all their objects.
  */
 void skua_aux_unplug(struct skua_dev *dev)
 {
+	/* If the device is dead, clients hear of that before they go. */
+	flush_work(&dev->dead_work);
 	skua_adev_del(&dev->adev_rdma);
 	skua_adev_del(&dev->adev_eth);
 }

@@ -251,7 +251,9 @@ struct skua_en_rx_mode {
  * @restart: replaces the channels of @failed
  * @mod_usec: interrupt moderation of the receive CQs
  * @mod_count: likewise, in frames
- * @dead: the device is lost: nothing is sent to it any more
+ * @attached: the device is up and the netdev uses it; under RTNL
+ * @dead: the device is lost, or not up: nothing is sent to it
+ * @caps: capabilities of the device when the netdev was made
  */
 struct skua_en {
 	struct skua_dev *dev;
@@ -281,8 +283,14 @@ struct skua_en {
 	struct delayed_work restart;
 	u16 mod_usec;
 	u16 mod_count;
+	bool attached;
 	bool dead;
+	u64 caps;
 };
+
+/* Capabilities that the netdev's features and operations are made of. */
+#define SKUA_EN_CAPS	(SKUA_CAP_CSUM | SKUA_CAP_LSO | SKUA_CAP_RSS | SKUA_CAP_VLAN |	\
+			 SKUA_CAP_MODERATION)
 
 /* Without RSS all frames go to one. */
 static inline unsigned int skua_en_max_channels(const struct skua_en *en)
@@ -333,6 +341,7 @@ extern const struct net_device_ops skua_en_netdev_ops;
 void skua_en_link(struct skua_en *en);
 void skua_en_link_watch(struct skua_en *en, bool watch);
 void skua_en_rx_mode_work(struct work_struct *work);
+void skua_en_rx_mode_refresh(struct skua_en *en);
 
 /* en_stats.c */
 extern const struct netdev_stat_ops skua_en_stat_ops;

@@ -8,7 +8,10 @@
 
 #include "en.h"
 
-/* The device is dead: take the carrier off and detach the netdev. */
+/*
+ * The device may not be used any more: say so to the stack. What the stack knows of the
+ * netdev and what users have set stays; changes are refused until it is attached again.
+ */
 static void skua_en_dead(struct skua_en *en)
 {
 	WRITE_ONCE(en->dead, true);
@@ -84,6 +87,8 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	en->dev = dev;
 	en->dma = &skua_pdev(dev)->dev;
 	en->ndev = ndev;
+	en->dead = true;
+	en->caps = lim->caps;
 	en->rss = lim->caps & SKUA_CAP_RSS;
 	en->conf.channels = min(skua_en_max_channels(en), num_online_cpus());
 	en->conf.ring_rx = min(SKUA_EN_RING_DEFAULT, lim->max_rq_wqes);
@@ -115,6 +120,152 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	skua_en_set_features(ndev, lim);
 }
 
+/* --- Attached to the device, or not --- */
+
+/* Can the device still do what the netdev promises and what users have set? */
+static int skua_en_check(const struct skua_en *en)
+{
+	const struct skua_limits *lim = skua_limits(en->dev);
+	int err;
+
+	err = skua_en_check_limits(en->dma, lim);
+	if (err)
+		return err;
+	if (en->caps & SKUA_EN_CAPS & ~lim->caps) {
+		netdev_err(en->ndev, "the device has lost capabilities 0x%llx\n",
+			   en->caps & SKUA_EN_CAPS & ~lim->caps);
+		return -EOPNOTSUPP;
+	}
+	if (en->ndev->max_mtu > lim->max_mtu || en->conf.ring_rx > lim->max_rq_wqes ||
+	    en->conf.ring_tx > lim->max_sq_blocks / SKUA_EN_TX_BLOCKS) {
+		netdev_err(en->ndev, "the device's limits (MTU %u, ring %u, %u) are below those in use (%u, %u, %u)\n",
+			   lim->max_mtu, lim->max_rq_wqes,
+			   lim->max_sq_blocks / SKUA_EN_TX_BLOCKS, en->ndev->max_mtu,
+			   en->conf.ring_rx, en->conf.ring_tx);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* The device is up: have the netdev go on where it was. */
+static int skua_en_attach(struct skua_en *en)
+{
+	int err;
+
+	ASSERT_RTNL();
+	if (en->attached)
+		return 0;
+	err = skua_en_check(en);
+	if (err)
+		return err;
+	err = skua_pd_alloc(en->dev, &en->pdn);
+	if (err)
+		return err;
+	WRITE_ONCE(en->dead, false);
+	if (netif_running(en->ndev)) {
+		err = skua_en_up(en);
+		if (err)
+			goto err_pd;
+	}
+	en->attached = true;
+	netif_device_attach(en->ndev);
+	/* Addresses may have come and gone; from here on changes come by themselves. */
+	if (en->channel[0])
+		skua_en_rx_mode_refresh(en);
+	/* Died before we could be told, or while we did not listen to it? */
+	if (skua_dead(en->dev))
+		skua_en_dead(en);
+	return 0;
+
+err_pd:
+	WRITE_ONCE(en->dead, true);
+	skua_pd_free(en->dev, en->pdn);
+	netdev_err(en->ndev, "the queues cannot be made: %pe\n", ERR_PTR(err));
+	return err;
+}
+
+/* The device will not be used for a while: keep all that need not be in it. */
+static void skua_en_detach(struct skua_en *en)
+{
+	ASSERT_RTNL();
+	if (!en->attached)
+		return;
+	en->attached = false;
+	netif_device_detach(en->ndev);
+	if (en->channel[0])
+		skua_en_down(en);
+	skua_pd_free(en->dev, en->pdn);
+	WRITE_ONCE(en->dead, true);
+	/* It asks the device, and takes no lock that keeps it from being taken down. */
+	cancel_work_sync(&en->hw_stats_work);
+	/* A device that was reset counts from zero. */
+	memset(en->hw_seen, 0, sizeof(en->hw_seen));
+}
+
+static void skua_en_client_down(struct auxiliary_device *adev, enum skua_down_reason reason)
+{
+	static const char * const text[] = {
+		[SKUA_DOWN_RELOAD] = "the device is reloaded",
+		[SKUA_DOWN_FAILURE] = "the device has failed",
+		[SKUA_DOWN_RESET] = "the PCI function is reset",
+		[SKUA_DOWN_PCI_ERROR] = "PCI error",
+		[SKUA_DOWN_SLEEP] = "system sleep",
+	};
+	struct skua_en *en = auxiliary_get_drvdata(adev);
+
+	rtnl_lock();
+	if (en->attached)
+		netdev_info(en->ndev, "detached: %s\n", text[reason]);
+	skua_en_detach(en);
+	rtnl_unlock();
+}
+
+static int skua_en_client_up(struct auxiliary_device *adev)
+{
+	struct skua_en *en = auxiliary_get_drvdata(adev);
+	int err;
+
+	rtnl_lock();
+	err = skua_en_attach(en);
+	rtnl_unlock();
+	if (!err)
+		netdev_info(en->ndev, "attached again\n");
+	return err;
+}
+
+static const struct skua_client_ops skua_en_client_ops = {
+	.down = skua_en_client_down,
+	.up = skua_en_client_up,
+};
+
+/* --- Coming and going --- */
+
+/*
+ * Registered and attached in one: once it is registered, whoever gets RTNL next may open
+ * it.
+ */
+static int skua_en_register(struct skua_en *en)
+{
+	int err;
+
+	rtnl_lock();
+	err = register_netdevice(en->ndev);
+	if (err)
+		goto out;
+	/* As the stack has it by now. */
+	if (skua_is_up(en->dev)) {
+		err = skua_en_attach(en);
+		if (err)
+			unregister_netdevice(en->ndev);
+	} else {
+		/* Reset at this moment: told when that is over. */
+		netif_device_detach(en->ndev);
+	}
+out:
+	rtnl_unlock();
+	return err;
+}
+
 static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_device_id *id)
 {
 	struct skua_dev *dev = skua_adev_dev(adev);
@@ -134,28 +285,21 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	err = netif_set_real_num_queues(ndev, en->conf.channels, en->conf.channels);
 	if (err)
 		goto err_netdev;
-	err = skua_pd_alloc(dev, &en->pdn);
-	if (err)
-		goto err_netdev;
 	netif_carrier_off(ndev);
 	en->nb.notifier_call = skua_en_notify;
 	/* Before the netdev is registered, since it may be up before that returns. */
 	err = skua_register_notifier(dev, &en->nb);
 	if (err)
-		goto err_pd;
-	err = register_netdev(ndev);
+		goto err_netdev;
+	err = skua_en_register(en);
 	if (err)
 		goto err_notifier;
-	/* The device may have died before the notifier or the netdev was registered. */
-	if (skua_dead(dev))
-		skua_en_dead(en);
 	auxiliary_set_drvdata(adev, en);
+	skua_adev_set_ops(adev, &skua_en_client_ops);
 	return 0;
 
 err_notifier:
 	skua_unregister_notifier(dev, &en->nb);
-err_pd:
-	skua_pd_free(dev, en->pdn);
 err_netdev:
 	free_netdev(ndev);
 	return dev_err_probe(&adev->dev, err, "netdev cannot be made\n");
@@ -166,6 +310,7 @@ static void skua_en_remove(struct auxiliary_device *adev)
 	struct skua_en *en = auxiliary_get_drvdata(adev);
 	struct skua_dev *dev = en->dev;
 
+	skua_adev_set_ops(adev, NULL);
 	unregister_netdev(en->ndev);
 	skua_unregister_notifier(dev, &en->nb);
 	/* The netdev is down: no work item has anything left to do. */
@@ -174,7 +319,8 @@ static void skua_en_remove(struct auxiliary_device *adev)
 #ifdef SKUA_COMPAT_RX_MODE
 	disable_work_sync(&en->rx_mode);
 #endif
-	skua_pd_free(dev, en->pdn);
+	if (en->attached)
+		skua_pd_free(dev, en->pdn);
 	free_netdev(en->ndev);
 }
 

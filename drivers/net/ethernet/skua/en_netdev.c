@@ -64,6 +64,26 @@ static void skua_en_rx_mode_get(const struct net_device *ndev, struct skua_en_rx
 		skua_en_rx_mode_add(mode, mc);
 }
 
+/**
+ * skua_en_rx_mode_refresh() - have the device receive what the stack wants now
+ * @en: the netdev, its channels there
+ *
+ * Context: RTNL.
+ */
+void skua_en_rx_mode_refresh(struct skua_en *en)
+{
+	struct net_device *ndev = en->ndev;
+	struct skua_en_rx_mode mode;
+	int err;
+
+	netif_addr_lock_bh(ndev);
+	skua_en_rx_mode_get(ndev, &mode, &ndev->uc, &ndev->mc);
+	netif_addr_unlock_bh(ndev);
+	err = skua_en_filters_set(en, &mode);
+	if (err)
+		netdev_warn(ndev, "receive mode is not set: %pe\n", ERR_PTR(err));
+}
+
 #ifndef SKUA_COMPAT_RX_MODE
 static int skua_en_set_rx_mode(struct net_device *ndev, struct netdev_hw_addr_list *uc,
 			       struct netdev_hw_addr_list *mc)
@@ -81,19 +101,10 @@ static int skua_en_set_rx_mode(struct net_device *ndev, struct netdev_hw_addr_li
 void skua_en_rx_mode_work(struct work_struct *work)
 {
 	struct skua_en *en = container_of(work, struct skua_en, rx_mode);
-	struct net_device *ndev = en->ndev;
-	struct skua_en_rx_mode mode;
-	int err;
 
 	rtnl_lock();
-	if (netif_running(ndev) && en->channel[0] && !READ_ONCE(en->dead)) {
-		netif_addr_lock_bh(ndev);
-		skua_en_rx_mode_get(ndev, &mode, &ndev->uc, &ndev->mc);
-		netif_addr_unlock_bh(ndev);
-		err = skua_en_filters_set(en, &mode);
-		if (err)
-			netdev_warn(ndev, "receive mode is not set: %pe\n", ERR_PTR(err));
-	}
+	if (netif_running(en->ndev) && en->channel[0] && !READ_ONCE(en->dead))
+		skua_en_rx_mode_refresh(en);
 	rtnl_unlock();
 }
 

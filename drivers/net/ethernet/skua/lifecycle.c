@@ -317,3 +317,15 @@ bool skua_dead(const struct skua_dev *dev)
 	return !skua_state_is_alive(READ_ONCE(dev->state));
 }
 EXPORT_SYMBOL_NS_GPL(skua_dead, "SKUA");
+
+/**
+ * skua_is_up() - see linux/skua/core.h
+ * @dev: the function
+ *
+ * Return: true if clients may use it.
+ */
+bool skua_is_up(const struct skua_dev *dev)
+{
+	return READ_ONCE(dev->state) == SKUA_UP;
+}
+EXPORT_SYMBOL_NS_GPL(skua_is_up, "SKUA");

@@ -356,6 +356,7 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 err_devlink:
+	skua_aux_unplug(dev);
 	skua_devlink_exit(dev);
 err_debugfs:
 	devl_unlock(devlink);
@@ -385,6 +386,7 @@ static void skua_remove(struct pci_dev *pdev)
 	/* Pulled out: no use to wait for the health check to find out. */
 	if (dev->state == SKUA_UP && skua_gone(dev))
 		skua_declare_dead(dev, "its registers read all ones: it left the bus");
+	skua_aux_unplug(dev);
 	/* Refused only where it is down already, for a reset or sleep. */
 	skua_take_down(dev);
 	skua_end(dev);

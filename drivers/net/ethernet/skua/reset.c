@@ -233,11 +233,11 @@ EXPORT_SYMBOL_NS_GPL(skua_unregister_notifier, "SKUA");
 
 /* --- Up and down, as the table of states has it --- */
 
-static void skua_stop(struct skua_dev *dev)
+static void skua_stop(struct skua_dev *dev, enum skua_down_reason reason)
 {
 	/* If it is dead, clients hear of that before they are taken down. */
 	flush_work(&dev->dead_work);
-	skua_aux_unplug(dev);
+	skua_aux_down(dev, reason);
 	skua_down(dev);
 	skua_life(dev, SKUA_STOPPED);
 }
@@ -256,12 +256,12 @@ static int skua_start_once(struct skua_dev *dev, bool *died)
 	if (skua_life(dev, SKUA_STARTED) == SKUA_REFUSE)
 		err = -EIO;
 	else
-		err = skua_aux_plug(dev);
+		err = skua_aux_up(dev);
 	*died = skua_dead(dev);
 	if (!err && !*died)
 		return 0;
 	skua_life(dev, SKUA_STOP);
-	skua_stop(dev);
+	skua_stop(dev, SKUA_DOWN_FAILURE);
 	return err ?: -EIO;
 }
 
@@ -291,6 +291,22 @@ static int skua_start(struct skua_dev *dev)
 	return err;
 }
 
+static enum skua_down_reason skua_down_reason(const struct skua_dev *dev, enum skua_life event)
+{
+	switch (event) {
+	case SKUA_RESET_BEGIN:
+		return SKUA_DOWN_RESET;
+	case SKUA_ERROR_BEGIN:
+	case SKUA_ERROR_RESET:
+	case SKUA_ERROR_FAIL:
+		return SKUA_DOWN_PCI_ERROR;
+	case SKUA_SLEEP:
+		return SKUA_DOWN_SLEEP;
+	default:
+		return skua_dead(dev) ? SKUA_DOWN_FAILURE : SKUA_DOWN_RELOAD;
+	}
+}
+
 /* Something happens; do what the table says. @why is for the log. */
 static int skua_event(struct skua_dev *dev, enum skua_life event, const char *why)
 {
@@ -303,7 +319,7 @@ static int skua_event(struct skua_dev *dev, enum skua_life event, const char *wh
 		skua_kill(dev);
 		fallthrough;
 	case SKUA_TAKE_DOWN:
-		skua_stop(dev);
+		skua_stop(dev, skua_down_reason(dev, event));
 		return 0;
 	case SKUA_KILL:
 		skua_kill(dev);
@@ -449,7 +465,7 @@ static void skua_error_resume(struct pci_dev *pdev)
 /*
  * Sleep takes the function's power and with it all that it knew, so that it is left
  * like one that is reset. It is brought back when all devices are awake, since only
- * then may new ones, the auxiliary devices, be added.
+ * then may new ones, such as the ib_device, be added.
  */
 static int skua_suspend(struct device *device)
 {

@@ -227,7 +227,8 @@ void skua_profile_exit(struct skua_dev *dev);
 /* aux.c */
 int skua_aux_init(struct skua_dev *dev);
 void skua_aux_exit(struct skua_dev *dev);
-int skua_aux_plug(struct skua_dev *dev);
+int skua_aux_up(struct skua_dev *dev);
+void skua_aux_down(struct skua_dev *dev, enum skua_down_reason reason);
 void skua_aux_unplug(struct skua_dev *dev);
 
 /* buf.c */
