@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0
+# Shared by the tests that reset the first function under traffic; sourced by bash. A is its
+# PCI address.
+# shellcheck shell=bash
+
+# What devlink says of the first function
+health()
+{
+	devlink health show "pci/$A" reporter fw_fatal
+}
+
+# in_health PATTERN
+in_health()
+{
+	[[ $(health) =~ $1 ]]
+}
+
+# What a user has set and what others know of the first netdev
+netdev_state()
+{
+	ip -n $NS1 -d link show | grep -v '^ *link/.*brd' | sed 's/state [A-Z]* //; s/,NO-CARRIER//'
+	ip -n $NS1 addr show | grep -E 'inet|link/' | sed 's/ tentative//'
+	tc -n $NS1 qdisc show dev "$NET1" | grep -o '^qdisc .* root'
+	ip netns exec $NS1 bash -c "ethtool -l $NET1; ethtool -g $NET1; ethtool -x $NET1
+		ethtool -c $NET1; ethtool -k $NET1; cat /proc/net/dev_mcast"
+} 2>&1
+
+# All of it other than it is by itself
+configure()
+{
+	undo_pair 2>/dev/null
+	need "devices" until_true 30 eval 'skua_netdev 1 && skua_netdev 2 && skua_ibdev 1 &&
+		skua_ibdev 2' || return
+	skua_pair 4200
+	echo 1500 >"/sys/kernel/debug/skua/$A/cmd_timeout_ms"
+	in1 ethtool -G "$NET1" rx 128 tx 512 && in1 ethtool -C "$NET1" rx-usecs 7 &&
+	in1 ethtool -X "$NET1" weight 3 1 && in1 ethtool -K "$NET1" tso off &&
+	tc -n $NS1 qdisc replace dev "$NET1" root handle 7: pfifo limit 321 &&
+	ip -n $NS1 link add link "$NET1" name vlan7 type vlan id 7 &&
+	ip -n $NS1 addr add 10.79.0.1/24 dev vlan7 && ip -n $NS1 link set vlan7 up &&
+	ip -n $NS1 maddr add 01:00:5e:00:00:77 dev "$NET1" || return
+	# IPv6 and its groups come by themselves, some time after
+	until_true 10 settled_state
+}
+
+settled_state()
+{
+	local before=${STATE-}
+
+	STATE=$(netdev_state)
+	[ "$STATE" = "$before" ]
+}
+
+same_state()
+{
+	[ "$(netdev_state)" = "$STATE" ]
+}
+
+# A stream over one TCP connection; every byte is looked at, the count is in $TMP/tcp.count
+tcp_stream()
+{
+	cat >"$TMP/stream.py" <<-'END'
+	import socket, struct, sys
+	how, addr, count = sys.argv[1:]
+	# Closed with a reset: what waits for a lost NIC would keep the namespace
+	linger = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+	block = bytes(range(251)) * 64
+	if how == "server":
+	    s = socket.create_server((addr, 5007))
+	    c, _ = s.accept()
+	    c.setsockopt(*linger)
+	    n = 0
+	    with open(count, "w") as f:
+	        while data := c.recv(len(block)):
+	            at = n % 251
+	            if data != (block + block)[at:at + len(data)]:
+	                sys.exit(f"wrong data at {n}")
+	            n += len(data)
+	            f.seek(0)
+	            f.write(f"{n}\n")
+	            f.flush()
+	else:
+	    c = socket.create_connection((addr, 5007))
+	    c.setsockopt(*linger)
+	    while True:
+	        c.sendall(block)
+	END
+	serve tcp_s $NS1 python3 "$TMP/stream.py" server $IP4_1 "$TMP/tcp.count"
+	ready tcp_s 5007 || return
+	serve tcp_c $NS2 python3 "$TMP/stream.py" client $IP4_1 -
+	tcp_goes_on
+}
+
+tcp_beyond()
+{
+	[ "$(cat "$TMP/tcp.count")" -gt "$1" ]
+}
+
+tcp_goes_on()
+{
+	until_true 90 tcp_beyond $(($(cat "$TMP/tcp.count" 2>/dev/null || echo 0) + 500000)) &&
+		kill -0 "${PID[tcp_s]}" && kill -0 "${PID[tcp_c]}"
+} 2>/dev/null
+
+rdma_traffic()
+{
+	local i how=(-e "")
+
+	for i in 1 2; do
+		# shellcheck disable=SC2086
+		serve s$i $NS1 ibv_rc_pingpong -d "$IB1" -g "$GID1" -n 100000000 \
+			-p $((19000 + i)) ${how[i % 2]}
+		ready s$i $((19000 + i)) || return
+		# shellcheck disable=SC2086
+		serve c$i $NS2 ibv_rc_pingpong -d "$IB2" -g "$GID2" -n 100000000 \
+			-p $((19000 + i)) ${how[i % 2]} $IP4_1
+	done
+	need "RDMA traffic" sends "$IB2" 20
+}
+
+kill_all()
+{
+	local p
+
+	for p in "$@"; do
+		kill -KILL "${PID[$p]}"
+		wait "${PID[$p]}"
+	done 2>/dev/null
+}
+
+# Programs on the function that was lost end with an error of their own
+rdma_ends()
+{
+	local p rc bad=0
+
+	for p in s1 s2; do
+		rc=0
+		ended $p 30 || rc=$?
+		echo "$p: exit $rc: $(tail -n 2 "$TMP/$p.log" | tr '\n' ' ')"
+		[ $rc != 0 ] && [ $rc != 124 ] || bad=1
+	done
+	kill_all c1 c2
+	return $bad
+}
+
+# It is up, and stays so: nothing is under way any more
+is_back()
+{
+	in_health 'state healthy' && skua_netdev 1 >/dev/null && IB1=$(skua_ibdev 1) &&
+	link_up $NS1 "$NET1"
+}
+
+rdma_works()
+{
+	IB1=$(skua_ibdev 1) && GID1=$(wait_gid "$IB1" $IP4_1) && pingpong -n 20
+}
+
