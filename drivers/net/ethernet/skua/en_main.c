@@ -252,7 +252,7 @@ static int skua_en_register(struct skua_en *en)
 	err = register_netdevice(en->ndev);
 	if (err)
 		goto out;
-	/* As the stack has it by now. */
+	/* register_netdevice() has marked it present. */
 	if (skua_is_up(en->dev)) {
 		err = skua_en_attach(en);
 		if (err)

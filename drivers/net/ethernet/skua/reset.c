@@ -105,9 +105,8 @@ static void skua_report_work(struct work_struct *work)
 {
 	struct skua_dev *dev = container_of(work, struct skua_dev, report_work);
 
-	/* Somebody else may have recovered it since. */
-	if (READ_ONCE(dev->state) == SKUA_DEAD)
-		skua_devlink_report(dev);
+	/* Also if somebody else has brought it back since: it did fail. */
+	skua_devlink_report(dev);
 }
 
 static void skua_port_work(struct work_struct *work)
