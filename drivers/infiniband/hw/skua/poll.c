@@ -260,8 +260,11 @@ int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	guard(spinlock_irqsave)(&cq->lock);
 	if (unlikely(cq->closed))
 		return 0;
+	/* 0 is for a CQ that was never armed; the device sees the low two bits. */
+	if (unlikely(!++cq->arm_serial))
+		cq->arm_serial = 4;
 	skua_ring_db(skua_kernel_uar(dev->core), SKUA_UAR_CQ_ARM, cq->ci,
-		     skua_db_cq_arm(cq->core.obj.num, ++cq->arm_serial, solicited));
+		     skua_db_cq_arm(cq->core.obj.num, cq->arm_serial, solicited));
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
 		/*
 		 * First the caller's note that it does not run (in irq_poll, for one), then

@@ -504,7 +504,7 @@ extern const struct uapi_definition skua_ib_dm_defs[];
  * @dbr: kernel CQ: doorbell record
  * @log_size: log2 of the entries
  * @ci: free-running consumer index
- * @arm_serial: arms so far
+ * @arm_serial: number of the last arm; 0: never armed
  * @qps: kernel QPs that complete here, by QPN. Only what is in here can be named
  *	by a CQE. Entries leave under @lock, so that poll needs no reference.
  * @wake: calls the completion handler when software has completions to give

@@ -89,8 +89,9 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 		return budget;
 
 	/*
-	 * If the device has written a CQE at or behind the index that is armed here, it
-	 * interrupts at once: a completion between the last look and the arm is not lost.
+	 * If the device has written a CQE at or past the index that is armed here, of which
+	 * no event has told yet, it interrupts at once: a completion between the last look and
+	 * the arm is not lost.
 	 */
 	if (napi_complete_done(napi, done)) {
 		skua_en_cq_arm(ch->en, &ch->txcq);

@@ -6,6 +6,7 @@
  */
 #include <linux/delay.h>
 
+#include "../skua_ib.h"
 #include "pair.h"
 
 static int post_recv(struct pair *p, int side, struct req *r, u32 len)
@@ -614,7 +615,7 @@ static struct pair *pair_with_events(struct kunit *test, struct events *ev)
 	return p;
 }
 
-/* Event, arm, poll: each completion has one event. */
+/* Event, arm, poll: each completion has one event; also when the count of arms wraps. */
 static void test_arm_then_poll(struct kunit *test)
 {
 	struct events *ev = kunit_kzalloc(test, sizeof(*ev), GFP_KERNEL);
@@ -624,6 +625,7 @@ static void test_arm_then_poll(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ev);
 	p = pair_with_events(test, ev);
+	container_of(p->cq, struct skua_ib_cq, ibcq)->arm_serial = U32_MAX - 10;
 	KUNIT_ASSERT_EQ(test, ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP), 0);
 	for (i = 1; i <= 20; i++) {
 		KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
