@@ -149,6 +149,13 @@ static void skua_eq_dispatch(struct skua_eq *eq, const struct skua_eqe *eqe)
 		eq->bad++;
 }
 
+/* Write an EQ's consumer index and arm it. */
+static void skua_eq_arm(struct skua_eq *eq)
+{
+	skua_ring_db(&eq->dev->uar, SKUA_UAR_EQ, eq->ci,
+		     u32_encode_bits(eq->eqn, SKUA_UAR_EQ_EQN) | SKUA_UAR_EQ_ARM);
+}
+
 /**
  * skua_eq_poll() - handle what is in an EQ, then arm it
  * @eq: the EQ; nobody else polls it at the same time
@@ -176,7 +183,7 @@ unsigned int skua_eq_poll(struct skua_eq *eq)
 		eq->ci++;
 	}
 	eq->count += n;
-	eq->dev->hw->eq_db(eq, true);
+	skua_eq_arm(eq);
 	return n;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_eq_poll);
@@ -267,7 +274,7 @@ static int skua_eq_create(struct skua_dev *dev, struct skua_eq *eq)
 		goto err_icm;
 	/* Release: the interrupt handler sees a complete EQ. */
 	smp_store_release(&eq->created, true);
-	dev->hw->eq_db(eq, true);
+	skua_eq_arm(eq);
 	return 0;
 
 err_icm:

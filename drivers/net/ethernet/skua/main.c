@@ -23,12 +23,6 @@ static void skua_hw_cmd_db(struct skua_dev *dev, u32 token)
 	skua_write32(dev, SKUA_REG_CMDQ_DB, token);
 }
 
-static void skua_hw_eq_db(struct skua_eq *eq, bool arm)
-{
-	skua_ring_db(&eq->dev->uar, SKUA_UAR_EQ, eq->ci,
-		     u32_encode_bits(eq->eqn, SKUA_UAR_EQ_EQN) | (arm ? SKUA_UAR_EQ_ARM : 0));
-}
-
 static void skua_hw_quiesce(struct skua_dev *dev)
 {
 	u16 cmd;
@@ -40,7 +34,6 @@ static void skua_hw_quiesce(struct skua_dev *dev)
 
 static const struct skua_hw_ops skua_pci_hw_ops = {
 	.cmd_db = skua_hw_cmd_db,
-	.eq_db = skua_hw_eq_db,
 	.quiesce = skua_hw_quiesce,
 };
 

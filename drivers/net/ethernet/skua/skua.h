@@ -27,14 +27,12 @@ struct devlink_health_reporter;
 /**
  * struct skua_hw_ops - what the core does to the device other than by memory
  * @cmd_db: write the token of a filled slot
- * @eq_db: write an EQ's consumer index, and arm it
  * @quiesce: on return the device does no DMA any more. Any context.
  *
  * A seam for KUnit, where there is no device.
  */
 struct skua_hw_ops {
 	void (*cmd_db)(struct skua_dev *dev, u32 token);
-	void (*eq_db)(struct skua_eq *eq, bool arm);
 	void (*quiesce)(struct skua_dev *dev);
 };
 

@@ -65,12 +65,6 @@ static void fake_cmd_db(struct skua_dev *dev, u32 token)
 	fake_finish(fake, token, fake->mode == FAKE_SERVE);
 }
 
-static void fake_eq_db(struct skua_eq *eq, bool arm)
-{
-	if (arm)
-		atomic_inc(&to_fake(eq->dev)->arms);
-}
-
 static void fake_quiesce(struct skua_dev *dev)
 {
 	struct fake *fake = to_fake(dev);
@@ -83,7 +77,6 @@ static void fake_quiesce(struct skua_dev *dev)
 
 static const struct skua_hw_ops fake_hw_ops = {
 	.cmd_db = fake_cmd_db,
-	.eq_db = fake_eq_db,
 	.quiesce = fake_quiesce,
 };
 
@@ -115,6 +108,9 @@ struct fake *fake_create(struct kunit *test)
 	dev->dev->dma_mask = &dev->dev->coherent_dma_mask;
 	KUNIT_ASSERT_EQ(test, dma_set_mask_and_coherent(dev->dev, DMA_BIT_MASK(64)), 0);
 	dev->hw = &fake_hw_ops;
+	fake->uar = kunit_kzalloc(test, SKUA_UAR_USED, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, fake->uar);
+	dev->uar.map = (void __iomem __force *)fake->uar;
 	/* A machine that is busy is no device that is dead. */
 	dev->cmd_timeout_ms = 60 * MSEC_PER_SEC;
 	skua_reset_init(dev);

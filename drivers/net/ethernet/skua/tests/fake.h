@@ -30,7 +30,7 @@ enum fake_mode {
  * @serve: executes a command, NULL: all are fine
  * @served: commands executed
  * @held: commands left lying
- * @arms: EQ doorbells with ARM
+ * @uar: the kernel's UAR page, in memory
  * @quiesced: DMA has been turned off
  * @token: of the last command
  * @mapped: ICM pages mapped, as the commands have it
@@ -47,7 +47,7 @@ struct fake {
 	u32 (*serve)(struct fake *fake, struct skua_cmd_slot *slot, const void *in, void *out);
 	atomic_t served;
 	atomic_t held;
-	atomic_t arms;
+	void *uar;
 	bool quiesced;
 	u32 token;
 	atomic64_t mapped;
