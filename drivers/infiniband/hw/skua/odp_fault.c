@@ -326,8 +326,11 @@ static int skua_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice
 
 	if (IS_ERR(advice))
 		return PTR_ERR(advice);
-	/* With so many under way the program may as well do its own work. */
-	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH ||
+	/*
+	 * With so many under way the program may as well do its own work. So may a kernel
+	 * consumer, whose domain has no user to count for.
+	 */
+	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH || !advice->user ||
 	    !atomic_add_unless(&advice->user->advices, 1, SKUA_ODP_MAX_ADVICES))
 		return skua_ib_advice_do(advice);
 	skua_ib_user_hold(advice->user);
