@@ -423,8 +423,20 @@ static void skua_reset_prepare(struct pci_dev *pdev)
 	skua_hold(pci_get_drvdata(pdev), SKUA_RESET_BEGIN, "reset of the PCI function");
 }
 
+/*
+ * For a slot reset: older kernels restore what was saved only once, and have done so
+ * after a reset of theirs and after sleep. With bus mastering off, as in probe.
+ */
+static void skua_save_state(struct pci_dev *pdev)
+{
+	/* What a function that did not come back reads as must not be restored. */
+	if (pci_device_is_present(pdev))
+		pci_save_state(pdev);
+}
+
 static void skua_reset_done(struct pci_dev *pdev)
 {
+	skua_save_state(pdev);
 	skua_resume_from(pci_get_drvdata(pdev), SKUA_RESET_END, "a reset of the PCI function");
 }
 
@@ -475,7 +487,12 @@ static int skua_suspend(struct device *device)
 /* Also if another device refused to sleep before it was our turn. */
 static void skua_sleep_complete(struct device *device)
 {
-	skua_resume_from(dev_get_drvdata(device), SKUA_WAKE, "system sleep");
+	struct skua_dev *dev = dev_get_drvdata(device);
+
+	/* In no other state is bus mastering sure to be off; the device lock keeps it. */
+	if (READ_ONCE(dev->state) == SKUA_ASLEEP)
+		skua_save_state(dev->pdev);
+	skua_resume_from(dev, SKUA_WAKE, "system sleep");
 }
 
 const struct dev_pm_ops skua_pm_ops = {
