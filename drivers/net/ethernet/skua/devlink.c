@@ -127,11 +127,16 @@ static int skua_devlink_diagnose(struct devlink_health_reporter *reporter,
 {
 	struct skua_dev *dev = devlink_health_reporter_priv(reporter);
 	const char *why = READ_ONCE(dev->why_dead);
-	u32 status = skua_read32(dev, SKUA_REG_STATUS);
+	enum skua_state state = READ_ONCE(dev->state);
+	u32 status;
 
-	devlink_fmsg_string_pair_put(fmsg, "state", skua_state_name(READ_ONCE(dev->state)));
+	devlink_fmsg_string_pair_put(fmsg, "state", skua_state_name(state));
 	devlink_fmsg_string_pair_put(fmsg, "last failure", why ?: "none");
 	devlink_fmsg_u32_pair_put(fmsg, "recoveries in a row", dev->failures);
+	/* In reset, after a PCI error and in sleep the device must not be read. */
+	if (state != SKUA_UP && state != SKUA_DEAD && state != SKUA_OFF)
+		return 0;
+	status = skua_read32(dev, SKUA_REG_STATUS);
 	devlink_fmsg_u32_pair_put(fmsg, "status", status);
 	devlink_fmsg_u32_pair_put(fmsg, "fatal code", u32_get_bits(status, SKUA_STATUS_CODE));
 	devlink_fmsg_u32_pair_put(fmsg, "heartbeat", skua_read32(dev, SKUA_REG_HEARTBEAT));
