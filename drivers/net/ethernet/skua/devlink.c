@@ -189,11 +189,13 @@ void skua_devlink_health(struct skua_dev *dev)
 void skua_devlink_report(struct skua_dev *dev)
 {
 	struct devlink *devlink = priv_to_devlink(dev);
+	const char *why = READ_ONCE(dev->why_dead);
 	int err;
 
 	if (IS_ERR_OR_NULL(dev->reporter))
 		return;
-	err = devlink_health_report(dev->reporter, READ_ONCE(dev->why_dead), dev);
+	/* Whoever declares it dead writes the state first, and then the reason. */
+	err = devlink_health_report(dev->reporter, why ?: "the device failed", dev);
 	devl_lock(devlink);
 	/* Something else may bring it back, or have done so before this report. */
 	if (err && dev->state == SKUA_DEAD)
