@@ -344,7 +344,7 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	/* From now on deaths are reported; one may be waiting already. */
 	enable_work(&dev->report_work);
 	if (skua_dead(dev))
-		queue_work(system_long_wq, &dev->report_work);
+		queue_work(system_freezable_wq, &dev->report_work);
 	devl_unlock(devlink);
 	return 0;
 

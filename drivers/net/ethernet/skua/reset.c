@@ -93,13 +93,14 @@ static void skua_dead_work(struct work_struct *work)
 	blocking_notifier_call_chain(&dev->notifier, SKUA_EVENT_DEAD, dev);
 	/* What the PCI core or sleep took down they bring back. */
 	if (READ_ONCE(dev->state) == SKUA_DEAD)
-		queue_work(system_long_wq, &dev->report_work);
+		queue_work(system_freezable_wq, &dev->report_work);
 }
 
 /*
  * A work of its own: recovery flushes the one above. And in another queue: it waits
- * for whatever the clients wait for, memory included. Disabled while devlink does not
- * know the function.
+ * for whatever the clients wait for, memory included; and it may not bring the device up
+ * while the system goes to sleep, when no new devices can be added. Disabled while
+ * devlink does not know the function.
  */
 static void skua_report_work(struct work_struct *work)
 {
