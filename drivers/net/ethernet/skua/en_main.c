@@ -266,6 +266,16 @@ out:
 	return err;
 }
 
+/* The netdev is unregistered, or never was registered: nobody queues them any more. */
+static void skua_en_disable_work(struct skua_en *en)
+{
+	disable_delayed_work_sync(&en->restart);
+	disable_work_sync(&en->hw_stats_work);
+#ifdef SKUA_COMPAT_RX_MODE
+	disable_work_sync(&en->rx_mode);
+#endif
+}
+
 static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_device_id *id)
 {
 	struct skua_dev *dev = skua_adev_dev(adev);
@@ -300,6 +310,8 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 
 err_notifier:
 	skua_unregister_notifier(dev, &en->nb);
+	/* The netdev may have been there, if only until another one's notifier refused it. */
+	skua_en_disable_work(en);
 err_netdev:
 	free_netdev(ndev);
 	return dev_err_probe(&adev->dev, err, "netdev cannot be made\n");
@@ -313,12 +325,7 @@ static void skua_en_remove(struct auxiliary_device *adev)
 	skua_adev_set_ops(adev, NULL);
 	unregister_netdev(en->ndev);
 	skua_unregister_notifier(dev, &en->nb);
-	/* The netdev is down: no work item has anything left to do. */
-	disable_delayed_work_sync(&en->restart);
-	disable_work_sync(&en->hw_stats_work);
-#ifdef SKUA_COMPAT_RX_MODE
-	disable_work_sync(&en->rx_mode);
-#endif
+	skua_en_disable_work(en);
 	if (en->attached)
 		skua_pd_free(dev, en->pdn);
 	free_netdev(en->ndev);
