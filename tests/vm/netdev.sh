@@ -86,6 +86,8 @@ tcp_stream()
 	        c.sendall(block)
 	END
 	serve tcp_s $NS1 python3 "$TMP/stream.py" server $IP4_1 "$TMP/tcp.count"
+	# What the one before counted is not to be waited for
+	echo 0 >"$TMP/tcp.count"
 	ready tcp_s 5007 || return
 	serve tcp_c $NS2 python3 "$TMP/stream.py" client $IP4_1 -
 	tcp_goes_on
@@ -123,8 +125,10 @@ kill_all()
 	local p
 
 	for p in "$@"; do
+		[ -n "${PID[$p]-}" ] || continue
 		kill -KILL "${PID[$p]}"
 		wait "${PID[$p]}"
+		unset "PID[$p]"
 	done 2>/dev/null
 }
 
