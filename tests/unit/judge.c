@@ -233,6 +233,7 @@ void judge_sends(struct judge *j, const struct judge_path *path)
 	(*qp)->sq.una = path->sq_psn;
 	(*qp)->sq.got = path->sq_psn;
 	(*qp)->sq.next = path->sq_psn;
+	(*qp)->sq.may = path->sq_psn;
 	(*qp)->sq.top = path->sq_psn;
 	(*qp)->sq.cause = true;
 }
@@ -307,7 +308,8 @@ static uint32_t outstanding(struct judge_qp *qp)
 
 static const char *order(struct judge_qp *qp, const struct packet *p, bool back)
 {
-	if (back)
+	/* 0xff: acknowledged meanwhile up to somewhere, maybe within a message */
+	if (back || qp->sq.open == 0xff)
 		return NULL;
 	if (p->op->kind <= WRITE && !(p->op->part & FIRST))
 		return qp->sq.open == p->op->kind ? NULL :
@@ -317,10 +319,16 @@ static const char *order(struct judge_qp *qp, const struct packet *p, bool back)
 
 static const char *request_sent(struct judge_qp *qp, const struct packet *p, uint64_t now)
 {
-	bool back = p->psn != qp->sq.next;
 	uint32_t n = psns(qp, p);
 	const char *why;
+	bool back;
 
+	/* What came in the meantime need not be sent again. */
+	if (ahead(p->psn, qp->sq.next) > 0 && ahead(p->psn, qp->sq.may) <= 0) {
+		qp->sq.next = p->psn;
+		qp->sq.open = 0xff;
+	}
+	back = p->psn != qp->sq.next;
 	if (!qp->sends)
 		return "a request before RTS";
 	if (qp->sq.dead)
@@ -340,6 +348,8 @@ static const char *request_sent(struct judge_qp *qp, const struct packet *p, uin
 		return "SE in another packet than the last that a receive hears of (C9-9)";
 	if (back && ahead(qp->sq.got, p->psn) > 0)
 		qp->sq.got = p->psn;
+	if (back && ahead(qp->sq.may, p->psn) > 0)
+		qp->sq.may = p->psn;
 	for (uint32_t i = 0; i < n && i < JUDGE_PSNS; i++)
 		*sq_at(qp, p->psn + i) = marks(p) | (i ? 0 : JUDGE_BEGIN);
 	qp->sq.next = (p->psn + n) & PSN_MASK;
@@ -363,6 +373,21 @@ static uint64_t rnr_ns(uint8_t code)
 		return first[code] * 10000ull;
 	/* From there on each two steps are twice as long: 4, 6, 8, 12, 16, 24, ... */
 	return (code % 2 ? 6ull : 4ull) * 10000 << (code - 4) / 2;
+}
+
+/*
+ * An answer acknowledges the requests before its own, and an ACK those before the first
+ * that wants an answer which has not come: so far the requester may go on, if the answers
+ * could be placed.
+ */
+static void may_go_on(struct judge_qp *qp, uint32_t upto)
+{
+	if (ahead(qp->sq.got, qp->sq.may) > 0)
+		qp->sq.may = qp->sq.got;
+	if (ahead(qp->sq.una, qp->sq.may) > 0)
+		qp->sq.may = qp->sq.una;
+	while (ahead(qp->sq.may, upto) < 0 && !is_answered(*sq_at(qp, qp->sq.may)))
+		qp->sq.may = (qp->sq.may + 1) & PSN_MASK;
 }
 
 /* What an ACK or NAK says of the requests before it; false: it says nothing certain. */
@@ -403,8 +428,10 @@ static void response_received(struct judge_qp *qp, const struct packet *p, uint6
 		return;
 	if (p->op->kind != ACK) {
 		answer_received(qp, p);
+		may_go_on(qp, qp->sq.got);
 		return;
 	}
+	may_go_on(qp, type ? p->psn : (p->psn + 1) & PSN_MASK);
 	if (!acknowledge(qp, type ? p->psn : (p->psn + 1) & PSN_MASK))
 		return;
 	if (type == 0x20 && now >= qp->sq.rnr_until)

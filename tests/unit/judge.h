@@ -50,6 +50,7 @@ struct judge_qp {
 	struct {
 		uint32_t una;		/* all before it is acknowledged */
 		uint32_t got;		/* all answers before it came, in order */
+		uint32_t may;		/* what is before it need not be sent again */
 		uint32_t next;		/* after the last packet sent */
 		uint32_t top;		/* the highest never sent */
 		uint8_t open;		/* of which kind a message is under way; 0: none */
