@@ -50,6 +50,7 @@ struct skua_dev;
  * @max_rss: RSS contexts
  * @max_mcg: multicast members
  * @max_sets: counter sets
+ * @max_uar: UAR pages, the driver's own included
  * @max_sq_blocks: blocks of a send ring
  * @max_rq_wqes: receive WQEs of a ring
  * @max_rq_sge: scatter elements of a receive WQE
@@ -85,6 +86,7 @@ struct skua_limits {
 	u32 max_rss;
 	u32 max_mcg;
 	u32 max_sets;
+	u32 max_uar;
 	u32 max_sq_blocks;
 	u32 max_rq_wqes;
 	u32 max_rq_sge;

@@ -3,7 +3,8 @@
  * skua-share -d DEV -g GID [-f DIR]; TAP, as root. Two users: one takes what can be had
  * without privilege until it is refused, and keeps it; the other makes its objects, moves
  * its data and ends as if it were alone. DIR is on a file system that may be frozen, so
- * that pages of its files do not come, as those of a file server that never answers.
+ * that pages of its files do not come, as those of a file server that never answers. On
+ * devices without on-demand paging the first user takes only contexts and device memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,17 +27,22 @@
 			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND)
 #define LEN		(16 * PAGE)
 #define BIG		(128UL << 20)
+/* More contexts than any device has UAR pages, and the descriptors that each needs */
+#define MAX_CONTEXTS	20000
+#define MAX_FILES	(4 * MAX_CONTEXTS)
 
 static const char *name;
 static int gid;
+static bool odp;	/* the device has on-demand paging */
 
 /* As a user without any privilege, who may pin what it likes. */
 static void become(uid_t uid)
 {
 	struct rlimit any = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit files = { MAX_FILES, MAX_FILES };
 
-	if (setrlimit(RLIMIT_MEMLOCK, &any) || setresgid(uid, uid, uid) ||
-	    setresuid(uid, uid, uid))
+	if (setrlimit(RLIMIT_MEMLOCK, &any) || setrlimit(RLIMIT_NOFILE, &files) ||
+	    setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
 		die("user %d: %m", uid);
 }
 
@@ -104,6 +110,38 @@ static void take_memory(struct dev *dev, int dmabuf)
 	regions(dev, NULL, SIZE_MAX, 6000);
 }
 
+static uint64_t dm_size(struct dev *dev)
+{
+	struct ibv_device_attr_ex attr;
+
+	if (ibv_query_device_ex(dev->ctx, NULL, &attr))
+		die("query_device_ex: %m");
+	return attr.max_dm_size;
+}
+
+/*
+ * Contexts, of which each has a UAR page, and device memory: this user is refused both
+ * before they are used up.
+ */
+static void take_device(struct dev *dev)
+{
+	struct ibv_alloc_dm_attr page = { .length = PAGE };
+	uint64_t dm = 0, max = dm_size(dev);
+	int n;
+
+	while (ibv_alloc_dm(dev->ctx, &page))
+		dm += PAGE;
+	printf("# %llu bytes of device memory of %llu: %m\n", (unsigned long long)dm,
+	       (unsigned long long)max);
+	if (max && (errno != ENOSPC || dm != max / 4))
+		die("device memory is not limited to a quarter of it, by ENOSPC");
+	for (n = 0; n < MAX_CONTEXTS && ibv_open_device(dev->ctx->device); n++)
+		;
+	printf("# %d contexts: %m\n", n);
+	if (errno != ENOSPC)
+		die("contexts are not limited by ENOSPC");
+}
+
 /*
  * QPs that are connected to themselves; each READs into a page that does not come, until
  * more faults are outstanding than the kernel has workers for.
@@ -148,6 +186,20 @@ static void take_faults(struct dev *dev, uint8_t *p, int num)
 }
 
 /* --- how the other fares -------------------------------------------------------------- */
+
+/* It may have its quarter of the device memory in one piece. */
+static bool other_has_dm(struct dev *dev)
+{
+	struct ibv_alloc_dm_attr attr = { .length = dm_size(dev) / 4 };
+	struct ibv_dm *dm;
+
+	if (!attr.length)
+		return true;
+	dm = ibv_alloc_dm(dev->ctx, &attr);
+	if (!dm)
+		return fail("%zu bytes of device memory: %m", attr.length);
+	return !ibv_free_dm(dm) || fail("free_dm: %m");
+}
 
 static bool other_has(struct dev *dev)
 {
@@ -206,7 +258,7 @@ static bool other_fares(void)
 		become(OTHER);
 		alarm(120);
 		dev_open(&dev, name, gid);
-		if (!other_has(&dev)) {
+		if (!other_has_dm(&dev) || (odp && !other_has(&dev))) {
 			printf("# the other user: %s\n", why);
 			exit(1);
 		}
@@ -266,6 +318,12 @@ static bool beside(void (*take)(struct dev *dev, void *arg), void *arg)
 	return fail("the first user does not end");
 }
 
+static void device(struct dev *dev, void *arg)
+{
+	(void)arg;
+	take_device(dev);
+}
+
 static void memory(struct dev *dev, void *arg)
 {
 	take_memory(dev, *(int *)arg);
@@ -299,6 +357,18 @@ static bool frozen(const char *dir)
 	return ok;
 }
 
+static bool has_odp(void)
+{
+	struct ibv_device_attr_ex attr;
+	struct dev dev;
+
+	dev_open(&dev, name, gid);
+	if (ibv_query_device_ex(dev.ctx, NULL, &attr))
+		die("query_device_ex: %m");
+	dev_close(&dev);
+	return attr.odp_caps.general_caps & IBV_ODP_SUPPORT;
+}
+
 int main(int argc, char **argv)
 {
 	const char *dir = NULL;
@@ -315,6 +385,11 @@ int main(int argc, char **argv)
 			die("usage: skua-share -d DEV -g GID [-f DIR]");
 	}
 	setlinebuf(stdout);
+	odp = has_odp();
+	tap_case("contexts and device memory are taken until there is no more",
+		 beside(device, NULL));
+	if (!odp)
+		return tap_end();
 	fd = dmabuf_fd();
 	tap_case("memory is taken until there is no more", beside(memory, &fd));
 	tap_case("page faults that nobody serves", frozen(dir));

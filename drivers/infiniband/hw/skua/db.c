@@ -37,7 +37,7 @@ static struct skua_ib_db_page *skua_ib_db_page_get(struct skua_ib_ucontext *uc, 
 		}
 	}
 
-	page = kzalloc_obj(*page);
+	page = kzalloc_obj(*page, GFP_KERNEL_ACCOUNT);
 	if (!page)
 		return ERR_PTR(-ENOMEM);
 	page->umem = ib_umem_get_va(uc->ibuc.device, va, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);

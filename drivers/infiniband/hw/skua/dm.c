@@ -27,24 +27,55 @@ static int skua_ib_dm_respond(struct skua_ib_dm *dm, u64 length, struct uverbs_a
 	return uverbs_copy_to_struct_or_zero(attrs, attr, &resp, sizeof(resp));
 }
 
-/* What is to be mapped owns the memory: mappings may outlive the object. */
+static int skua_ib_dm_get(struct skua_ib_ucontext *uc, struct skua_dm *dm,
+			  const struct ib_dm_alloc_attr *attr)
+{
+	struct skua_ib_dev *dev = to_skua_dev(uc->ibuc.device);
+	u64 size = PAGE_ALIGN(attr->length);
+	int err;
+
+	err = skua_ib_user_charge(uc->user, SKUA_IB_RES_DM, size);
+	if (err)
+		return err;
+	err = skua_dm_alloc(dev->core, dm, attr->length, attr->alignment);
+	if (err) {
+		skua_ib_user_uncharge(uc->user, SKUA_IB_RES_DM, size);
+		return skua_ib_refuse(dev, err,
+				      "alloc_dm: no %llu bytes aligned to 2^%u are free: %pe",
+				      size, attr->alignment, ERR_PTR(err));
+	}
+	return 0;
+}
+
+/**
+ * skua_ib_dm_put() - free device memory
+ * @uc: the context it was allocated in
+ * @dm: the memory, which is no longer mapped
+ */
+void skua_ib_dm_put(struct skua_ib_ucontext *uc, const struct skua_dm *dm)
+{
+	skua_ib_user_uncharge(uc->user, SKUA_IB_RES_DM, dm->size);
+	skua_dm_free(to_skua_dev(uc->ibuc.device)->core, dm);
+}
+
+/* The mmap entry owns the memory, because mappings may outlive the DM object. */
 static int skua_ib_dm_map(struct skua_ib_dm *dm, struct ib_ucontext *ibuc,
 			  const struct ib_dm_alloc_attr *attr)
 {
-	struct skua_dev *core = to_skua_dev(ibuc->device)->core;
+	struct skua_ib_ucontext *uc = to_skua_ucontext(ibuc);
 	int err;
 
-	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map);
+	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map, GFP_KERNEL_ACCOUNT);
 
 	if (!map)
 		return -ENOMEM;
 	map->kind = SKUA_IB_MMAP_DM;
-	err = skua_dm_alloc(core, &map->dm, attr->length, attr->alignment);
+	err = skua_ib_dm_get(uc, &map->dm, attr);
 	if (err)
 		return err;
 	err = rdma_user_mmap_entry_insert(ibuc, &map->entry, map->dm.size);
 	if (err) {
-		skua_dm_free(core, &map->dm);
+		skua_ib_dm_put(uc, &map->dm);
 		return err;
 	}
 	dm->map = no_free_ptr(map);
@@ -63,10 +94,10 @@ static struct ib_dm *skua_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!attr->length || attr->length > size || attr->flags)
 		return ERR_PTR(skua_ib_refuse(dev, -EINVAL,
-					      "alloc_dm: %llu bytes, flags %#x; at most %u, without flags",
+					      "alloc_dm: %llu bytes, flags %#x; 1 to %u bytes and no flags are supported",
 					      attr->length, attr->flags, size));
 
-	struct skua_ib_dm *dm __free(kfree) = kzalloc_obj(*dm);
+	struct skua_ib_dm *dm __free(kfree) = kzalloc_obj(*dm, GFP_KERNEL_ACCOUNT);
 
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
@@ -114,7 +145,7 @@ static struct ib_mr *skua_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 		return ERR_PTR(err);
 	mpt.access = cpu_to_le32(access);
 
-	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
+	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);

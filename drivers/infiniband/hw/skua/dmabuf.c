@@ -53,7 +53,7 @@ static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, 
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
 					      "dma-buf region: DMA handles are not supported"));
 
-	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
+	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);

@@ -228,7 +228,7 @@ static struct ib_flow *skua_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_at
 		hw.flags |= cpu_to_le32(qp->is_rss ? SKUA_FLOW_RSS : 0);
 	}
 
-	struct skua_ib_flow *flow __free(kfree) = kzalloc_obj(*flow);
+	struct skua_ib_flow *flow __free(kfree) = kzalloc_obj(*flow, GFP_KERNEL_ACCOUNT);
 
 	if (!flow)
 		return ERR_PTR(-ENOMEM);

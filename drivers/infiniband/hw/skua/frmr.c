@@ -85,7 +85,7 @@ static int skua_ib_frmr_create(struct skua_ib_dev *dev, u32 entries, u32 *handle
 	struct skua_ib_frmr *frmr;
 	int err;
 
-	frmr = kzalloc_obj(*frmr);
+	frmr = kzalloc_obj(*frmr, GFP_KERNEL_ACCOUNT);
 	if (!frmr)
 		return -ENOMEM;
 	err = skua_mr_reserve(dev->core, &frmr->core);
@@ -97,7 +97,7 @@ static int skua_ib_frmr_create(struct skua_ib_dev *dev, u32 entries, u32 *handle
 		if (err)
 			goto err_key;
 	}
-	err = xa_alloc(&dev->frmrs, handle, frmr, xa_limit_32b, GFP_KERNEL);
+	err = xa_alloc(&dev->frmrs, handle, frmr, xa_limit_32b, GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_mtt;
 	return 0;

@@ -47,7 +47,7 @@ static int skua_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 		return 0;
 	}
 
-	struct skua_ib_mcast *new __free(kfree) = kzalloc_obj(*new);
+	struct skua_ib_mcast *new __free(kfree) = kzalloc_obj(*new, GFP_KERNEL_ACCOUNT);
 
 	if (!new)
 		return -ENOMEM;

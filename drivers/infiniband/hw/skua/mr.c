@@ -269,7 +269,7 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
 					      "region: DMA handles are not supported"));
 
-	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
+	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);

@@ -34,12 +34,12 @@ static int skua_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
-	err = skua_ib_user_take_key(skua_ib_pd_user(ibmw->pd));
+	err = skua_ib_user_charge(skua_ib_pd_user(ibmw->pd), SKUA_IB_RES_KEY, 1);
 	if (err)
 		return err;
 	err = skua_mr_create(dev->core, &mw->core, &mpt);
 	if (err) {
-		skua_ib_user_give_key(skua_ib_pd_user(ibmw->pd));
+		skua_ib_user_uncharge(skua_ib_pd_user(ibmw->pd), SKUA_IB_RES_KEY, 1);
 		return err;
 	}
 	ibmw->rkey = mw->core.key;
@@ -53,7 +53,7 @@ static int skua_ib_dealloc_mw(struct ib_mw *ibmw)
 	err = skua_mr_destroy(to_skua_dev(ibmw->device)->core, &to_skua_mw(ibmw)->core);
 	if (err)
 		return err;
-	skua_ib_user_give_key(skua_ib_pd_user(ibmw->pd));
+	skua_ib_user_uncharge(skua_ib_pd_user(ibmw->pd), SKUA_IB_RES_KEY, 1);
 	return 0;
 }
 

@@ -74,7 +74,7 @@ int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *
 
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
-	err = skua_ib_user_take_mtt(odp->user, npages);
+	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, npages);
 	if (err)
 		goto err_umem;
 	err = skua_mtt_alloc(odp->dev->core, &block->mtt, NULL, npages, PAGE_SHIFT, false);
@@ -88,7 +88,7 @@ int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *
 	return 0;
 
 err_user:
-	skua_ib_user_give_mtt(odp->user, npages);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, npages);
 err_umem:
 	ib_umem_odp_release(umem);
 	return err;
@@ -104,7 +104,7 @@ void skua_ib_odp_block_put(struct skua_ib_odp_block *block)
 		return;
 	ib_umem_odp_release(block->umem);
 	skua_mtt_free(block->odp->dev->core, &block->mtt);
-	skua_ib_user_give_mtt(block->odp->user, block->mtt.npages);
+	skua_ib_user_uncharge(block->odp->user, SKUA_IB_RES_MTT, block->mtt.npages);
 	kfree(block);
 }
 
@@ -405,7 +405,7 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 	if (err)
 		goto err_put;
 	skua_ib_odp_mpt(odp, access, &mpt);
-	err = skua_ib_user_take_key(odp->user);
+	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_KEY, 1);
 	if (err)
 		goto err_put;
 	err = skua_ib_mr_create(mr, ibpd, &mpt);
@@ -413,7 +413,8 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 		goto err_key;
 	odp->key = mr->core.key;
 	/* In the place of a region with that index that is just being freed. */
-	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp, GFP_KERNEL));
+	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp,
+			      GFP_KERNEL_ACCOUNT));
 	if (err)
 		goto err_mr;
 	mr->odp = odp;
@@ -423,7 +424,7 @@ err_mr:
 	/* Nobody can have bound a window to it: there is no such right. */
 	skua_mr_destroy(dev->core, &mr->core);
 err_key:
-	skua_ib_user_give_key(odp->user);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_KEY, 1);
 err_put:
 	skua_ib_odp_put(odp);
 	return err;
@@ -466,6 +467,6 @@ void skua_ib_odp_free(struct skua_ib_mr *mr)
 	if (!odp)
 		return;
 	xa_cmpxchg(&odp->dev->odps, skua_ib_odp_index(odp->key), odp, NULL, 0);
-	skua_ib_user_give_key(odp->user);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_KEY, 1);
 	skua_ib_odp_put(odp);
 }

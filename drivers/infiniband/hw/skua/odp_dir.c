@@ -38,7 +38,7 @@ static struct skua_ib_odp_mid *skua_ib_odp_mid_new(struct skua_ib_odp *odp, u32 
 	mid = kzalloc_obj(*mid, GFP_KERNEL_ACCOUNT);
 	if (!mid)
 		return ERR_PTR(-ENOMEM);
-	err = skua_ib_user_take_mtt(odp->user, BIT(odp->log_mid));
+	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, BIT(odp->log_mid));
 	if (err)
 		goto err_mid;
 	err = skua_mtt_reserve(core, &mid->dir, BIT(odp->log_mid));
@@ -57,7 +57,7 @@ err_erase:
 err_dir:
 	skua_mtt_dir_free(core, &mid->dir);
 err_user:
-	skua_ib_user_give_mtt(odp->user, BIT(odp->log_mid));
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, BIT(odp->log_mid));
 err_mid:
 	kfree(mid);
 	return ERR_PTR(err);
@@ -70,7 +70,7 @@ static void skua_ib_odp_mid_free(struct skua_ib_odp *odp, u32 top, struct skua_i
 	skua_mtt_dir_clear(core, &odp->dir, top);
 	xa_erase(&odp->mids, top);
 	skua_mtt_dir_free(core, &mid->dir);
-	skua_ib_user_give_mtt(odp->user, BIT(odp->log_mid));
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, BIT(odp->log_mid));
 	kfree(mid);
 }
 
@@ -265,7 +265,7 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 	if (blocks > BIT(SKUA_ODP_LOG_FLAT))
 		odp->log_mid = fls64(blocks - 1) / 2;
 	entries = (blocks + BIT(odp->log_mid) - 1) >> odp->log_mid;
-	err = skua_ib_user_take_mtt(odp->user, entries);
+	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, entries);
 	if (err)
 		return err;
 	err = skua_mtt_reserve(odp->dev->core, &odp->dir, entries);
@@ -285,7 +285,7 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 err_dir:
 	skua_mtt_unreserve(odp->dev->core, &odp->dir);
 err_user:
-	skua_ib_user_give_mtt(odp->user, entries);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, entries);
 	return err;
 }
 
@@ -307,5 +307,5 @@ void skua_ib_odp_dir_destroy(struct skua_ib_odp *odp)
 	mmdrop(odp->root->umem.owning_mm);
 	ib_umem_odp_release(odp->root);
 	skua_mtt_dir_free(odp->dev->core, &odp->dir);
-	skua_ib_user_give_mtt(odp->user, odp->dir.npages);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, odp->dir.npages);
 }

@@ -97,7 +97,7 @@ static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 	/* The RDMA core leaves it 0, and would count the pages of a range that begins there. */
 	umem->umem.iova = odp->start;
 	npages = ib_umem_num_pages(&umem->umem);
-	err = skua_ib_user_take_mtt(odp->user, npages);
+	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, npages);
 	if (err)
 		goto err_umem;
 	err = skua_mtt_alloc(odp->dev->core, &mem->mtt, NULL, npages, PAGE_SHIFT, false);
@@ -110,7 +110,7 @@ static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 	return 0;
 
 err_user:
-	skua_ib_user_give_mtt(odp->user, npages);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, npages);
 err_umem:
 	ib_umem_release(&umem->umem);
 err_mem:
@@ -127,7 +127,7 @@ void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem)
 	/* After it there are no more invalidations. */
 	ib_umem_release(&mem->umem->umem);
 	skua_mtt_free(mem->odp->dev->core, &mem->mtt);
-	skua_ib_user_give_mtt(mem->odp->user, mem->mtt.npages);
+	skua_ib_user_uncharge(mem->odp->user, SKUA_IB_RES_MTT, mem->mtt.npages);
 	kfree(mem);
 }
 

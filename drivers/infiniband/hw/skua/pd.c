@@ -53,7 +53,7 @@ static int skua_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 		err = skua_mr_destroy(core, &pd->null);
 		if (err)
 			return err;
-		skua_ib_user_give_key(skua_ib_pd_user(ibpd));
+		skua_ib_user_uncharge(skua_ib_pd_user(ibpd), SKUA_IB_RES_KEY, 1);
 	}
 	trace_skua_ib_dealloc_pd(ibpd->device, pd->pdn);
 	skua_pd_free(core, pd->pdn);
@@ -91,12 +91,12 @@ static int skua_ib_null_mr(struct skua_ib_pd *pd)
 		return 0;
 	if (!(dev->lim->caps & SKUA_CAP_NULL_MR))
 		return -EOPNOTSUPP;
-	err = skua_ib_user_take_key(skua_ib_pd_user(&pd->ibpd));
+	err = skua_ib_user_charge(skua_ib_pd_user(&pd->ibpd), SKUA_IB_RES_KEY, 1);
 	if (err)
 		return err;
 	err = skua_mr_create(dev->core, &pd->null, &mpt);
 	if (err)
-		skua_ib_user_give_key(skua_ib_pd_user(&pd->ibpd));
+		skua_ib_user_uncharge(skua_ib_pd_user(&pd->ibpd), SKUA_IB_RES_KEY, 1);
 	pd->has_null = !err;
 	return err;
 }

@@ -122,25 +122,39 @@ int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *p
 /* --- user.c --- */
 
 /**
+ * enum skua_ib_resource - device resources of which each user gets a limited share
+ * @SKUA_IB_RES_MTT: MTT entries of memory that is not pinned
+ * @SKUA_IB_RES_KEY: keys of such memory, and of memory windows and null regions
+ * @SKUA_IB_RES_UAR: UAR pages, one for each context
+ * @SKUA_IB_RES_DM: bytes of device memory, until the last mapping is gone
+ * @SKUA_IB_RES_COUNT: number of resources
+ */
+enum skua_ib_resource {
+	SKUA_IB_RES_MTT,
+	SKUA_IB_RES_KEY,
+	SKUA_IB_RES_UAR,
+	SKUA_IB_RES_DM,
+	SKUA_IB_RES_COUNT
+};
+
+/**
  * struct skua_ib_user - the account of a user
- * @link: in the device's list
- * @refs: references, under the device's user_lock
+ * @link: entry in the device's list of accounts
+ * @refs: references, protected by the device's user_lock
  * @dev: the device
- * @uid: who
- * @mtt: MTT entries of memory that is not pinned
- * @keys: keys of such memory, and of windows
- * @advices: prefetches that nobody waits for, under way
+ * @uid: the user
+ * @used: what is charged to the user, by enum skua_ib_resource
+ * @advices: prefetches in progress that the caller does not wait for
  * @fault_lock: protects @serving and @faults
  * @serving: page faults being served
- * @faults: struct skua_ib_fault: those that wait until one of them has been
+ * @faults: struct skua_ib_fault that wait until one of those being served is done
  */
 struct skua_ib_user {
 	struct list_head link;
 	u32 refs;
 	struct skua_ib_dev *dev;
 	kuid_t uid;
-	atomic64_t mtt;
-	atomic_t keys;
+	atomic64_t used[SKUA_IB_RES_COUNT];
 	atomic_t advices;
 	spinlock_t fault_lock; /* see above */
 	u32 serving;
@@ -151,10 +165,8 @@ struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev);
 struct skua_ib_user *skua_ib_user_hold(struct skua_ib_user *user);
 void skua_ib_user_put(struct skua_ib_user *user);
 struct skua_ib_user *skua_ib_pd_user(struct ib_pd *ibpd);
-int skua_ib_user_take_mtt(struct skua_ib_user *user, u64 num);
-void skua_ib_user_give_mtt(struct skua_ib_user *user, u64 num);
-int skua_ib_user_take_key(struct skua_ib_user *user);
-void skua_ib_user_give_key(struct skua_ib_user *user);
+int skua_ib_user_charge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num);
+void skua_ib_user_uncharge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num);
 
 /* --- ucontext.c --- */
 
@@ -485,6 +497,7 @@ struct skua_ib_dm {
 	struct skua_ib_mmap *map;
 };
 
+void skua_ib_dm_put(struct skua_ib_ucontext *uc, const struct skua_dm *dm);
 extern const struct ib_device_ops skua_ib_dm_ops;
 extern const struct uapi_definition skua_ib_dm_defs[];
 

@@ -19,20 +19,47 @@ static struct skua_ib_mmap *to_skua_mmap(struct rdma_user_mmap_entry *entry)
 	return container_of(entry, struct skua_ib_mmap, entry);
 }
 
-/* The last mapping and the context are gone. */
+static int skua_ib_uar_get(struct skua_ib_ucontext *uc, struct skua_uar *uar)
+{
+	struct skua_ib_dev *dev = to_skua_dev(uc->ibuc.device);
+	int err;
+
+	err = skua_ib_user_charge(uc->user, SKUA_IB_RES_UAR, 1);
+	if (err)
+		return err;
+	err = skua_uar_alloc(dev->core, uar, false);
+	if (err) {
+		skua_ib_user_uncharge(uc->user, SKUA_IB_RES_UAR, 1);
+		return skua_ib_refuse(dev, err, "alloc_ucontext: no UAR page of %u: %pe",
+				      dev->lim->max_uar, ERR_PTR(err));
+	}
+	return 0;
+}
+
+static void skua_ib_uar_put(struct skua_ib_ucontext *uc, struct skua_uar *uar)
+{
+	skua_uar_free(to_skua_dev(uc->ibuc.device)->core, uar);
+	skua_ib_user_uncharge(uc->user, SKUA_IB_RES_UAR, 1);
+}
+
+/*
+ * Called when the entry is removed and its last mapping is gone. The RDMA core destroys
+ * the context only after that.
+ */
 static void skua_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 {
+	struct skua_ib_ucontext *uc = to_skua_ucontext(entry->ucontext);
 	struct skua_ib_mmap *map = to_skua_mmap(entry);
 
 	switch (map->kind) {
 	case SKUA_IB_MMAP_UAR:
-		skua_uar_free(to_skua_dev(entry->ucontext->device)->core, &map->uar);
+		skua_ib_uar_put(uc, &map->uar);
 		break;
 	case SKUA_IB_MMAP_STATUS:
 		put_page(map->page);
 		break;
 	case SKUA_IB_MMAP_DM:
-		skua_dm_free(to_skua_dev(entry->ucontext->device)->core, &map->dm);
+		skua_ib_dm_put(uc, &map->dm);
 		break;
 	}
 	kfree(map);
@@ -40,20 +67,19 @@ static void skua_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 
 static int skua_ib_map_uar(struct skua_ib_ucontext *uc)
 {
-	struct skua_ib_dev *dev = to_skua_dev(uc->ibuc.device);
 	int err;
 
-	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map);
+	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map, GFP_KERNEL_ACCOUNT);
 
 	if (!map)
 		return -ENOMEM;
 	map->kind = SKUA_IB_MMAP_UAR;
-	err = skua_uar_alloc(dev->core, &map->uar, false);
+	err = skua_ib_uar_get(uc, &map->uar);
 	if (err)
 		return err;
 	err = rdma_user_mmap_entry_insert(&uc->ibuc, &map->entry, PAGE_SIZE);
 	if (err) {
-		skua_uar_free(dev->core, &map->uar);
+		skua_ib_uar_put(uc, &map->uar);
 		return err;
 	}
 	uc->uar = map->uar.index;
@@ -66,11 +92,11 @@ static int skua_ib_map_status(struct skua_ib_ucontext *uc)
 	struct page *page;
 	int err;
 
-	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map);
+	struct skua_ib_mmap *map __free(kfree) = kzalloc_obj(*map, GFP_KERNEL_ACCOUNT);
 
 	if (!map)
 		return -ENOMEM;
-	page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!page)
 		return -ENOMEM;
 	map->kind = SKUA_IB_MMAP_STATUS;

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What one user has of the device where no limit of the system counts it. Memory that is
- * pinned counts against RLIMIT_MEMLOCK, and every ring is pinned; but on-demand regions,
- * dma-bufs, windows and null regions take keys and translation entries for nothing, and
- * anybody may have them. Nobody gets more than a part of what there is of both.
+ * Per-user accounts of device resources that no limit of the system covers. Pinned memory
+ * counts against RLIMIT_MEMLOCK, and all rings are pinned. But on-demand regions, regions
+ * over dma-bufs, memory windows and null regions use keys and MTT entries without pinning
+ * anything; each context uses a UAR page, and device memory is not the host's. None of
+ * them needs a privilege. A user gets at most a fixed share of each.
  *
- * Users are told apart by their user ID, and not by their contexts, of which a process
- * opens as many as it likes.
+ * Accounts are per user ID and not per context, because a process may open any number
+ * of contexts.
  */
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/slab.h>
 
 #include "skua_ib.h"
 
-/* Nobody has more than this part of the keys and of the MTT entries. */
-#define SKUA_IB_USER_PART	4
+/* A user gets at most 1/SKUA_IB_USER_SHARE of each resource. */
+#define SKUA_IB_USER_SHARE	4
 
 /**
- * skua_ib_user_get() - the account of who calls
+ * skua_ib_user_get() - get the account of the calling user
  * @dev: the device
  *
- * Return: the account, with a reference, or NULL.
+ * Return: the account with a reference, or NULL if there is no memory for one.
  */
 struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev)
 {
@@ -47,8 +49,8 @@ struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev)
 }
 
 /**
- * skua_ib_user_hold() - another reference
- * @user: the account; NULL: the kernel, which has none
+ * skua_ib_user_hold() - take another reference to an account
+ * @user: the account, or NULL for a kernel consumer, which has none
  *
  * Return: @user.
  */
@@ -62,11 +64,13 @@ struct skua_ib_user *skua_ib_user_hold(struct skua_ib_user *user)
 }
 
 /**
- * skua_ib_user_put() - a reference less
+ * skua_ib_user_put() - drop a reference to an account
  * @user: the account, or NULL
  */
 void skua_ib_user_put(struct skua_ib_user *user)
 {
+	unsigned int res;
+
 	if (!user)
 		return;
 	scoped_guard(mutex, &user->dev->user_lock) {
@@ -74,83 +78,97 @@ void skua_ib_user_put(struct skua_ib_user *user)
 			return;
 		list_del(&user->link);
 	}
-	WARN_ON_ONCE(atomic64_read(&user->mtt) || atomic_read(&user->keys) || user->serving);
+	for (res = 0; res < SKUA_IB_RES_COUNT; res++)
+		WARN_ON_ONCE(atomic64_read(&user->used[res]));
+	WARN_ON_ONCE(user->serving);
 	kfree(user);
 }
 
 /**
- * skua_ib_pd_user() - whose is a protection domain?
+ * skua_ib_pd_user() - get the account that a protection domain belongs to
  * @ibpd: the domain
  *
- * Return: the account of who opened its context, or NULL for the kernel's.
+ * Return: the account of the user who opened its context, or NULL for a domain of the
+ * kernel. No reference is taken.
  */
 struct skua_ib_user *skua_ib_pd_user(struct ib_pd *ibpd)
 {
 	return ibpd->uobject ? to_skua_ucontext(ibpd->uobject->context)->user : NULL;
 }
 
-/**
- * skua_ib_user_take_mtt() - count MTT entries
- * @user: the account, or NULL
- * @num: entries
- *
- * Return: 0, or -ENOSPC if that were more than the user's part.
- */
-int skua_ib_user_take_mtt(struct skua_ib_user *user, u64 num)
+static u64 skua_ib_user_max(const struct skua_ib_user *user, enum skua_ib_resource res)
 {
-	u64 max, now;
+	const struct skua_limits *lim = user->dev->lim;
+	u64 total = 0;
+
+	switch (res) {
+	case SKUA_IB_RES_MTT:
+		total = lim->max_mtt;
+		break;
+	case SKUA_IB_RES_KEY:
+		total = lim->max_mr;
+		break;
+	case SKUA_IB_RES_UAR:
+		total = lim->max_uar;
+		break;
+	case SKUA_IB_RES_DM:
+		total = lim->dm_size;
+		break;
+	case SKUA_IB_RES_COUNT:
+		break;
+	}
+	return max(total / SKUA_IB_USER_SHARE, 1);
+}
+
+/*
+ * Contexts and device memory are allocated by the calling process, so its capabilities
+ * decide. MTT entries may be charged by a work item on behalf of a user.
+ */
+static bool skua_ib_user_exempt(enum skua_ib_resource res)
+{
+	return (res == SKUA_IB_RES_UAR || res == SKUA_IB_RES_DM) && capable(CAP_SYS_RESOURCE);
+}
+
+/**
+ * skua_ib_user_charge() - charge a resource to an account
+ * @user: the account, or NULL for a kernel consumer, which is not limited
+ * @res: the resource
+ * @num: entries, keys, pages or bytes
+ *
+ * Return: 0, or -ENOSPC if the user would exceed its share.
+ */
+int skua_ib_user_charge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num)
+{
+	static const char * const name[] = {
+		[SKUA_IB_RES_MTT] = "MTT entries of memory that is not pinned",
+		[SKUA_IB_RES_KEY] = "keys of regions that are not pinned, and of windows",
+		[SKUA_IB_RES_UAR] = "UAR pages",
+		[SKUA_IB_RES_DM] = "bytes of device memory",
+	};
+	u64 max;
 
 	if (!user)
 		return 0;
-	max = user->dev->lim->max_mtt / SKUA_IB_USER_PART;
-	now = num > max ? U64_MAX : atomic64_add_return(num, &user->mtt);
-	if (now <= max)
-		return 0;
-	if (num <= max)
-		atomic64_sub(num, &user->mtt);
-	ibdev_dbg(&user->dev->ibdev, "user %u has %lld MTT entries, %llu more are over %llu\n",
-		  from_kuid(&init_user_ns, user->uid), atomic64_read(&user->mtt), num, max);
-	return -ENOSPC;
+	max = skua_ib_user_max(user, res);
+	if (num <= S64_MAX / 2) {
+		if (atomic64_add_return(num, &user->used[res]) <= max || skua_ib_user_exempt(res))
+			return 0;
+		atomic64_sub(num, &user->used[res]);
+	}
+	return skua_ib_refuse(user->dev, -ENOSPC,
+			      "user %u has %lld %s, %llu more exceed the limit of %llu",
+			      from_kuid(&init_user_ns, user->uid),
+			      atomic64_read(&user->used[res]), name[res], num, max);
 }
 
 /**
- * skua_ib_user_give_mtt() - count MTT entries off
+ * skua_ib_user_uncharge() - take a charge back
  * @user: the account, or NULL
- * @num: entries
+ * @res: the resource
+ * @num: what was charged
  */
-void skua_ib_user_give_mtt(struct skua_ib_user *user, u64 num)
+void skua_ib_user_uncharge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num)
 {
 	if (user)
-		atomic64_sub(num, &user->mtt);
-}
-
-/**
- * skua_ib_user_take_key() - count a key
- * @user: the account, or NULL
- *
- * Return: 0, or -ENOSPC if that were more than the user's part.
- */
-int skua_ib_user_take_key(struct skua_ib_user *user)
-{
-	u32 max;
-
-	if (!user)
-		return 0;
-	max = user->dev->lim->max_mr / SKUA_IB_USER_PART;
-	if (atomic_inc_return(&user->keys) <= max)
-		return 0;
-	atomic_dec(&user->keys);
-	ibdev_dbg(&user->dev->ibdev, "user %u has %u keys of regions that are not pinned, and windows\n",
-		  from_kuid(&init_user_ns, user->uid), max);
-	return -ENOSPC;
-}
-
-/**
- * skua_ib_user_give_key() - count a key off
- * @user: the account, or NULL
- */
-void skua_ib_user_give_key(struct skua_ib_user *user)
-{
-	if (user)
-		atomic_dec(&user->keys);
+		atomic64_sub(num, &user->used[res]);
 }

@@ -178,7 +178,7 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 	if (skua_ib_dead(dev))
 		return ERR_PTR(-EIO);
 
-	struct skua_ib_wq *wq __free(kfree) = kzalloc_obj(*wq);
+	struct skua_ib_wq *wq __free(kfree) = kzalloc_obj(*wq, GFP_KERNEL_ACCOUNT);
 
 	if (!wq)
 		return ERR_PTR(-ENOMEM);

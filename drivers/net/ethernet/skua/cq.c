@@ -12,7 +12,8 @@ static int skua_cq_publish(struct skua_dev *dev, struct skua_cq *cq)
 {
 	int err;
 
-	err = xa_err(xa_store(&dev->comp_eq[cq->vector].cqs, cq->obj.num, cq, GFP_KERNEL));
+	err = xa_err(xa_store(&dev->comp_eq[cq->vector].cqs, cq->obj.num, cq,
+			      GFP_KERNEL_ACCOUNT));
 	if (err)
 		return err;
 	skua_obj_publish(&dev->cqs, &cq->obj);

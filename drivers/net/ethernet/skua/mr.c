@@ -30,12 +30,13 @@ static int skua_key_alloc(struct skua_dev *dev, u32 *index)
 		range = clamp(num * SKUA_KEY_RANGE_PER_KEY, min(SKUA_KEY_RANGE_MIN, max), max);
 	for (i = 0; i < SKUA_KEY_DRAWS; i++) {
 		*index = 1 + (dev->key_base + get_random_u32_below(range)) % max;
-		err = xa_insert(&dev->keys, *index, xa_mk_value(0), GFP_KERNEL);
+		err = xa_insert(&dev->keys, *index, xa_mk_value(0), GFP_KERNEL_ACCOUNT);
 		if (err != -EBUSY)
 			break;
 	}
 	if (err == -EBUSY)
-		err = xa_alloc(&dev->keys, index, xa_mk_value(0), XA_LIMIT(1, max), GFP_KERNEL);
+		err = xa_alloc(&dev->keys, index, xa_mk_value(0), XA_LIMIT(1, max),
+			       GFP_KERNEL_ACCOUNT);
 	if (!err)
 		return 0;
 	atomic_dec(&dev->num_keys);

@@ -66,7 +66,7 @@ int skua_obj_reserve(struct skua_obj_table *t, struct skua_obj *obj)
 	u32 index, num;
 	int err;
 
-	err = xa_alloc(&t->xa, &index, NULL, t->range, GFP_KERNEL);
+	err = xa_alloc(&t->xa, &index, NULL, t->range, GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err == -EBUSY ? -ENOSPC : err;
 	num = index;
@@ -92,7 +92,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_obj_reserve);
  */
 int skua_obj_reserve_at(struct skua_obj_table *t, struct skua_obj *obj, u32 num)
 {
-	int err = xa_insert(&t->xa, skua_obj_index(t, num), NULL, GFP_KERNEL);
+	int err = xa_insert(&t->xa, skua_obj_index(t, num), NULL, GFP_KERNEL_ACCOUNT);
 
 	if (!err)
 		skua_obj_init(obj, num);

@@ -14,7 +14,7 @@
 int skua_pd_alloc(struct skua_dev *dev, u32 *pdn)
 {
 	/* Not 0, which is what a context forgotten to fill in would name. */
-	int id = ida_alloc_range(&dev->pds, 1, SKUA_PDN_MAX, GFP_KERNEL);
+	int id = ida_alloc_range(&dev->pds, 1, SKUA_PDN_MAX, GFP_KERNEL_ACCOUNT);
 
 	if (id < 0)
 		return id;
@@ -44,7 +44,7 @@ EXPORT_SYMBOL_NS_GPL(skua_pd_free, "SKUA");
 int skua_xrcd_alloc(struct skua_dev *dev, u32 *xrcd)
 {
 	/* Not 0, which says that there is none. */
-	int id = ida_alloc_range(&dev->xrcds, 1, SKUA_PDN_MAX, GFP_KERNEL);
+	int id = ida_alloc_range(&dev->xrcds, 1, SKUA_PDN_MAX, GFP_KERNEL_ACCOUNT);
 
 	if (id < 0)
 		return id;

@@ -77,7 +77,7 @@ static int skua_port_get(struct skua_dev *dev, struct ida *ida, enum skua_icm_ta
 
 	if (!max)
 		return -EOPNOTSUPP;
-	i = ida_alloc_max(ida, max - 1, GFP_KERNEL);
+	i = ida_alloc_max(ida, max - 1, GFP_KERNEL_ACCOUNT);
 	if (i < 0)
 		return i;
 	err = skua_icm_get(dev, id, i);
@@ -246,7 +246,8 @@ int skua_set_create(struct skua_dev *dev, u32 *set)
 
 	if (!(dev->limits.caps & SKUA_CAP_COUNTER_SET) || !dev->limits.max_sets)
 		return -EOPNOTSUPP;
-	i = ida_alloc_range(&dev->sets, SKUA_NO_SET + 1, dev->limits.max_sets, GFP_KERNEL);
+	i = ida_alloc_range(&dev->sets, SKUA_NO_SET + 1, dev->limits.max_sets,
+			    GFP_KERNEL_ACCOUNT);
 	if (i < 0)
 		return i;
 	err = skua_icm_get(dev, SKUA_ICM_CNT, i);

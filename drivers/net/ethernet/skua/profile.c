@@ -109,7 +109,7 @@ static void skua_profile_objects(struct skua_dev *dev,
 	dev->max_vectors = min3((u32)le16_to_cpu(out->msix_vectors),
 				(u32)SKUA_MSIX_VECTORS_MAX,
 				skua_table_num(dev, SKUA_ICM_EQC) - SKUA_EQN_COMP);
-	dev->num_uars = skua_pow2(out->log_uars);
+	lim->max_uar = skua_pow2(out->log_uars);
 }
 
 static void skua_profile_limits(struct skua_dev *dev, const struct skua_cmd_query_device_out *out)

@@ -53,7 +53,6 @@ struct skua_hw_ops {
  * @regs: BAR 0
  * @limits: what the device can do
  * @max_vectors: size of its MSI-X table
- * @num_uars: UAR pages
  * @qpn_bits: width of a QPN's index
  * @state_lock: protects @state; taken in hard interrupt context
  * @state: written by skua_life() only, read by anybody
@@ -121,7 +120,6 @@ struct skua_dev {
 	void __iomem *regs;
 	struct skua_limits limits;
 	u32 max_vectors;
-	u32 num_uars;
 	u8 qpn_bits;
 	spinlock_t state_lock;		/* see above */
 	enum skua_state state;

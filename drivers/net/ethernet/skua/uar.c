@@ -19,7 +19,7 @@ int skua_uar_alloc(struct skua_dev *dev, struct skua_uar *uar, bool map)
 	phys_addr_t base = pci_resource_start(dev->pdev, SKUA_BAR_UAR);
 	int index;
 
-	index = ida_alloc_max(&dev->uars, dev->num_uars - 1, GFP_KERNEL);
+	index = ida_alloc_max(&dev->uars, dev->limits.max_uar - 1, GFP_KERNEL_ACCOUNT);
 	if (index < 0)
 		return index;
 	uar->index = index;
@@ -98,8 +98,8 @@ int skua_uars_init(struct skua_dev *dev)
 	u64 room = pci_resource_len(dev->pdev, SKUA_BAR_UAR) >> PAGE_SHIFT;
 	int err;
 
-	dev->num_uars = min_t(u64, dev->num_uars, room);
-	if (!dev->num_uars)
+	dev->limits.max_uar = min_t(u64, dev->limits.max_uar, room);
+	if (!dev->limits.max_uar)
 		return -ENXIO;
 	ida_init(&dev->uars);
 	err = skua_uar_alloc(dev, &dev->uar, true);
