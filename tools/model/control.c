@@ -27,6 +27,22 @@ struct control {
 	char *path;
 };
 
+_Static_assert(1 + CLOSER_WAITING_MAX + CLOSER_MSG_FDS <= CONTROL_FDS_MAX,
+	       "a sender can have the model hold more file descriptors than were reserved");
+
+/*
+ * Whether a message can be read: descriptors that came with earlier ones are closed. If they
+ * cannot be closed, the socket is not read any more.
+ */
+static bool ready(struct control *c)
+{
+	enum closer_state state = closer_state(c->closer);
+
+	if (state == CLOSER_STUCK)
+		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+	return state == CLOSER_ROOM;
+}
+
 /* One command: its length, or -1 if there is none. */
 static ssize_t receive(struct control *c, char *line, size_t room, struct sockaddr_un *from,
 		       socklen_t *from_len)
@@ -44,13 +60,14 @@ static ssize_t receive(struct control *c, char *line, size_t room, struct sockad
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf),
 	};
-	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n;
 
+	if (!ready(c))
+		return -1;
+	n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return -1;
-	/* If descriptors that were sent cannot be closed, the socket is not read any more. */
-	if (closer_msg(c->closer, &mh) && closer_state(c->closer) == CLOSER_STUCK)
-		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+	closer_msg(c->closer, &mh);
 	line[n] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	*from_len = mh.msg_namelen;

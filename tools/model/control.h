@@ -10,6 +10,9 @@
 
 struct control;
 
+/* File descriptors that it has at most at one time: its own, and some to be closed. */
+#define CONTROL_FDS_MAX	512
+
 /* @line may be changed; the answer is a string of less than @room bytes. */
 typedef void (*control_fn)(void *priv, char *line, char *answer, size_t room);
 

@@ -17,13 +17,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "control.h"
 #include "host/event.h"
+#include "host/nofile.h"
 #include "host/path.h"
 #include "host/vfu.h"
 #include "log.h"
@@ -39,6 +39,8 @@
  */
 #define TURN_NSEC	200000u
 #define EVENTS		64
+/* File descriptors of the model's own: standard streams, epoll, signals, captures, files. */
+#define DESCRIPTORS	64
 
 /* One NIC: its core between its guest and its wire port. */
 struct function {
@@ -468,15 +470,21 @@ static int loop(struct daemon *d)
 	return 0;
 }
 
-/* Each function holds a descriptor per vector, and more come with messages. */
-static void raise_nofile(void)
+/*
+ * With fewer the model works, too. But descriptors for which there is no room are closed by
+ * the kernel in this thread, and that may take long.
+ */
+static void reserve_descriptors(const struct options *opt)
 {
-	struct rlimit lim;
+	unsigned int num = DESCRIPTORS + opt->num_nics * VFU_FDS_MAX +
+			   opt->num_links * WIRE_LINK_FDS_MAX + CONTROL_FDS_MAX;
+	int got = nofile_reserve(num);
 
-	if (!getrlimit(RLIMIT_NOFILE, &lim)) {
-		lim.rlim_cur = lim.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &lim);
-	}
+	if (got < 0)
+		die("file descriptors", strerror(-got));
+	else if ((unsigned int)got < num)
+		fprintf(stderr, "skua-model: RLIMIT_NOFILE allows %d file descriptors, clients can use up to %u\n",
+			got, num);
 }
 
 int main(int argc, char **argv)
@@ -486,7 +494,7 @@ int main(int argc, char **argv)
 
 	if (ret >= 0)
 		return ret;
-	raise_nofile();
+	reserve_descriptors(&d->opt);
 	/* Retransmission timers and delays are in microseconds; the default slack is 50. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	ret = setup(d);

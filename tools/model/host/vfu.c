@@ -25,6 +25,14 @@
  */
 #define LISTEN_WAITING_MAX	1024
 
+/*
+ * What waits to be closed; what the last message before that brought; connection and
+ * listener; the message that is read and the one that is handled; event descriptors.
+ */
+_Static_assert(LISTEN_WAITING_MAX + 1 + CLOSER_WAITING_MAX + CLOSER_MSG_FDS + 2 +
+	       2 * TRAN_MAX_FDS + SKUA_MSIX_VECTORS_MAX <= VFU_FDS_MAX,
+	       "a client can have the server hold more file descriptors than were reserved");
+
 static void vlog(struct vfu *vfu, int level, const char *fmt, va_list ap)
 {
 	char msg[512];

@@ -13,6 +13,9 @@
 
 struct vfu;
 
+/* File descriptors that a server has at most at one time, those it closes included. */
+#define VFU_FDS_MAX	2048
+
 /**
  * struct vfu_bus - functions that reach each other, as behind one PCIe switch
  * @first: list of those that have a device

@@ -63,18 +63,31 @@ static void dgram_send(struct wire_port *port)
 	}
 }
 
+_Static_assert(1 + CLOSER_WAITING_MAX + WIRE_BATCH * CLOSER_MSG_FDS <= WIRE_LINK_FDS_MAX,
+	       "a peer can have the port hold more file descriptors than were reserved");
+
 /*
  * A frame brings no descriptors. If one does, they are received and closed by the
  * port's helper: the kernel would close them in this thread, which may take long.
+ * While many of them are not closed, nothing is read; if they cannot be closed, never again.
  */
 static void dgram_receive(struct wire_port *port)
 {
 	struct wire *w = port->w;
 	struct mmsghdr msg[WIRE_BATCH];
 	struct iovec iov[WIRE_BATCH];
-	unsigned int i, fds = 0;
+	unsigned int i;
 	int n;
 
+	switch (closer_state(port->closer)) {
+	case CLOSER_ROOM:
+		break;
+	case CLOSER_BUSY:
+		return;
+	case CLOSER_STUCK:
+		port->stopped = true;
+		return;
+	}
 	memset(msg, 0, sizeof(msg));
 	for (i = 0; i < WIRE_BATCH; i++) {
 		iov[i].iov_base = w->scratch + (size_t)i * WIRE_FRAME_MAX;
@@ -86,16 +99,12 @@ static void dgram_receive(struct wire_port *port)
 	}
 	n = recvmmsg(port->fd, msg, WIRE_BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	for (i = 0; (int)i < n; i++) {
-		fds += closer_msg(port->closer, &msg[i].msg_hdr);
+		port->stats.bad_fds += closer_msg(port->closer, &msg[i].msg_hdr);
 		if (msg[i].msg_hdr.msg_flags & MSG_TRUNC)
 			port->stats.drop_len++;
 		else
 			wire_ingress(port, iov[i].iov_base, msg[i].msg_len);
 	}
-	port->stats.bad_fds += fds;
-	/* close() of one has not returned: nothing more is read from this socket. */
-	if (fds && closer_state(port->closer) == CLOSER_STUCK)
-		port->stopped = true;
 }
 
 static int set_address(struct sockaddr_un *sun, socklen_t *len, const char *path,

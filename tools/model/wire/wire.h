@@ -35,6 +35,9 @@ struct wire_port;
 #define WIRE_MARK_FRAMES	1024
 #define WIRE_MARK_BYTES		(2u << 20)
 
+/* File descriptors that a link to the outside has at most at one time. */
+#define WIRE_LINK_FDS_MAX	8192
+
 /*
  * Nobody waits for a peer any longer that has not come down from the mark in this time:
  * it could hold up what a station sends to others. Frames for it are dropped when its
