@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Address handles. The device knows nothing of them: a datagram's work request
- * carries the whole address vector. The kernel makes those of user space too, as
- * it resolves the next hop's MAC address and keeps the GID entry from going.
+ * Address handles. The device has no object for them: the work request of a datagram
+ * carries the whole address vector. Address handles of user space are created by the
+ * kernel, too, because it resolves the next hop's MAC address and holds a reference to
+ * the GID entry.
  */
 #include "skua_ib.h"
 #include "trace.h"
@@ -22,7 +23,7 @@ static int skua_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	err = skua_ib_av_build(dev->lim, init->ah_attr, 0, 0, &ah->av);
 	if (err)
 		return skua_ib_refuse(dev, err,
-				      "create_ah: no path by GID %u, port %u, SL %u to %pI6",
+				      "create_ah: invalid path: GID index %u, port %u, SL %u, destination %pI6",
 				      rdma_ah_read_grh(init->ah_attr)->sgid_index,
 				      rdma_ah_get_port_num(init->ah_attr),
 				      rdma_ah_get_sl(init->ah_attr),
@@ -43,7 +44,7 @@ static int skua_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/* Posted requests have copies: there is nothing to wait for. */
+/* Work requests contain a copy of the address vector, so there is nothing to wait for. */
 static int skua_ib_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	trace_skua_ib_destroy_ah(ibah->device, &to_skua_ah(ibah)->av);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hardware counters: the port's are those of the RDMA engine; the device's are
- * those of PCIe and of misuse of the device interface. QPs can be bound to counter
- * sets of their own.
+ * Hardware counters. The counters of the port are those of the RDMA engine, the counters
+ * of the device those of PCIe and of invalid use of the device interface. QPs can be
+ * bound to counter sets of their own.
  *
- * The device counts everything in its own counters, also what it counts in a set.
- * The RDMA core adds what sets have to what the port has, so that the port's
- * values here are those of QPs without a set.
+ * The device-wide counters include what is counted in sets. As the RDMA core adds the
+ * values of all sets to those of the port, the port's values reported here are those of
+ * QPs without a set.
  */
 #include <linux/slab.h>
 
@@ -15,7 +15,7 @@
 #define SKUA_IB_COUNTER(id, user)	SKUA_CNT_##id,
 #define SKUA_IB_DESC(id, user)		{ .name = #user },
 
-/* Pick the groups RDMA (port), PCIE and DEV (device) from the table. */
+/* Select the groups RDMA (port), PCIE and DEV (device) from the table. */
 #define PORT_RDMA(x, id, user)		x(id, user)
 #define PORT_ETH(x, id, user)
 #define PORT_PCIE(x, id, user)
@@ -26,8 +26,8 @@
 #define DEVICE_DEV(x, id, user)		x(id, user)
 
 /*
- * Optional counters: off until somebody turns them on, then counting from zero. The
- * names are those that other RoCE NICs have given to them.
+ * Optional counters: disabled by default; they start at zero when they are enabled. Other
+ * RoCE drivers use the same names.
  */
 #define SKUA_IB_OPTIONAL(x)				\
 	x(NP_ECN_MARKED, cc_rx_ce_pkts)			\
@@ -58,7 +58,7 @@ static const u8 skua_ib_port_counters[] = {
 
 static_assert(ARRAY_SIZE(skua_ib_port_descs) == ARRAY_SIZE(skua_ib_port_counters));
 
-/* What a set keeps. */
+/* Counters that a counter set has. */
 static const bool skua_ib_in_set[SKUA_CNT_COUNT] = {
 #define X(id)				[SKUA_CNT_##id] = true,
 	SKUA_COUNTER_SET_TABLE(X)
@@ -105,7 +105,10 @@ static struct rdma_hw_stats *skua_ib_alloc_device_stats(struct ib_device *ibdev)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-/* What QPs without a set have done. Sets first, so that none has more than all. */
+/*
+ * Values of QPs without a set in @value, of all QPs in @scratch. Sets are read first, so
+ * that the difference cannot be negative.
+ */
 static int skua_ib_port_values(struct skua_ib_dev *dev, u64 *value, u64 *scratch)
 {
 	unsigned long set;
@@ -128,7 +131,7 @@ static int skua_ib_port_values(struct skua_ib_dev *dev, u64 *value, u64 *scratch
 	err = skua_query_counters(dev->core, value);
 	if (err)
 		return err;
-	/* Optional ones are not told of sets. */
+	/* Optional counters include sets. */
 	memcpy(scratch, value, sizeof(dev->retired));
 	for (i = 0; i < SKUA_CNT_COUNT; i++)
 		value[i] -= sets[i];
@@ -189,7 +192,9 @@ static int skua_ib_modify_hw_stat(struct ib_device *ibdev, u32 port, unsigned in
 	int err;
 
 	if (!port || index >= ARRAY_SIZE(skua_ib_port_counters) || !skua_ib_is_optional(index))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL,
+				      "modify_hw_stat: counter %u of port %u is not optional",
+				      index, port);
 	if (!enable)
 		return 0;
 
@@ -216,8 +221,8 @@ const struct ib_device_ops skua_ib_counter_ops = {
 /* --- counters of some QPs --- */
 
 /*
- * The same list as the port's, for the core sums by place; what sets do not keep is
- * not shown.
+ * The same list as the port's, because the RDMA core adds the values by index. Counters
+ * that sets do not have are disabled.
  */
 static struct rdma_hw_stats *skua_ib_counter_alloc_stats(struct rdma_counter *counter)
 {
@@ -263,7 +268,10 @@ static int skua_ib_set_get(struct skua_ib_dev *dev, u32 *set)
 	return err;
 }
 
-/* What it counted stays out of the port's: the core keeps it, too. */
+/*
+ * The values of the set are added to @dev->retired, because the RDMA core still adds them
+ * to those of the port.
+ */
 static int skua_ib_set_put(struct skua_ib_dev *dev, u32 set)
 {
 	u64 *value __free(kfree) = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
@@ -292,7 +300,9 @@ static int skua_ib_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp
 	int err;
 
 	if (qp->is_rss)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "counter_bind_qp: QP %#x has an indirection table",
+				      ibqp->qp_num);
 	if (fresh) {
 		err = skua_ib_set_get(dev, &set);
 		if (err)
@@ -322,7 +332,7 @@ static int skua_ib_counter_unbind(struct ib_qp *ibqp, u32 port)
 }
 
 #ifndef SKUA_COMPAT_COUNTER
-/* All that there is to a counter is its number, which binding gives it. */
+/* The counter set is allocated when the first QP is bound. */
 static void skua_ib_counter_init(struct rdma_counter *counter)
 {
 	counter->id = SKUA_NO_SET;

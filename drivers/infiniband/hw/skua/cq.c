@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues: making and unmaking them. poll.c consumes kernel ones.
+ * Completion queues: creation, changes and destruction. Kernel CQs are polled in poll.c.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -9,9 +9,9 @@
 #include "skua_ib.h"
 
 /*
- * Call the completion handler. Not that of a kernel CQ that was never armed:
- * ib_core sets the handler only after the CQ was made, and one that is only ever
- * polled does not expect to be called.
+ * Call the completion handler, but not that of a kernel CQ that was never armed: the RDMA
+ * core sets the handler only after create_cq() has returned, and the handler of a CQ that
+ * is only polled must not be called.
  */
 static void skua_ib_cq_call(struct skua_ib_cq *cq)
 {
@@ -22,7 +22,7 @@ static void skua_ib_cq_call(struct skua_ib_cq *cq)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
 }
 
-/* From hard interrupt context. */
+/* Called in hard interrupt context. */
 static void skua_ib_cq_comp(struct skua_cq *core)
 {
 	skua_ib_cq_call(container_of(core, struct skua_ib_cq, core));
@@ -38,7 +38,7 @@ static void skua_ib_cq_event(struct skua_cq *core, enum skua_cq_err err)
 	};
 
 	ibdev_dbg(ibcq->device, "CQ %u: %s\n", core->obj.num,
-		  err == SKUA_CQ_ERR_OVERRUN ? "overrun" : "not writable");
+		  err == SKUA_CQ_ERR_OVERRUN ? "overrun" : "ring not accessible");
 	if (ibcq->event_handler)
 		ibcq->event_handler(&event, ibcq->cq_context);
 }
@@ -55,8 +55,8 @@ static void skua_ib_cq_wake(struct work_struct *work)
  * skua_ib_wake_all() - call every completion handler
  * @dev: the device, just declared dead
  *
- * Those who wait for an event come and look: kernel CQs then give flushed
- * completions, user programs find their status page.
+ * Consumers that wait for an event poll again: kernel CQs then return flushed
+ * completions, user space reads its status page.
  */
 void skua_ib_wake_all(struct skua_ib_dev *dev)
 {
@@ -67,7 +67,7 @@ void skua_ib_wake_all(struct skua_ib_dev *dev)
 		skua_ib_cq_call(cq);
 }
 
-/* Fill in what user and kernel CQs have in common, and check it. */
+/* Check and fill in what user and kernel CQs have in common. */
 static int skua_ib_cq_init(struct skua_ib_cq *cq, const struct ib_cq_init_attr *attr,
 			   struct skua_cqc *cqc)
 {
@@ -78,13 +78,13 @@ static int skua_ib_cq_init(struct skua_ib_cq *cq, const struct ib_cq_init_attr *
 	if (caps & SKUA_CAP_TIMESTAMP)
 		known |= IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	if (attr->flags & ~known)
-		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_cq: flags %#x, supported are %#x",
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_cq: flags %#x, supported %#x",
 				      attr->flags, known);
 	if (!attr->cqe || attr->cqe > dev->lim->max_cqe)
-		return skua_ib_refuse(dev, -EINVAL, "create_cq: %u entries, at most %u",
+		return skua_ib_refuse(dev, -EINVAL, "create_cq: %u entries, must be 1 to %u",
 				      attr->cqe, dev->lim->max_cqe);
 	if (attr->comp_vector >= cq->ibcq.device->num_comp_vectors)
-		return skua_ib_refuse(dev, -EINVAL, "create_cq: completion vector %u of %d",
+		return skua_ib_refuse(dev, -EINVAL, "create_cq: vector %u, must be below %d",
 				      attr->comp_vector, cq->ibcq.device->num_comp_vectors);
 	if (skua_ib_dead(dev))
 		return -EIO;
@@ -148,7 +148,7 @@ static int skua_ib_create_kernel_cq(struct ib_cq *ibcq, const struct ib_cq_init_
 	return 0;
 }
 
-/* Pin what a user CQ consists of. */
+/* Pin the ring and the doorbell record of a user CQ. */
 static int skua_ib_user_cq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
 			       struct skua_ib_cq *cq, const struct skua_create_cq_req *req,
 			       struct uverbs_attr_bundle *attrs)
@@ -204,7 +204,7 @@ static int skua_ib_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_at
 		return err;
 	if (req.cqe_size != sizeof(struct skua_cqe) &&
 	    req.cqe_size != 2 * sizeof(struct skua_cqe))
-		return skua_ib_refuse(dev, -EINVAL, "create_cq: entries of %u bytes, not 64 or 128",
+		return skua_ib_refuse(dev, -EINVAL, "create_cq: CQE size %u, must be 64 or 128",
 				      req.cqe_size);
 	err = skua_ib_cq_init(cq, attr, &cqc);
 	if (err)
@@ -247,14 +247,15 @@ static int skua_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *a
 }
 
 /*
- * The first half of the end of a kernel CQ: on return no handler runs or will run. Work
- * that a handler queued before may still poll and arm, until ib_core has cancelled it.
+ * First step of the destruction of a kernel CQ: on return no completion handler runs or
+ * will run. A work item that a handler has queued may still poll and arm the CQ until the
+ * RDMA core has cancelled it.
  */
 static int skua_ib_pre_destroy_cq(struct ib_cq *ibcq)
 {
 	struct skua_ib_cq *cq = to_skua_cq(ibcq);
 
-	/* Its number is free for others from now on. */
+	/* The number may be reused by another CQ from now on. */
 	scoped_guard(mutex, &cq->resize_lock) {
 		guard(spinlock_irqsave)(&cq->lock);
 		cq->closed = true;
@@ -296,11 +297,12 @@ static int skua_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	struct skua_ib_cq *cq = to_skua_cq(ibcq);
 
 	if (!(dev->lim->caps & SKUA_CAP_MODERATION))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "modify_cq: the device does not support moderation");
 	guard(mutex)(&cq->resize_lock);
-	/* Work of the RDMA core's moderation may come late. */
+	/* The RDMA core's moderation work may still run after pre_destroy_cq(). */
 	if (cq->closed)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "modify_cq: the CQ is being destroyed");
 	return skua_cq_modify(dev->core, &cq->core, count, period);
 }
 
@@ -353,15 +355,17 @@ static int skua_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int entries,
 	int err;
 
 	if (!(dev->lim->caps & SKUA_CAP_CQ_RESIZE) || !udata)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "resize_cq: not supported by %s",
+				      udata ? "the device" : "kernel CQs");
 	err = ib_copy_validate_udata_in_cm(udata, req, reserved, 0);
 	if (err)
 		return err;
 	if (req.reserved)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "resize_cq: reserved field %#x, must be 0",
+				      req.reserved);
 	if (!entries || entries > dev->lim->max_cqe)
-		return skua_ib_refuse(dev, -EINVAL, "resize_cq: %u entries, at most %u", entries,
-				      dev->lim->max_cqe);
+		return skua_ib_refuse(dev, -EINVAL, "resize_cq: %u entries, must be 1 to %u",
+				      entries, dev->lim->max_cqe);
 
 	guard(mutex)(&cq->resize_lock);
 	log_size = order_base_2(entries);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Doorbell records in user memory. Many records share a page, and a page is
- * pinned once for each process that has records in it.
+ * Doorbell records in user memory. Many records share a page; each page is pinned only
+ * once per process.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -11,10 +11,10 @@
 
 /**
  * struct skua_ib_db_page - a pinned page of doorbell records
- * @link: in the context's list
+ * @link: entry in the context's list
  * @umem: the page
- * @va: its address
- * @mm: whose address; after fork() two processes may use one context
+ * @va: its user address
+ * @mm: the address space of @va; after fork() two processes may use one context
  * @users: records in use
  */
 struct skua_ib_db_page {
@@ -48,7 +48,7 @@ static struct skua_ib_db_page *skua_ib_db_page_get(struct skua_ib_ucontext *uc, 
 		return ERR_PTR(err);
 	}
 	page->va = va;
-	/* Only compared; the umem's reference keeps its address from being reused. */
+	/* Only compared. The umem holds a reference, so the pointer is not reused. */
 	page->mm = page->umem->owning_mm;
 	page->users = 1;
 	list_add(&page->link, &uc->db_pages);
@@ -57,8 +57,8 @@ static struct skua_ib_db_page *skua_ib_db_page_get(struct skua_ib_ucontext *uc, 
 
 /**
  * skua_ib_db_map() - pin a doorbell record
- * @uc: the process
- * @va: its address
+ * @uc: the user context
+ * @va: user address of the record
  * @db: filled in
  *
  * Return: 0 or a negative errno.
@@ -69,8 +69,8 @@ int skua_ib_db_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_db *db)
 
 	if (va & (SKUA_DBR_ALIGN - 1) || va > ULONG_MAX - PAGE_SIZE)
 		return skua_ib_refuse(to_skua_dev(uc->ibuc.device), -EINVAL,
-				      "doorbell record at %#llx, must be aligned to %u", va,
-				      (unsigned int)SKUA_DBR_ALIGN);
+				      "doorbell record at %#llx, must be a user address aligned to %u",
+				      va, (unsigned int)SKUA_DBR_ALIGN);
 
 	guard(mutex)(&uc->db_lock);
 	page = skua_ib_db_page_get(uc, va & PAGE_MASK);
@@ -82,9 +82,9 @@ int skua_ib_db_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_db *db)
 }
 
 /**
- * skua_ib_db_unmap() - give a doorbell record back
- * @uc: the process
- * @db: the record; no context names it any more
+ * skua_ib_db_unmap() - unpin a doorbell record
+ * @uc: the user context
+ * @db: the record, to which no queue of the device refers any more
  */
 void skua_ib_db_unmap(struct skua_ib_ucontext *uc, struct skua_ib_db *db)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device memory: allocated by pages, mapped into the process, and a region's home.
+ * Device memory: allocation in pages, and memory regions in it. ucontext.c maps it.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
@@ -91,7 +91,8 @@ static struct ib_dm *skua_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 	int err;
 
 	if (!size)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "alloc_dm: the device has no device memory"));
 	if (!attr->length || attr->length > size || attr->flags)
 		return ERR_PTR(skua_ib_refuse(dev, -EINVAL,
 					      "alloc_dm: %llu bytes, flags %#x; 1 to %u bytes and no flags are supported",
@@ -123,7 +124,7 @@ static int skua_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *att
 	return 0;
 }
 
-/* The RDMA core has checked the range, and that the region is zero based. */
+/* The RDMA core has checked the range and that IB_ZERO_BASED is set. */
 static struct ib_mr *skua_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 				       struct ib_dm_mr_attr *attr,
 				       struct uverbs_attr_bundle *attrs)
@@ -142,7 +143,9 @@ static struct ib_mr *skua_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	err = skua_ib_access(to_skua_dev(ibpd->device)->lim, attr->access_flags & ~IB_ZERO_BASED,
 			     &access);
 	if (err)
-		return ERR_PTR(err);
+		return ERR_PTR(skua_ib_refuse(to_skua_dev(ibpd->device), err,
+					      "reg_dm_mr: access %#x is not supported",
+					      attr->access_flags));
 	mpt.access = cpu_to_le32(access);
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
@@ -152,7 +155,7 @@ static struct ib_mr *skua_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	err = skua_ib_mr_create(mr, ibpd, &mpt);
 	if (err)
 		return ERR_PTR(err);
-	/* Zero based: its address is 0. */
+	/* The region is zero based: its iova stays 0. */
 	mr->ibmr.length = attr->length;
 	return &no_free_ptr(mr)->ibmr;
 }
@@ -163,7 +166,7 @@ const struct ib_device_ops skua_ib_dm_ops = {
 	.reg_dm_mr = skua_ib_reg_dm_mr,
 };
 
-/* --- what the core's own methods do not tell --- */
+/* --- driver methods and attributes --- */
 
 static int UVERBS_HANDLER(SKUA_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
 {
@@ -181,7 +184,7 @@ DECLARE_UVERBS_NAMED_METHOD(SKUA_METHOD_DM_QUERY,
 
 DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_DM, &UVERBS_METHOD(SKUA_METHOD_DM_QUERY));
 
-/* One more attribute of the core's method. */
+/* A driver attribute of the RDMA core's DM_ALLOC method. */
 static const struct uverbs_attr_def * const skua_ib_dm_alloc_attrs[] = {
 	UVERBS_ATTR_PTR_OUT(SKUA_ATTR_DM_ALLOC_RESP,
 			    UVERBS_ATTR_STRUCT(struct skua_dm_resp, length), UA_OPTIONAL),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions over dma-bufs. A device that can wait for a page leaves the buffer to
- * its owner, who may move it (odp_dmabuf.c); for any other the buffer is pinned.
+ * Memory regions over dma-bufs. If the device supports on-demand paging the buffer is not
+ * pinned, and its exporter may move it (odp_dmabuf.c). Otherwise the buffer is pinned.
  */
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -9,8 +9,8 @@
 #include "skua_ib.h"
 
 /*
- * The owner of a pinned buffer takes it back: the region stays, and has no memory any
- * more. Called once at most, under the buffer's lock.
+ * The exporter revokes a pinned buffer: the region stays registered, but all accesses to
+ * it fail from now on. Called at most once, with the buffer's reservation lock held.
  */
 static void skua_ib_dmabuf_revoke(void *priv)
 {
@@ -19,7 +19,7 @@ static void skua_ib_dmabuf_revoke(void *priv)
 	skua_mtt_clear(to_skua_dev(mr->mem.umem->ibdev)->core, &mr->mem.mtt);
 }
 
-/* Owners that cannot pin refuse here; those that must have their memory back revoke it. */
+/* Fails if the exporter cannot pin the buffer. It may revoke it later. */
 static int skua_ib_reg_dmabuf_pinned(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 offset, int fd)
 {
 	struct ib_umem_dmabuf *umem;
@@ -51,7 +51,7 @@ static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, 
 		return ERR_PTR(err);
 	if (dmah)
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
-					      "dma-buf region: DMA handles are not supported"));
+					      "reg_dmabuf_mr: DMA handles are not supported"));
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 
@@ -61,7 +61,7 @@ static struct ib_mr *skua_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, 
 	err = skua_ib_user_range_check(dev, &mr->range, offset);
 	if (err)
 		return ERR_PTR(err);
-	/* Windows are not bound to what may have to be waited for. */
+	/* Memory windows cannot be bound to on-demand regions. */
 	if (skua_ib_has_odp(dev->lim) && !(flags & IB_ACCESS_MW_BIND))
 		err = skua_ib_odp_reg_dmabuf(mr, ibpd, offset, fd);
 	else

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions that kernel users register by work requests (IB_WR_REG_MR): a key, a
- * page list that the work request names, and MTT entries that the device copies
- * it to. Only LOCAL_INV and SEND with invalidate take the pages away again.
+ * Regions that kernel consumers register by work requests (IB_WR_REG_MR): a key, a page
+ * list that the work request refers to, and MTT entries to which the device copies the
+ * list. The registration ends by LOCAL_INV or SEND with invalidate.
  */
 #include <linux/slab.h>
 
 #include "skua_ib.h"
 
 /**
- * skua_ib_fastreg_free() - free what a region for REG_MR has
+ * skua_ib_fastreg_free() - free the page lists of a region for REG_MR
  * @dev: the device
- * @fr: empty for regions of other kinds; the device has let go of it
+ * @fr: the page lists, which the device no longer uses; empty for other regions
  */
 void skua_ib_fastreg_free(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr)
 {
@@ -50,12 +50,13 @@ static struct ib_mr *skua_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, 
 	};
 	int err;
 
-	/* A page list has no place for gaps, nor for signatures. */
+	/* Neither scatter lists with gaps nor signatures are supported. */
 	if (type != IB_MR_TYPE_MEM_REG)
-		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP, "alloc_mr: type %d is not MEM_REG",
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "alloc_mr: type %d, only MEM_REG is supported",
 					      type));
 	if (!max_num_sg || max_num_sg > SKUA_IB_MAX_FAST_PAGES)
-		return ERR_PTR(skua_ib_refuse(dev, -EINVAL, "alloc_mr: %u pages, at most %lu",
+		return ERR_PTR(skua_ib_refuse(dev, -EINVAL, "alloc_mr: %u pages, must be 1 to %lu",
 					      max_num_sg,
 					      (unsigned long)SKUA_IB_MAX_FAST_PAGES));
 
@@ -98,18 +99,20 @@ static int skua_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_
 
 	if (!is_power_of_2(ibmr->page_size) ||
 	    !(to_skua_dev(ibmr->device)->lim->page_sizes & ibmr->page_size))
-		return -EINVAL;
+		return skua_ib_refuse(to_skua_dev(ibmr->device), -EINVAL,
+				      "map_mr_sg: page size %u, must be one of %#llx",
+				      ibmr->page_size, to_skua_dev(ibmr->device)->lim->page_sizes);
 	fr->npages = 0;
 	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, skua_ib_set_page);
-	/* Now, as the caller may make the region begin at 0. */
+	/* Kept now, because the caller may change the iova to 0 afterwards. */
 	fr->offset = ibmr->iova & (ibmr->page_size - 1);
 	return n;
 }
 
 /**
  * skua_ib_put_reg() - write the registration segments of a REG_MR
- * @lim: the device
- * @seg: where
+ * @lim: limits of the device
+ * @seg: first of the segments
  * @wr: the work request
  *
  * Return: 0 or -EINVAL.
@@ -120,7 +123,7 @@ int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
 	struct skua_ib_mr *mr = to_skua_mr(wr->mr);
 	u32 access;
 
-	/* The low byte of the key is the consumer's. */
+	/* The consumer may change only the low byte of the key. */
 	if (!mr->fr.max_pages || (wr->key ^ mr->core.key) & ~0xffU ||
 	    skua_ib_access(lim, wr->access, &access))
 		return -EINVAL;

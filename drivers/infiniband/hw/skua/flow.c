@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flow steering: frames to RAW_PACKET QPs and receive side scaling QPs.
+ * Flow steering: rules that direct frames to RAW_PACKET QPs and RSS QPs.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
@@ -11,15 +11,15 @@
 
 /**
  * struct skua_ib_flow - a steering rule
- * @ibflow: the core's part
- * @index: the device's number of it
+ * @ibflow: the RDMA core's part
+ * @index: number of the rule in the device
  */
 struct skua_ib_flow {
 	struct ib_flow ibflow;
 	u32 index;
 };
 
-/* A value counts where its mask has ones; the device wants zero elsewhere. */
+/* The device requires value bits outside of the mask to be zero. */
 static void skua_ib_flow_bits(void *val, void *mask, const void *from, const void *from_mask,
 			      size_t len)
 {
@@ -52,7 +52,7 @@ static int skua_ib_flow_eth(struct skua_flow *flow, const struct ib_flow_spec_et
 	return 0;
 }
 
-/* IPv4 addresses lie in the last four bytes. */
+/* IPv4 addresses are in the last four bytes of the address fields. */
 static int skua_ib_flow_ipv4(struct skua_flow *flow, const struct ib_flow_spec_ipv4 *spec)
 {
 	const size_t at = sizeof(flow->value.saddr) - sizeof(spec->val.src_ip);
@@ -80,7 +80,7 @@ static int skua_ib_flow_ipv6(struct skua_flow *flow, const struct ib_flow_spec_i
 static int skua_ib_flow_l4(struct skua_flow *flow, const struct ib_flow_spec_tcp_udp *spec,
 			   u8 proto)
 {
-	/* An IP protocol that was asked for must be this one. */
+	/* An IP protocol in an earlier specification must be the same. */
 	if ((flow->value.ip_proto ^ proto) & flow->mask.ip_proto)
 		return -EINVAL;
 	flow->value.ip_proto = proto;
@@ -90,7 +90,7 @@ static int skua_ib_flow_l4(struct skua_flow *flow, const struct ib_flow_spec_tcp
 	return 0;
 }
 
-/* One set counts a rule. */
+/* A rule is counted in at most one counter set. */
 static int skua_ib_flow_count(struct skua_flow *flow, struct ib_counters *counters)
 {
 	u32 set;
@@ -130,7 +130,7 @@ static int skua_ib_flow_spec(struct skua_flow *flow, const union ib_flow_spec *s
 	return -EOPNOTSUPP;
 }
 
-/* What each type of rule is about, and who is asked before it. */
+/* Priority and built-in matches of each type of rule. */
 static int skua_ib_flow_type(struct skua_flow *flow, const struct ib_flow_attr *attr)
 {
 	u32 prio = SKUA_FLOW_PRIO_REST;
@@ -144,7 +144,7 @@ static int skua_ib_flow_type(struct skua_flow *flow, const struct ib_flow_attr *
 	case IB_FLOW_ATTR_ALL_DEFAULT:
 		break;
 	case IB_FLOW_ATTR_MC_DEFAULT:
-		/* The group bit of the address. */
+		/* The group bit of the destination MAC address. */
 		flow->value.dmac[0] = 1;
 		flow->mask.dmac[0] = 1;
 		break;
@@ -164,10 +164,10 @@ static int skua_ib_flow_type(struct skua_flow *flow, const struct ib_flow_attr *
 /**
  * skua_ib_flow_build() - translate a rule
  * @attr: the rule
- * @flow: filled in, but for who gets the frames
+ * @flow: filled in, except for the destination
  *
- * Return: 0, -EINVAL for a rule that makes no sense, -EOPNOTSUPP for one that the
- * device cannot do.
+ * Return: 0, -EINVAL for a contradictory rule or a priority out of range, or -EOPNOTSUPP
+ * for a rule with a field, mask or action that the device does not support.
  */
 int skua_ib_flow_build(const struct ib_flow_attr *attr, struct skua_flow *flow)
 {
@@ -187,7 +187,7 @@ int skua_ib_flow_build(const struct ib_flow_attr *attr, struct skua_flow *flow)
 			return err;
 		spec = (const void *)spec + spec->size;
 	}
-	/* To look on and not to take is what a sniffer does. */
+	/* The device copies the frames of sniffer rules and goes on to other rules. */
 	if (attr->flags & IB_FLOW_ATTR_FLAGS_DONT_TRAP)
 		flow->flags |= cpu_to_le32(SKUA_FLOW_SNIFFER);
 	if (flow->flags & cpu_to_le32(SKUA_FLOW_DROP) &&
@@ -210,10 +210,10 @@ static struct ib_flow *skua_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_at
 		return ERR_PTR(err);
 	if (ibqp->qp_type != IB_QPT_RAW_PACKET)
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
-					      "create_flow: QP %#x is of type %d, not RAW_PACKET",
+					      "create_flow: QP %#x of type %d, must be RAW_PACKET",
 					      ibqp->qp_num, ibqp->qp_type));
 	if (attr->port != 1)
-		return ERR_PTR(skua_ib_refuse(dev, -EINVAL, "create_flow: port %u, there is only 1",
+		return ERR_PTR(skua_ib_refuse(dev, -EINVAL, "create_flow: port %u, must be 1",
 					      attr->port));
 	err = skua_ib_flow_build(attr, &hw);
 	if (err)
@@ -222,7 +222,7 @@ static struct ib_flow *skua_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_at
 					      attr->type, attr->flags, attr->priority,
 					      attr->num_of_specs, err == -EOPNOTSUPP ?
 					      "a field, mask or action is not supported" :
-					      "contradictory, or priority over 0x7fff"));
+					      "contradictory, or priority above 0x7fff"));
 	if (!(hw.flags & cpu_to_le32(SKUA_FLOW_DROP))) {
 		hw.dest = cpu_to_le32(qp->is_rss ? qp->rss : qp->core.obj.num);
 		hw.flags |= cpu_to_le32(qp->is_rss ? SKUA_FLOW_RSS : 0);

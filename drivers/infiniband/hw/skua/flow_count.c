@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters of steering rules: a verbs counters object has a counter set of the device,
- * which the rules that name it share, from the first of them on. Anybody may make such
- * objects, but rules need CAP_NET_RAW, and the device has few sets.
+ * Counters of steering rules. A verbs counters object uses a counter set of the device,
+ * which all rules that refer to the object share. The set is allocated with the first
+ * rule and not with the object: rules need CAP_NET_RAW, objects need no privilege, and
+ * the device has few sets.
  */
 #include "skua_ib.h"
 
 /**
  * struct skua_ib_counters - verbs counters
- * @ibcounters: the core's part
- * @lock: serialises the making of @set
- * @set: the device's number, SKUA_NO_SET before the first rule. Stays: what was counted
- *	is read also between two rules.
+ * @ibcounters: the RDMA core's part
+ * @lock: serializes the allocation of @set
+ * @set: number of the counter set, SKUA_NO_SET before the first rule. Freed with the
+ *	object and not with the last rule, so that its values can still be read.
  */
 struct skua_ib_counters {
 	struct ib_counters ibcounters;
@@ -19,7 +20,7 @@ struct skua_ib_counters {
 	u32 set;
 };
 
-/* What a read returns, in this order: user space knows which its caller wants. */
+/* Counters in the order in which a read returns them; the provider selects from them. */
 static const u8 skua_ib_flow_values[] = {
 	[IB_COUNTER_PACKETS] = SKUA_CNT_RDMA_RX_PKTS,
 	[IB_COUNTER_BYTES] = SKUA_CNT_RDMA_RX_BYTES,
@@ -31,9 +32,9 @@ static struct skua_ib_counters *to_skua_counters(struct ib_counters *ibcounters)
 }
 
 /**
- * skua_ib_flow_set() - the counter set of a counters object
+ * skua_ib_flow_set() - get the counter set of a counters object
  * @ibcounters: the object
- * @set: its number; taken from the device if the object has none yet
+ * @set: filled in: number of the set, which is allocated if the object has none yet
  *
  * Return: 0, -ENOSPC, or another negative errno.
  */
@@ -83,9 +84,10 @@ static int skua_ib_read_counters(struct ib_counters *ibcounters,
 
 	if (!value)
 		return -ENOMEM;
-	/* The RDMA core has seen that a rule counts here; it may just be in the making. */
+	/* The RDMA core has checked that there is a rule, but that may be incomplete yet. */
 	if (set == SKUA_NO_SET)
-		return -EINVAL;
+		return skua_ib_refuse(to_skua_dev(ibcounters->device), -EINVAL,
+				      "read_counters: no rule counts in them yet");
 	err = skua_query_set(to_skua_dev(ibcounters->device)->core, set, value);
 	if (err)
 		return err;

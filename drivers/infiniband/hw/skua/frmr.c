@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Keys and page lists that serve one user region after another, kept in the RDMA
- * core's FRMR pools. A handle is a key with an MPT entry backed by memory, and a run
- * of MTT entries, or none, that is backed as well. While it waits in its pool the
- * device knows nothing of it: a region begins with CREATE_MPT, under a new variant of
- * the key, and ends with DESTROY_MPT, as any other. What is spared is having memory
- * mapped and unmapped, and listing and forgetting pages that are listed already.
+ * Keys and page lists that are reused for one user region after another, kept in the
+ * RDMA core's FRMR pools. A handle is a key with an MPT entry that is backed by memory,
+ * and zero or more MTT entries that are backed, too. While a handle is in its pool there
+ * is no MPT entry in the device: a region is created with CREATE_MPT, under a new variant
+ * of the key, and destroyed with DESTROY_MPT, as any other. Reuse saves mapping and
+ * unmapping of ICM, and writing and invalidating MTT entries that do not change.
  *
- * Handles fit any rights, page size and address: pools differ in the number of MTT
- * entries alone.
+ * A handle can be used with any access rights, page size and address, so pools differ
+ * only in the number of MTT entries.
  */
 #include <kunit/visibility.h>
 #include <linux/log2.h>
@@ -17,21 +17,21 @@
 
 #include "skua_ib.h"
 
-/* Longer page lists are made for their region: what waits takes up memory. */
+/* Longer page lists are not pooled, because idle handles take up memory. */
 #define SKUA_IB_FRMR_MAX_MTT	BIT(16)
-/* MTT entries that wait, at most, and keys: this part of all that there are. */
+/* Limits of idle handles: MTT entries, and the fraction of all MTT entries and keys. */
 #define SKUA_IB_FRMR_IDLE_MTT	BIT(22)
 #define SKUA_IB_FRMR_IDLE_PART	8
-/* Regions of a handle, each under a variant of its own: the IBTA's 8 bits of a key. */
+/* A handle is used for at most so many regions, each under another 8-bit key variant. */
 #define SKUA_IB_FRMR_MAX_USES	U8_MAX
 
 /**
  * struct skua_ib_frmr - a handle
  * @core: the key
  * @mtt: its MTT entries, if @mtt.npages is not 0
- * @uses: regions that it has served
- * @known: regions have used the MTT entries, so that the device may remember them
- * @idle: counted as waiting
+ * @uses: number of regions that it was used for
+ * @known: the MTT entries were used by a region, so that the device may cache them
+ * @idle: counted in &skua_ib_dev.frmr_idle
  */
 struct skua_ib_frmr {
 	struct skua_mr core;
@@ -47,19 +47,19 @@ static u32 skua_ib_frmr_max_mtt(const struct skua_ib_dev *dev)
 }
 
 /**
- * skua_ib_frmr_key() - which pool has what is wanted?
+ * skua_ib_frmr_key() - determine the pool for a request
  * @ibdev: the device
- * @in: what is wanted: MTT entries, and things that any handle is fit for
+ * @in: the request; only the number of MTT entries matters
  * @out: the pool's key
  *
- * Return: 0, or -EINVAL if there can be no such pool.
+ * Return: 0, or -EINVAL if such handles are not pooled.
  */
 int skua_ib_frmr_key(struct ib_device *ibdev, const struct ib_frmr_key *in,
 		     struct ib_frmr_key *out)
 {
 	u32 max = skua_ib_frmr_max_mtt(to_skua_dev(ibdev));
 
-	/* No address translation service, and nothing of our own in it. */
+	/* Neither ATS nor driver-specific pools are supported. */
 	if (in->ats || in->vendor_key || in->num_dma_blocks > max)
 		return -EINVAL;
 	*out = (struct ib_frmr_key) {};
@@ -112,7 +112,7 @@ err_free:
 	return err;
 }
 
-/* A handle that waits, or waits no more. False: too many would. */
+/* Count a handle as idle or in use. Return: false if there are too many idle ones. */
 static bool skua_ib_frmr_set_idle(struct skua_ib_dev *dev, struct skua_ib_frmr *frmr, bool idle)
 {
 	int sign = idle ? 1 : -1;
@@ -157,7 +157,7 @@ static int skua_ib_create_frmrs(struct ib_device *ibdev, struct ib_frmr_key *key
 		err = skua_ib_frmr_create(dev, key->num_dma_blocks, &handles[i]);
 		if (err)
 			goto err_destroy;
-		/* It waits from now on, be it for a moment or because it was asked for. */
+		/* Idle until skua_ib_frmr_get(), if that is what the handles are for. */
 		if (!skua_ib_frmr_set_idle(dev, xa_load(&dev->frmrs, handles[i]), true)) {
 			err = -ENOSPC;
 			i++;
@@ -178,7 +178,7 @@ static const struct ib_frmr_pool_ops skua_ib_frmr_ops = {
 };
 
 /**
- * skua_ib_frmr_init() - make the pools
+ * skua_ib_frmr_init() - initialize the pools
  * @dev: the device, not registered yet
  *
  * Return: 0 or a negative errno.
@@ -189,8 +189,8 @@ int skua_ib_frmr_init(struct skua_ib_dev *dev)
 }
 
 /**
- * skua_ib_frmr_exit() - destroy the pools and all that waits in them
- * @dev: the device, without users
+ * skua_ib_frmr_exit() - destroy the pools and their handles
+ * @dev: the device, no longer registered
  */
 void skua_ib_frmr_exit(struct skua_ib_dev *dev)
 {
@@ -201,14 +201,14 @@ void skua_ib_frmr_exit(struct skua_ib_dev *dev)
 /* --- regions --- */
 
 /**
- * skua_ib_frmr_get() - have a handle for a region, if it may have one
+ * skua_ib_frmr_get() - get a handle from a pool for a region
  * @dev: the device
- * @mr: the region; how it will be translated is known
+ * @mr: the region, of which the layout is known
  *
- * Not for memory that may be revoked: there what is listed changes under a lock of
- * others.
+ * Regions over memory that may be revoked get none, because revocation changes their MTT
+ * entries at any time.
  *
- * Return: 0, also for a region without, or a negative errno.
+ * Return: 0, also if the region gets no handle, or a negative errno.
  */
 int skua_ib_frmr_get(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
 {
@@ -221,7 +221,7 @@ int skua_ib_frmr_get(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
 	if (mr->mem.revocable || skua_ib_frmr_key(&dev->ibdev, &want, &mr->ibmr.frmr.key))
 		return 0;
 	err = ib_frmr_pool_pop(&dev->ibdev, &mr->ibmr);
-	/* Pools ask for more than the region does: there may be room for just that. */
+	/* Pools round up. There may be enough for the region alone. */
 	if (err == -ENOSPC)
 		return 0;
 	if (err)
@@ -236,13 +236,13 @@ int skua_ib_frmr_get(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
 }
 
 /**
- * skua_ib_frmr_fill() - list pages in the MTT entries of a handle
+ * skua_ib_frmr_fill() - write a page list to the MTT entries of a handle
  * @dev: the device
  * @m: the buffer, with a handle
- * @pages: its pages
- * @write: the device may write there
+ * @pages: bus addresses of its pages
+ * @write: the device may write to them
  *
- * The device is asked to forget only what it may remember wrongly.
+ * Only cached entries that changed are invalidated.
  */
 void skua_ib_frmr_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m, const dma_addr_t *pages,
 		       bool write)
@@ -255,9 +255,9 @@ void skua_ib_frmr_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m, const dm
 }
 
 /**
- * skua_ib_frmr_put() - a region gives its handle back
- * @dev: the device, which knows nothing of the key any more
- * @mr: the region; without a handle nothing happens
+ * skua_ib_frmr_put() - return a region's handle to its pool
+ * @dev: the device
+ * @mr: the region, of which the MPT entry is destroyed; may have no handle
  */
 void skua_ib_frmr_put(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
 {
@@ -267,11 +267,11 @@ void skua_ib_frmr_put(struct skua_ib_dev *dev, struct skua_ib_mr *mr)
 		return;
 	mr->frmr = NULL;
 	mr->mem.frmr = NULL;
-	/* The variant that was used last. */
+	/* Keep the key variant that was used last. */
 	frmr->core = mr->core;
 	/*
-	 * A variant that came round would let peers in who know it from an earlier region.
-	 * From the push on somebody else may have it.
+	 * No variant is used twice: peers that know it from an earlier region could access
+	 * the new one. After the push the handle may be in use by another region.
 	 */
 	if (++frmr->uses < SKUA_IB_FRMR_MAX_USES && skua_ib_frmr_set_idle(dev, frmr, true)) {
 		ib_frmr_pool_push(&dev->ibdev, &mr->ibmr);

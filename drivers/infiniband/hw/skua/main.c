@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Auxiliary driver of "skua_core.rdma": the ib_device's coming and going.
+ * Auxiliary driver of "skua_core.rdma": registration of the ib_device.
  */
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -12,8 +12,8 @@
 #include "trace.h"
 
 /*
- * Where a page may be missing. A datagram, or a packet of UC, that comes for one is
- * lost: nobody repeats it.
+ * On-demand paging by transport and operation. UC and UD do not support it for receives
+ * and WRITEs: a packet for a missing page is dropped, and the peer does not repeat it.
  */
 static void skua_ib_odp_caps(const struct skua_limits *lim, struct ib_odp_caps *caps)
 {
@@ -64,7 +64,7 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 		attr->max_srq_sge = lim->max_rq_sge;
 	}
 	attr->max_pkeys = 1;
-	/* The device keeps nothing of them. */
+	/* Address handles use no resource of the device. */
 	if (lim->caps & SKUA_CAP_UD)
 		attr->max_ah = INT_MAX;
 	if (lim->caps & SKUA_CAP_MCAST) {
@@ -90,7 +90,7 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 		attr->atomic_cap = IB_ATOMIC_HCA;
 	if (lim->caps & SKUA_CAP_MASKED_ATOMIC)
 		attr->masked_atomic_cap = IB_ATOMIC_HCA;
-	/* Windows and regions have their keys from one table. */
+	/* Windows and regions share one table of keys. */
 	if (lim->caps & SKUA_CAP_MW)
 		attr->max_mw = lim->max_mr;
 	if (lim->caps & SKUA_CAP_FAST_REG)
@@ -116,7 +116,7 @@ static u64 skua_ib_cap_flags(const struct skua_limits *lim)
 		flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (lim->caps & SKUA_CAP_FAST_REG && lim->caps & SKUA_CAP_INVALIDATE)
 		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
-	/* Whether the host's memory is persistent the device does not know. */
+	/* No FLUSH_PERSISTENT: the device cannot tell whether host memory is persistent. */
 	if (lim->caps & SKUA_CAP_FLUSH)
 		flags |= IB_DEVICE_FLUSH_GLOBAL;
 	if (lim->caps & SKUA_CAP_ATOMIC_WRITE)
@@ -166,7 +166,8 @@ static int skua_ib_modify_device(struct ib_device *ibdev, int mask,
 				 struct ib_device_modify *modify)
 {
 	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(to_skua_dev(ibdev), -EOPNOTSUPP,
+				      "modify_device: mask %#x, only NODE_DESC is supported", mask);
 	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
 		memcpy(ibdev->node_desc, modify->node_desc, sizeof(ibdev->node_desc));
 	return 0;
@@ -192,7 +193,7 @@ const struct ib_device_ops skua_ib_dev_ops = {
 	.get_dev_fw_str = skua_ib_get_dev_fw_str,
 };
 
-/* The function is lost: end what waits for it. */
+/* The device is dead: report it to consumers and wake those that wait for completions. */
 static void skua_ib_die(struct skua_ib_dev *dev)
 {
 	struct ib_event event = {
@@ -212,7 +213,7 @@ static int skua_ib_core_event(struct notifier_block *nb, unsigned long event, vo
 {
 	struct skua_ib_dev *dev = container_of(nb, struct skua_ib_dev, core_nb);
 
-	/* SKUA_EVENT_PORT is the netdev's: the RDMA core follows its carrier. */
+	/* SKUA_EVENT_PORT is handled by skua_en; the RDMA core follows the netdev's carrier. */
 	if (event == SKUA_EVENT_DEAD)
 		skua_ib_die(dev);
 	return NOTIFY_DONE;
@@ -285,10 +286,10 @@ static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
 	ibdev->num_comp_vectors = skua_num_comp_vectors(core);
 	ibdev->local_dma_lkey = SKUA_RESERVED_LKEY;
 #ifndef SKUA_COMPAT_PRE_DESTROY_CQ
-	/* An older RDMA core frees its moderation of a CQ before the CQ's last event. */
+	/* Older RDMA cores free the DIM state of a CQ before the last event of the CQ. */
 	ibdev->use_cq_dim = !!(dev->lim->caps & SKUA_CAP_MODERATION);
 #endif
-	/* User space finds its provider by the PCI device. */
+	/* The provider matches the device by its PCI IDs. */
 	ibdev->dev.parent = &skua_pdev(core)->dev;
 	strscpy(ibdev->node_desc, "Skua RoCEv2 NIC", sizeof(ibdev->node_desc));
 	skua_ib_set_ops(dev);
@@ -313,7 +314,7 @@ static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	err = skua_ib_frmr_init(dev);
 	if (err)
 		goto err_odp;
-	/* Tells of the netdev that is there already, too. */
+	/* Also calls the notifier for a netdev that is registered already. */
 	err = register_netdevice_notifier(&dev->netdev_nb);
 	if (err)
 		goto err_frmr;
@@ -323,7 +324,7 @@ static int skua_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	err = skua_register_notifier(core, &dev->core_nb);
 	if (err)
 		goto err_ibdev;
-	/* It may have died before there was anybody to tell. */
+	/* The device may have died before the notifier was registered. */
 	if (skua_dead(core))
 		skua_ib_die(dev);
 	auxiliary_set_drvdata(adev, dev);
@@ -339,7 +340,7 @@ err_odp:
 	skua_ib_odp_exit(dev);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
-	return dev_err_probe(&adev->dev, err, "no ib_device\n");
+	return dev_err_probe(&adev->dev, err, "cannot register the ib_device\n");
 }
 
 static void skua_ib_remove(struct auxiliary_device *adev)
@@ -347,8 +348,9 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 	struct skua_ib_dev *dev = auxiliary_get_drvdata(adev);
 
 	/*
-	 * User contexts go with it, whatever programs still run. Kernel users
-	 * drain their queues, and must hear of the device's death meanwhile.
+	 * User contexts are destroyed even if programs still use them. Kernel consumers
+	 * drain their queues, so the notifier must stay registered until they are done: the
+	 * device may die meanwhile.
 	 */
 	ib_unregister_device(&dev->ibdev);
 	skua_unregister_notifier(dev->core, &dev->core_nb);
@@ -356,7 +358,7 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 	skua_ib_frmr_exit(dev);
 	skua_ib_odp_exit(dev);
 	WARN_ON_ONCE(!list_empty(&dev->users));
-	/* An event of such a late death may still be on its way. */
+	/* IB_EVENT_DEVICE_FATAL may still be queued. */
 	flush_workqueue(ib_wq);
 	ib_dealloc_device(&dev->ibdev);
 }

@@ -7,11 +7,11 @@
 #include "skua_ib.h"
 
 /**
- * struct skua_ib_mcast - a QP's membership of a group
- * @link: in the QP's list
+ * struct skua_ib_mcast - membership of a QP in a group
+ * @link: entry in the QP's list
  * @gid: the group
  * @count: how often the QP was attached
- * @index: the device's entry
+ * @index: number of the membership in the device
  */
 struct skua_ib_mcast {
 	struct list_head link;
@@ -31,7 +31,7 @@ static struct skua_ib_mcast *skua_ib_mcast_find(struct skua_ib_qp *qp, const uni
 	return NULL;
 }
 
-/* Attached twice, a QP still gets each packet once, and must be detached twice. */
+/* A QP that is attached twice gets each packet once and must be detached twice. */
 static int skua_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibqp->device);
@@ -70,7 +70,8 @@ static int skua_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	guard(mutex)(&qp->lock);
 	mc = skua_ib_mcast_find(qp, gid);
 	if (!mc)
-		return skua_ib_refuse(dev, -EINVAL, "detach_mcast: QP %#x is not in the group %pI6",
+		return skua_ib_refuse(dev, -EINVAL,
+				      "detach_mcast: QP %#x is not attached to group %pI6",
 				      ibqp->qp_num, gid->raw);
 	if (--mc->count)
 		return 0;

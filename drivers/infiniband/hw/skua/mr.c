@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions of user space, over pinned memory; and of kernel users, all of the
- * bus. dmabuf.c has those over dma-bufs, odp.c those that are not pinned, fastreg.c
- * those that work requests register, dm.c those of device memory, pd.c those of
- * nothing. What serves one region after another frmr.c has.
+ * Memory regions over pinned user memory, and the DMA region of kernel consumers. Other
+ * kinds of regions: dmabuf.c (dma-bufs), odp.c (on-demand paging), fastreg.c (registered
+ * by work requests), dm.c (device memory), pd.c (null regions). frmr.c has the pools of
+ * keys and page lists.
  */
 #include <kunit/visibility.h>
 #include <linux/compat.h>
@@ -14,9 +14,8 @@
 #include "skua_ib.h"
 
 /*
- * Rights and what they need: some the device has always, some with a
- * capability. REMOTE_ATOMIC is a right like others: without atomics nobody can
- * make use of it, and programs ask for it as a matter of course.
+ * Access rights and the capabilities that they need. REMOTE_ATOMIC needs none: many
+ * programs request it unconditionally, and without atomics it has no effect.
  */
 static const struct {
 	u32 ib;
@@ -28,12 +27,12 @@ static const struct {
 	{ IB_ACCESS_REMOTE_READ, SKUA_ACCESS_REMOTE_READ },
 	{ IB_ACCESS_REMOTE_ATOMIC, SKUA_ACCESS_REMOTE_ATOMIC },
 	{ IB_ACCESS_MW_BIND, SKUA_ACCESS_MW_BIND, SKUA_CAP_MW },
-	/* A region that begins at 0 is one like others. */
+	/* Handled by the driver: the iova is 0. */
 	{ IB_ZERO_BASED, 0 },
 	{ IB_ACCESS_FLUSH_GLOBAL, SKUA_ACCESS_FLUSH_GLOBAL, SKUA_CAP_FLUSH },
 	{ IB_ACCESS_FLUSH_PERSISTENT, SKUA_ACCESS_FLUSH_PERSISTENT, SKUA_CAP_FLUSH },
 	{ IB_ACCESS_RELAXED_ORDERING, SKUA_ACCESS_RELAXED_ORDERING },
-	/* Only a promise of the caller about the pages; they are looked at anyway. */
+	/* A hint that is not needed: the best page size is always determined. */
 	{ IB_ACCESS_HUGETLB, 0 },
 };
 
@@ -43,7 +42,7 @@ static const struct {
  * @flags: IB_ACCESS_*
  * @access: SKUA_ACCESS_*
  *
- * Return: 0, or -EOPNOTSUPP for rights the device does not know.
+ * Return: 0, or -EOPNOTSUPP for rights that the device does not support.
  */
 int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access)
 {
@@ -65,9 +64,9 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_access);
 
 /**
  * skua_ib_mr_create() - create a region
- * @mr: filled in; with @mr->frmr it has a key already
+ * @mr: filled in; if @mr->frmr is set it has a key already
  * @ibpd: its protection domain
- * @mpt: where it lies, and what may be done with it; flags of its kind
+ * @mpt: the MPT entry; key, domain, state and type are filled in
  *
  * Return: 0 or a negative errno.
  */
@@ -90,7 +89,7 @@ int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt
 	return 0;
 }
 
-/* All bus addresses but the very last, for kernel users that want a key. */
+/* A region over all bus addresses except for the last byte. */
 static struct ib_mr *skua_ib_get_dma_mr(struct ib_pd *ibpd, int flags)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
@@ -103,7 +102,8 @@ static struct ib_mr *skua_ib_get_dma_mr(struct ib_pd *ibpd, int flags)
 
 	err = skua_ib_access(dev->lim, flags, &access);
 	if (err)
-		return ERR_PTR(err);
+		return ERR_PTR(skua_ib_refuse(dev, err, "get_dma_mr: access %#x is not supported",
+					      flags));
 	mpt.access = cpu_to_le32(access);
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr);
@@ -118,7 +118,7 @@ static struct ib_mr *skua_ib_get_dma_mr(struct ib_pd *ibpd, int flags)
 
 /* --- user regions --- */
 
-/* Can there be such a region, wherever its memory is? */
+/* Check access rights, length and iova. */
 static int skua_ib_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range)
 {
 	u32 access;
@@ -134,16 +134,16 @@ static int skua_ib_range_check(struct skua_ib_dev *dev, struct skua_ib_range *ra
 	if (!range->len || range->len > dev->lim->max_mr_len ||
 	    check_add_overflow(range->va, range->len - 1, &end))
 		return skua_ib_refuse(dev, -EINVAL,
-				      "region: %llu bytes at iova %#llx, at most %llu",
+				      "region: %llu bytes at iova %#llx: length must be 1 to %llu, the end within 64 bits",
 				      range->len, range->va, dev->lim->max_mr_len);
 	return 0;
 }
 
 /**
- * skua_ib_user_range_check() - can there be such a region?
+ * skua_ib_user_range_check() - check the parameters of a user region
  * @dev: the device
- * @range: where and what for; what is zero based is made so
- * @start: its first byte in the memory it is over
+ * @range: iova, length and access; the iova of a zero based region is set to 0
+ * @start: user address of its first byte
  *
  * Return: 0 or a negative errno.
  */
@@ -156,7 +156,8 @@ int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *rang
 	if (err)
 		return err;
 	if (check_add_overflow(start, range->len, &end) || end > ULONG_MAX)
-		return skua_ib_refuse(dev, -EINVAL, "region: %llu bytes at address %#llx overflow",
+		return skua_ib_refuse(dev, -EINVAL,
+				      "region: %llu bytes at address %#llx exceed the address space",
 				      range->len, start);
 	return 0;
 }
@@ -182,10 +183,10 @@ static void skua_ib_mpt_build(struct skua_ib_dev *dev, const struct skua_ib_rang
 }
 
 /**
- * skua_ib_mr_map() - create the region of a pinned buffer
- * @mr: @mr->range is set, and checked
+ * skua_ib_mr_map() - create a region over a pinned buffer
+ * @mr: the region; @mr->range is set and checked
  * @ibpd: its protection domain
- * @umem: the buffer, which on failure stays the caller's
+ * @umem: the buffer; on failure the caller releases it
  *
  * Return: 0 or a negative errno.
  */
@@ -217,7 +218,7 @@ err_frmr:
 	return err;
 }
 
-/* All addresses there are, as user space names them. */
+/* The implicit region is registered with address 0 and the maximum of size_t. */
 static bool skua_ib_is_implicit(const struct skua_ib_range *range, u64 start)
 {
 	return !start && range->len == (in_compat_syscall() ? U32_MAX : U64_MAX);
@@ -231,26 +232,26 @@ static int skua_ib_reg_on_demand(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 
 	int err;
 
 	if (!skua_ib_has_odp(dev->lim) || range->access & IB_ACCESS_MW_BIND)
-		return skua_ib_refuse(dev, -EOPNOTSUPP, "on-demand region: access %#x, %s",
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "on-demand region: access %#x: %s",
 				      range->access, skua_ib_has_odp(dev->lim) ?
-				      "no windows can be bound to it" :
-				      "the device has no on-demand paging");
+				      "MW_BIND is not supported with on-demand paging" :
+				      "the device does not support on-demand paging");
 	range->access &= ~IB_ACCESS_ON_DEMAND;
 	implicit = skua_ib_is_implicit(range, start);
 	if (implicit) {
 		if (range->va || range->access & IB_ACCESS_HUGETLB)
 			return skua_ib_refuse(dev, -EINVAL,
-					      "implicit region: iova %#llx is not 0, or access %#x has HUGETLB",
+					      "implicit region: iova %#llx, access %#x: iova must be 0 and HUGETLB clear",
 					      range->va, range->access);
 		range->len = TASK_SIZE;
 	}
 	err = skua_ib_user_range_check(dev, range, start);
 	if (err)
 		return err;
-	/* As for memory that is pinned: there is none beyond. */
+	/* The same errno as pinning beyond the end of the address space. */
 	if (start > TASK_SIZE || range->len > TASK_SIZE - start)
 		return skua_ib_refuse(dev, -EFAULT,
-				      "on-demand region: %llu bytes at %#llx, the process has addresses up to %#lx",
+				      "on-demand region: %llu bytes at %#llx end above TASK_SIZE, %#lx",
 				      range->len, start, TASK_SIZE);
 	return skua_ib_odp_reg(mr, ibpd, start, implicit);
 }
@@ -267,14 +268,14 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 		return ERR_PTR(err);
 	if (dmah)
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
-					      "region: DMA handles are not supported"));
+					      "reg_mr: DMA handles are not supported"));
 
 	struct skua_ib_mr *mr __free(kfree) = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->range = (struct skua_ib_range) { iova, length, flags, skua_ib_pdn(ibpd) };
-	/* Not all methods of uverbs do it, and queries of the region tell them. */
+	/* Not all uverbs methods set these, and QUERY_MR returns them. */
 	mr->ibmr.iova = iova;
 	mr->ibmr.length = length;
 	if (flags & IB_ACCESS_ON_DEMAND) {
@@ -295,7 +296,10 @@ static struct ib_mr *skua_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 leng
 	return &no_free_ptr(mr)->ibmr;
 }
 
-/* Pin the memory of a changed region: that at @start, or the old one for writing. */
+/*
+ * Pin the memory of a changed region: if @trans is set that at @start, else the old
+ * memory again, because the new access rights need it writable.
+ */
 static int skua_ib_rereg_pin(struct skua_ib_dev *dev, struct skua_ib_mr *mr, bool trans,
 			     u64 start, struct skua_ib_range *range, struct skua_ib_umem *mem)
 {
@@ -303,13 +307,14 @@ static int skua_ib_rereg_pin(struct skua_ib_dev *dev, struct skua_ib_mr *mr, boo
 	int err;
 
 	if (umem->is_dmabuf)
-		return skua_ib_refuse(dev, -EOPNOTSUPP, "rereg_mr: key %#x is of a dma-buf",
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "rereg_mr: key %#x: memory of a dma-buf cannot be changed",
 				      mr->core.key);
 	if (!trans) {
-		/* The address means the same memory only there where it was pinned. */
+		/* The address is valid only in the process that registered the region. */
 		if (umem->owning_mm != current->mm)
 			return skua_ib_refuse(dev, -EACCES,
-					      "rereg_mr: memory of key %#x is another process' to pin",
+					      "rereg_mr: key %#x was registered by another process",
 					      mr->core.key);
 		start = umem->address;
 	}
@@ -325,7 +330,7 @@ static int skua_ib_rereg_pin(struct skua_ib_dev *dev, struct skua_ib_mr *mr, boo
 	return err;
 }
 
-/* Either all of it is changed, or nothing, and the old region is as good as before. */
+/* On failure the region stays unchanged and usable. */
 static struct ib_mr *skua_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 					   u64 iova, int access, struct ib_pd *ibpd,
 					   struct ib_udata *udata)
@@ -343,8 +348,9 @@ static struct ib_mr *skua_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 st
 		return ERR_PTR(err);
 	if (!mr->mem.umem || flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
-					      "rereg_mr: flags %#x, key %#x is %sof pinned memory",
-					      flags, mr->core.key, mr->mem.umem ? "" : "not "));
+					      "rereg_mr: key %#x, flags %#x: only %#lx of pinned user memory are supported",
+					      mr->core.key, flags,
+					      (unsigned long)IB_MR_REREG_SUPPORTED));
 	trans = flags & IB_MR_REREG_TRANS;
 	if (trans) {
 		range.va = iova;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: keys only. Work requests of user space bind them.
+ * Memory windows: allocation of keys. They are bound by work requests of user space.
  */
 #include "skua_ib.h"
 
 /**
  * struct skua_ib_mw - memory window
  * @ibmw: the RDMA core's part
- * @core: the function's part
+ * @core: skua_core's part
  */
 struct skua_ib_mw {
 	struct ib_mw ibmw;

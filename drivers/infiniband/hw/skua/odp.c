@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * On-demand regions: memory that is not pinned. Its pages are in the device's page
- * list while the process has them, and not before they are wanted. Whoever takes a page
- * from the process comes through skua_ib_odp_invalidate() first.
+ * On-demand regions: regions over memory that is not pinned. A page is added to the MTT
+ * when the device faults on it (or when it is prefetched), and removed by
+ * skua_ib_odp_invalidate() before the kernel takes the page away from the process.
  *
- * A short region has one page list for good. A long one has a directory of blocks,
- * each with a list of its own, that come and go (odp_dir.c); so does the implicit region,
- * which is all of the process' address space. odp_dmabuf.c has the regions whose memory
- * is no process', but a dma-buf's.
+ * A short region has one page list as long as it exists. A long one has a directory of
+ * blocks, each with its own page list, which are created and freed on demand (odp_dir.c);
+ * so does the implicit region, which covers the address space of the process.
+ * odp_dmabuf.c has regions over dma-bufs.
  */
 #include <linux/hmm.h>
 #include <linux/pci-p2pdma.h>
@@ -18,9 +18,9 @@
 /* --- blocks --- */
 
 /*
- * A page leaves the process, perhaps because memory is short: nothing here may fail,
- * allocate, or wait for anything that does. The command that has the device forget
- * the page is a reclaim-safe one, and ends when the device dies.
+ * MMU notifier: pages of the process are about to change or go away. May be called in
+ * memory reclaim, so nothing here may fail, allocate, or wait for an allocation. SYNC_MTT
+ * is a reclaim-safe command and returns when the device dies.
  */
 static bool skua_ib_odp_invalidate(struct mmu_interval_notifier *mni,
 				   const struct mmu_notifier_range *range, unsigned long seq)
@@ -30,13 +30,13 @@ static bool skua_ib_odp_invalidate(struct mmu_interval_notifier *mni,
 	u64 start, end;
 	u32 first, num;
 
-	/* The reaper of a killed process does not wait, and comes again. */
+	/* The OOM reaper must not block; it retries. */
 	if (!mmu_notifier_range_blockable(range))
 		return false;
 
 	guard(mutex)(&umem->umem_mutex);
 	mmu_interval_set_seq(mni, seq);
-	/* Without pages it may be so young that it is not yet a block. */
+	/* Without pages the block may not be initialized yet. */
 	if (!umem->npages)
 		return true;
 	block = umem->private;
@@ -45,7 +45,7 @@ static bool skua_ib_odp_invalidate(struct mmu_interval_notifier *mni,
 	first = (start - block->start) >> PAGE_SHIFT;
 	num = skua_mtt_zap(block->odp->dev->core, &block->mtt, first,
 			   DIV_ROUND_UP(end - block->start, PAGE_SIZE) - first);
-	/* The device is done with them: now they may go. */
+	/* The device no longer accesses the pages. */
 	ib_umem_odp_unmap_dma_pages(umem, ALIGN_DOWN(start, PAGE_SIZE), end);
 	atomic64_add(num, &block->odp->invalidations);
 	if (!umem->npages && block->odp->root)
@@ -59,10 +59,10 @@ const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops = {
 };
 
 /**
- * skua_ib_odp_block_init() - give a block its page list
+ * skua_ib_odp_block_init() - initialize a block and allocate its page list
  * @block: filled in
  * @odp: the region
- * @umem: its memory, or an error pointer; on failure it is gone
+ * @umem: the memory of the block, or an error pointer; released on failure
  * @npages: pages of the memory
  *
  * Return: 0 or a negative errno.
@@ -95,8 +95,8 @@ err_umem:
 }
 
 /**
- * skua_ib_odp_block_put() - a reference less
- * @block: the block; the device does not find it if it is the last
+ * skua_ib_odp_block_put() - drop a reference to a block
+ * @block: the block; no entry of the device refers to it when the last one is dropped
  */
 void skua_ib_odp_block_put(struct skua_ib_odp_block *block)
 {
@@ -111,7 +111,7 @@ void skua_ib_odp_block_put(struct skua_ib_odp_block *block)
 /* --- paging in --- */
 
 #ifndef SKUA_COMPAT_ODP
-/* Bus address of a page that was just paged in. Return: 1, 0: it was not, or an errno. */
+/* Get the bus address of a page. Return: 1, 0 if it is not present, or a negative errno. */
 static int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *addr, bool *write)
 {
 	struct pci_p2pdma_map_state p2pdma = {};
@@ -129,7 +129,7 @@ static int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *addr, b
 }
 #endif
 
-/* Return: how many of the pages the device has now, or why it has none. */
+/* Add pages to the MTT. Return: the number of pages added, or an errno if there are none. */
 static int skua_ib_odp_fill(struct skua_ib_odp_block *block, u32 first, u32 num)
 {
 	struct skua_dev *core = block->odp->dev->core;
@@ -169,7 +169,7 @@ static int skua_ib_odp_block_page_in(struct skua_ib_odp_block *block, u64 addr, 
 	return !num && how != SKUA_ODP_PRESENT ? -EFAULT : num;
 }
 
-/* The block of an address, with a reference. */
+/* Get the block of an address, with a reference. @fresh: it was created by this call. */
 static struct skua_ib_odp_block *skua_ib_odp_block_get(struct skua_ib_odp *odp, u64 addr,
 						       bool *fresh)
 {
@@ -180,7 +180,7 @@ static struct skua_ib_odp_block *skua_ib_odp_block_get(struct skua_ib_odp *odp, 
 	return odp->whole;
 }
 
-/* What the process has of a new block the device need not ask for page by page. */
+/* Add the pages of a new block that are present, so that the device does not fault on each. */
 static void skua_ib_odp_block_around(struct skua_ib_odp_block *block)
 {
 	const struct skua_ib_odp *odp = block->odp;
@@ -191,17 +191,17 @@ static void skua_ib_odp_block_around(struct skua_ib_odp_block *block)
 }
 
 /**
- * skua_ib_odp_page_in() - give the device pages
+ * skua_ib_odp_page_in() - make pages of a region accessible to the device
  * @odp: the region
- * @va: first byte, as work requests name it
+ * @va: first byte, as an iova of the region
  * @len: bytes, at least one; within the region
- * @how: which, and what for
+ * @how: which pages, and for which access
  *
- * Pages in as far as the first block goes; a dma-buf comes as a whole.
+ * Pages in up to the end of the block in which @va is; a dma-buf is mapped as a whole.
  *
- * Return: the number of pages; or -EFAULT if part of it is not, or not so, in the
- * process' address space, -EBUSY if the pages do not stay for long enough, or
- * another negative errno.
+ * Return: the number of pages; -EFAULT if a part is not mapped in the process or not with
+ * that access, -EBUSY if the pages were invalidated again repeatedly, or another negative
+ * errno.
  */
 int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_odp_how how)
 {
@@ -220,7 +220,7 @@ int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_o
 	if (fresh && num >= 0)
 		skua_ib_odp_block_around(block);
 	skua_ib_odp_block_put(block);
-	/* What a program asks for where it has nothing leaves nothing behind. */
+	/* A block that got no pages is freed after a while. */
 	if (num <= 0 && odp->root)
 		queue_delayed_work(odp->dev->odp_wq, &odp->reap, SKUA_ODP_REAP_DELAY);
 	return num;
@@ -234,8 +234,8 @@ static int skua_ib_odp_init_whole(struct skua_ib_odp *odp)
 	u64 npages = (PAGE_ALIGN(odp->start + odp->range.len) -
 		      ALIGN_DOWN(odp->start, PAGE_SIZE)) >> PAGE_SHIFT;
 	/*
-	 * Never by huge pages, which the caller need not have all the time: a page
-	 * list of small ones is right with any.
+	 * Always with the system's page size: the memory need not stay in huge pages all
+	 * the time, even if the caller has set HUGETLB.
 	 */
 	int access = (odp->range.access & ~IB_ACCESS_HUGETLB) | IB_ACCESS_ON_DEMAND;
 	int err;
@@ -273,12 +273,12 @@ void skua_ib_odp_put(struct skua_ib_odp *odp)
 }
 
 /**
- * skua_ib_odp_alloc() - an on-demand region that has no memory yet
+ * skua_ib_odp_alloc() - allocate an on-demand region without memory
  * @ibpd: its protection domain
- * @range: where and what for
- * @start: its first byte in the memory that it gets
+ * @range: iova, length and access
+ * @start: address of its first byte in the process, or offset in the dma-buf
  *
- * Return: the region, to be given back by skua_ib_odp_put(); or NULL.
+ * Return: the region, to be released with skua_ib_odp_put(), or NULL.
  */
 struct skua_ib_odp *skua_ib_odp_alloc(struct ib_pd *ibpd, const struct skua_ib_range *range,
 				      u64 start)
@@ -314,14 +314,14 @@ static struct skua_ib_odp *skua_ib_odp_new(struct ib_pd *ibpd, const struct skua
 	return odp;
 }
 
-/* The index of a key; the rest of it is compared. */
+/* Regions are found by the index of the key; callers compare the whole key. */
 static u32 skua_ib_odp_index(u32 key)
 {
 	return key >> 8;
 }
 
 /**
- * skua_ib_odp_get() - find an on-demand region
+ * skua_ib_odp_get() - look up an on-demand region
  * @dev: the device
  * @key: its key
  *
@@ -342,10 +342,10 @@ struct skua_ib_odp *skua_ib_odp_get(struct skua_ib_dev *dev, u32 key)
 }
 
 /**
- * skua_ib_odp_known() - is a region still registered?
+ * skua_ib_odp_known() - check whether a region is still registered
  * @odp: the region
  *
- * Return: true if so.
+ * Return: true if it is.
  */
 bool skua_ib_odp_known(const struct skua_ib_odp *odp)
 {
@@ -387,9 +387,9 @@ static void skua_ib_odp_mpt(const struct skua_ib_odp *odp, u32 access, struct sk
 }
 
 /**
- * skua_ib_odp_publish() - make an on-demand region known
- * @odp: the region, which has its memory. It is @mr's on success, else gone.
- * @mr: who it is
+ * skua_ib_odp_publish() - create the MPT entry of an on-demand region
+ * @odp: the region with its memory; owned by @mr on success, released on failure
+ * @mr: the memory region
  * @ibpd: its protection domain
  *
  * Return: 0 or a negative errno.
@@ -412,7 +412,7 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 	if (err)
 		goto err_key;
 	odp->key = mr->core.key;
-	/* In the place of a region with that index that is just being freed. */
+	/* May replace a region with the same index that is being freed. */
 	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp,
 			      GFP_KERNEL_ACCOUNT));
 	if (err)
@@ -421,7 +421,7 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 	return 0;
 
 err_mr:
-	/* Nobody can have bound a window to it: there is no such right. */
+	/* Cannot fail with -EBUSY: without MW_BIND there are no windows. */
 	skua_mr_destroy(dev->core, &mr->core);
 err_key:
 	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_KEY, 1);
@@ -432,10 +432,10 @@ err_put:
 
 /**
  * skua_ib_odp_reg() - register an on-demand region
- * @mr: @mr->range is set, checked, and the rights in it without ON_DEMAND
+ * @mr: the memory region; @mr->range is set and checked, without ON_DEMAND
  * @ibpd: its protection domain
- * @start: its first byte in the process
- * @implicit: it is all of the address space, as far as @mr->range goes
+ * @start: user address of its first byte
+ * @implicit: it is the implicit region
  *
  * Return: 0 or a negative errno.
  */
@@ -450,15 +450,15 @@ int skua_ib_odp_reg(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start, bool i
 	err = skua_ib_odp_publish(odp, mr, ibpd);
 	if (err)
 		return err;
-	/* What the process has already, it need not wait for. */
+	/* Add the pages that are present, so that the device does not fault on them. */
 	if (odp->whole)
 		skua_ib_odp_page_in(odp, mr->range.va, mr->range.len, SKUA_ODP_PRESENT);
 	return 0;
 }
 
 /**
- * skua_ib_odp_free() - give back what an on-demand region has
- * @mr: the region, which the device knows no more
+ * skua_ib_odp_free() - free an on-demand region
+ * @mr: the memory region, of which the MPT entry is destroyed
  */
 void skua_ib_odp_free(struct skua_ib_mr *mr)
 {

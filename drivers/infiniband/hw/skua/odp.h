@@ -12,23 +12,23 @@
 #include "skua_ib.h"
 
 /*
- * A region longer than a block is divided into blocks, which come when a page in them
- * is first wanted: neither page lists nor notifiers are had for what nobody uses. The
- * lists of a block fill a page of the system's each.
+ * A region longer than a block is divided into blocks, which are created when a page in
+ * them is first accessed, so that unused parts need neither page lists nor notifiers. The
+ * page list of a block is as long as a page.
  */
 #define SKUA_ODP_LOG_BLOCK	(2 * PAGE_SHIFT - 3)
 #define SKUA_ODP_BLOCK_SIZE	BIT_ULL(SKUA_ODP_LOG_BLOCK)
 #define SKUA_ODP_BLOCK_PAGES	BIT(SKUA_ODP_LOG_BLOCK - PAGE_SHIFT)
 
-/* How long an empty block may stay, in case its pages come back. */
+/* How long an empty block is kept, because its pages may be accessed again. */
 #define SKUA_ODP_REAP_DELAY	HZ
 
 /**
  * struct skua_ib_odp_block - memory with one page list
- * @ref: of the region, and of each who pages in
+ * @ref: references: one of the region and one of each thread that pages in
  * @odp: the region
- * @umem: the memory. Its umem_mutex protects its page list and @mtt's entries;
- *	taken in memory reclaim, so that nothing is allocated under it.
+ * @umem: the memory. Its umem_mutex protects its page list and the entries of @mtt; it
+ *	is taken in memory reclaim, so nothing is allocated with it held.
  * @mtt: the page list
  * @start: address of the first page of @mtt
  */
@@ -41,12 +41,12 @@ struct skua_ib_odp_block {
 };
 
 /**
- * struct skua_ib_odp_dmabuf - a dma-buf whose owner may move it
+ * struct skua_ib_odp_dmabuf - a dma-buf that its exporter may move
  * @odp: the region
- * @umem: the buffer. Its reservation lock protects its mapping, @mtt's entries and
+ * @umem: the buffer. Its reservation lock protects its mapping, the entries of @mtt and
  *	@present.
  * @mtt: the page list
- * @present: the list has the pages
+ * @present: the buffer is mapped and its pages are in @mtt
  */
 struct skua_ib_odp_dmabuf {
 	struct skua_ib_odp *odp;
@@ -57,33 +57,32 @@ struct skua_ib_odp_dmabuf {
 
 /**
  * struct skua_ib_odp - on-demand region
- * @ref: of the memory region, and of each who pages in. The memory region does not
- *	wait for the others: a page may be long in coming, if it is user space that has
- *	to provide it.
+ * @ref: references: one of the memory region and one of each thread that pages in.
+ *	Deregistration does not wait for these threads, because a page may take
+ *	arbitrarily long if user space provides it.
  * @dev: the device
- * @user: whose it is, or NULL
- * @range: where and what for; @range.va is not that of the memory if @start is
- *	another
- * @start: address of the first byte in the process, or in the dma-buf
+ * @user: account of the user, or NULL
+ * @range: iova, length and access
+ * @start: address of the first byte in the process, or offset in the dma-buf
  * @key: its key
- * @write: pages may be made writable
- * @implicit: all of the address space
- * @dmabuf: over a dma-buf, which is not divided: its memory
- * @whole: not divided: its only block
- * @root: divided: stands for the process
- * @dir: divided: directory, of the blocks or of directories of these
- * @log_mid: divided: log2 of the entries of a directory of the second level; 0: there
+ * @write: the region is writable
+ * @implicit: it is the implicit region
+ * @dmabuf: dma-buf region: the buffer
+ * @whole: region not divided into blocks: its only block
+ * @root: divided region: the parent of the umems of its blocks
+ * @dir: divided region: directory of the blocks, or of second-level directories
+ * @log_mid: divided region: log2 of the entries of a second-level directory; 0: there
  *	are none
- * @base: divided: address that the first block begins at
- * @lock: divided: protects @mids, @blocks, their number and @victim
- * @mids: divided: struct skua_ib_odp_mid by index in @dir
- * @blocks: divided: struct skua_ib_odp_block by index
- * @num_blocks: their number
- * @victim: where to look for the next one that goes if there are too many
- * @reap: divided: gets rid of blocks that have become empty
- * @faults: pages that the device asked for
- * @invalidations: pages taken away from it
- * @prefetched: pages given to it by advice
+ * @base: divided region: address of the first block
+ * @lock: divided region: protects @mids, @blocks, @num_blocks and @victim
+ * @mids: divided region: struct skua_ib_odp_mid by index in @dir
+ * @blocks: divided region: struct skua_ib_odp_block by index
+ * @num_blocks: number of blocks
+ * @victim: index of the block that was evicted last
+ * @reap: divided region: frees blocks that have become empty
+ * @faults: pages that were added because of page faults of the device
+ * @invalidations: pages that were removed
+ * @prefetched: pages that were added by ibv_advise_mr()
  */
 struct skua_ib_odp {
 	refcount_t ref;
@@ -123,9 +122,9 @@ bool skua_ib_odp_known(const struct skua_ib_odp *odp);
 
 /**
  * enum skua_ib_odp_how - how to page in
- * @SKUA_ODP_READ: pages are wanted for reading
- * @SKUA_ODP_WRITE: for writing
- * @SKUA_ODP_PRESENT: only those that the process has already
+ * @SKUA_ODP_READ: fault pages in for reading
+ * @SKUA_ODP_WRITE: fault pages in for writing
+ * @SKUA_ODP_PRESENT: only pages that are present
  */
 enum skua_ib_odp_how {
 	SKUA_ODP_READ,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Directories of on-demand regions: a long one is divided into blocks, each with a page
- * list and a notifier of its own, which come when a page in them is first wanted, and go
- * when they are empty or when others of the region need their room.
+ * Directories of on-demand regions: a long region is divided into blocks, each with its
+ * own page list and notifier. Blocks are created when a page in them is first accessed,
+ * and freed when they are empty or when the region needs their MTT entries for others.
  *
- * A directory of many blocks has two levels, of which the second comes with the blocks
- * as well, so that the indices of the device's MTT, which all regions share, are taken for
- * what is used and not for what an address space could hold.
+ * The directory of many blocks has two levels. Directories of the second level are
+ * created with their first block, so that MTT indices, which all regions share, are used
+ * in proportion to the blocks and not to the size of the address space.
  */
 #include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
@@ -14,13 +14,13 @@
 
 #include "odp.h"
 
-/* More blocks than this, and the directory has two levels. */
+/* log2 of the largest number of blocks for which the directory has one level. */
 #define SKUA_ODP_LOG_FLAT	10
 
 /**
  * struct skua_ib_odp_mid - directory of the second level
- * @dir: its entries
- * @blocks: entries that name a block; it goes with the last
+ * @dir: its MTT entries
+ * @blocks: number of blocks in it; it is freed with the last one
  */
 struct skua_ib_odp_mid {
 	struct skua_mtt dir;
@@ -74,7 +74,7 @@ static void skua_ib_odp_mid_free(struct skua_ib_odp *odp, u32 top, struct skua_i
 	kfree(mid);
 }
 
-/* Let the device find a block. */
+/* Add the page list of a block to the directory. */
 static int skua_ib_odp_link(struct skua_ib_odp *odp, unsigned long index,
 			    const struct skua_mtt *list)
 {
@@ -122,7 +122,7 @@ static void skua_ib_odp_block_drop(struct skua_ib_odp *odp, unsigned long index)
 	skua_ib_odp_block_put(block);
 }
 
-/* Drop one block, the next in turn. What is in use by those who page in stays for them. */
+/* Drop one block, in round robin order. Threads that page in have their own references. */
 static void skua_ib_odp_evict(struct skua_ib_odp *odp)
 {
 	if (!xa_find_after(&odp->blocks, &odp->victim, ULONG_MAX, XA_PRESENT)) {
@@ -177,8 +177,8 @@ err_put:
 }
 
 /*
- * Where there is no room for one more block, one of the region's own goes. -EBUSY: it is
- * in use for a while, and will have left its room when the device asks again.
+ * If there are no MTT entries for one more block, another block of the region is evicted.
+ * Return -EBUSY if that one is still in use; it is freed by the time the device retries.
  */
 static struct skua_ib_odp_block *skua_ib_odp_block_make(struct skua_ib_odp *odp,
 							unsigned long index)
@@ -193,15 +193,16 @@ static struct skua_ib_odp_block *skua_ib_odp_block_make(struct skua_ib_odp *odp,
 }
 
 /**
- * skua_ib_odp_dir_get() - the block of an address
+ * skua_ib_odp_dir_get() - get the block of an address, create it if needed
  * @odp: the region
  * @addr: the address
- * @fresh: filled in: it was made just now, as there was none
+ * @fresh: filled in: the block was created by this call
  *
- * What it takes is charged to the process that has the memory, whoever asks.
+ * Allocations are charged to the memory control group of the process that registered the
+ * region, whichever thread calls.
  *
- * Return: the block, with a reference; or -EBUSY if it can be had a little later, or
- * another negative errno.
+ * Return: the block with a reference, -EBUSY if the caller should retry later, or another
+ * negative errno.
  */
 struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr, bool *fresh)
 {
@@ -236,13 +237,13 @@ static void skua_ib_odp_reap(struct work_struct *work)
 
 		scoped_guard(mutex, &block->umem->umem_mutex)
 			empty = !block->umem->npages;
-		/* One that gets pages meanwhile loses them, and they are wanted again. */
+		/* If it gets pages meanwhile, the device faults on them once more. */
 		if (empty && refcount_read(&block->ref) == 1)
 			skua_ib_odp_block_drop(odp, index);
 	}
 }
 
-/* --- coming and going --- */
+/* --- creation and destruction --- */
 
 /**
  * skua_ib_odp_dir_init() - divide a region into blocks
@@ -277,7 +278,7 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 		err = PTR_ERR(root);
 		goto err_dir;
 	}
-	/* It names the process' memory, but does not hold it. */
+	/* The umem does not hold a reference to the mm_struct. */
 	mmgrab(root->umem.owning_mm);
 	odp->root = root;
 	return 0;
@@ -290,8 +291,8 @@ err_user:
 }
 
 /**
- * skua_ib_odp_dir_destroy() - undo skua_ib_odp_dir_init(), and all that came after
- * @odp: the region, which the device does not find any more
+ * skua_ib_odp_dir_destroy() - free all blocks and undo skua_ib_odp_dir_init()
+ * @odp: the region, of which the MPT entry is destroyed
  */
 void skua_ib_odp_dir_destroy(struct skua_ib_odp *odp)
 {

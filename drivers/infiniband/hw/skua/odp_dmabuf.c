@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * On-demand regions over dma-bufs. The buffer is mapped while its owner leaves it where
- * it is, and as a whole, for it is moved as a whole. When it has moved, the device misses
- * it, and the fault has it mapped where it is then; one that was taken away for good is
- * not to be had any more, and the access fails.
+ * On-demand regions over dma-bufs. The buffer is mapped as a whole, because its exporter
+ * moves it as a whole. A move unmaps it; the next access of the device faults and maps it
+ * again. When the exporter has revoked the buffer, mapping fails, and so does the access.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -14,8 +13,8 @@
 #include "odp.h"
 
 /*
- * The owner is about to move the buffer, and holds its reservation lock. Nothing here
- * may fail, or wait for a device that has died: no access is under way on return.
+ * The exporter is about to move the buffer and holds its reservation lock. Nothing here
+ * may fail, or wait for a dead device. On return the device no longer accesses the buffer.
  */
 static void skua_ib_odp_dmabuf_invalidate(struct dma_buf_attachment *attach)
 {
@@ -24,18 +23,18 @@ static void skua_ib_odp_dmabuf_invalidate(struct dma_buf_attachment *attach)
 	u32 num;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
-	/* What is not mapped may be so young that it does not know its region. */
+	/* If the buffer is not mapped, umem->private may not be set yet. */
 	if (!umem->sgt)
 		return;
 	num = skua_mtt_zap(mem->odp->dev->core, &mem->mtt, 0, mem->mtt.npages);
 	mem->present = false;
 	atomic64_add(num, &mem->odp->invalidations);
-	/* The device is done with the pages: now they may go. */
+	/* The device no longer accesses the pages. */
 	ib_umem_dmabuf_unmap_pages(umem);
 }
 
 static const struct dma_buf_attach_ops skua_ib_odp_dmabuf_ops = {
-	/* Memory of another device on the bus is as good as any. */
+	/* Memory of peer PCI devices is supported. */
 	.allow_peer2peer = true,
 	.invalidate_mappings = skua_ib_odp_dmabuf_invalidate,
 };
@@ -48,7 +47,7 @@ static int skua_ib_odp_dmabuf_fill(struct skua_ib_odp_dmabuf *mem)
 	u32 i = 0;
 	int err;
 
-	/* Waits also for what the owner still has to copy there. */
+	/* Also waits for the exporter's pending copies. */
 	err = ib_umem_dmabuf_map_pages(mem->umem);
 	if (err)
 		return err == -EBUSY ? -EIO : err;
@@ -60,13 +59,13 @@ static int skua_ib_odp_dmabuf_fill(struct skua_ib_odp_dmabuf *mem)
 }
 
 /**
- * skua_ib_odp_dmabuf_page_in() - give the device the buffer's pages
+ * skua_ib_odp_dmabuf_page_in() - map a dma-buf and add its pages to the MTT
  * @mem: the buffer
- * @how: what for; SKUA_ODP_PRESENT maps nothing
+ * @how: SKUA_ODP_PRESENT: do nothing if the buffer is not mapped
  *
- * Return: the number of pages that it did not have; or -ENODEV if the owner has taken
- * them away for good, or another negative errno, the owner's; never -EBUSY, upon which
- * callers would ask again and again.
+ * Return: the number of pages that were added, -ENODEV if the exporter has revoked the
+ * buffer, or another negative errno of the exporter; never -EBUSY, upon which callers
+ * would retry for ever.
  */
 int skua_ib_odp_dmabuf_page_in(struct skua_ib_odp_dmabuf *mem, enum skua_ib_odp_how how)
 {
@@ -94,7 +93,7 @@ static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 		err = PTR_ERR(umem);
 		goto err_mem;
 	}
-	/* The RDMA core leaves it 0, and would count the pages of a range that begins there. */
+	/* The RDMA core leaves it 0 but uses it to compute the number of pages. */
 	umem->umem.iova = odp->start;
 	npages = ib_umem_num_pages(&umem->umem);
 	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, npages);
@@ -119,12 +118,12 @@ err_mem:
 }
 
 /**
- * skua_ib_odp_dmabuf_free() - let go of the buffer
- * @mem: the buffer, which the device does not find any more
+ * skua_ib_odp_dmabuf_free() - release the buffer
+ * @mem: the buffer, to which no MPT entry of the device refers any more
  */
 void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem)
 {
-	/* After it there are no more invalidations. */
+	/* No invalidation runs after this. */
 	ib_umem_release(&mem->umem->umem);
 	skua_mtt_free(mem->odp->dev->core, &mem->mtt);
 	skua_ib_user_uncharge(mem->odp->user, SKUA_IB_RES_MTT, mem->mtt.npages);
@@ -133,12 +132,12 @@ void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem)
 
 /**
  * skua_ib_odp_reg_dmabuf() - register a region over a dma-buf that may move
- * @mr: @mr->range is set, and checked
+ * @mr: the memory region; @mr->range is set and checked
  * @ibpd: its protection domain
- * @offset: its first byte in the buffer
- * @fd: the buffer
+ * @offset: offset of its first byte in the buffer
+ * @fd: file descriptor of the buffer
  *
- * Return: 0 or a negative errno, also if the device cannot reach the buffer.
+ * Return: 0 or a negative errno, also if the device cannot access the buffer.
  */
 int skua_ib_odp_reg_dmabuf(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 offset, int fd)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who has pages of on-demand regions brought in: the device, which waits for one, and
- * programs, which know that they will want some.
+ * Page faults of the device in on-demand regions, and prefetches by ibv_advise_mr().
  */
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
@@ -13,12 +12,12 @@
 #include "odp.h"
 
 /*
- * Of one user: faults at a time, and prefetches that nobody waits for. A page may never
- * come, if it is user space that has to provide it, and works are for all users.
+ * Limits of a user: page faults served at a time, and prefetches in the background. If
+ * user space provides a page it may never come, and all users share the workqueue.
  */
 #define SKUA_ODP_MAX_FAULTS	32
 #define SKUA_ODP_MAX_ADVICES	16
-/* Bytes at a time: others want the process' memory map, too. */
+/* Bytes paged in at a time, to limit how long the mmap lock is held. */
 #define SKUA_ODP_FAULT_LEN	SZ_1M
 #define SKUA_ODP_ADVICE_LEN	SZ_2M
 
@@ -26,10 +25,10 @@
 
 /**
  * struct skua_ib_fault - page fault to be served
- * @work: serves it, and others of its user
- * @link: in its user's list, while it waits
+ * @work: work item that serves it and then others of the same user
+ * @link: entry in the user's list of waiting faults
  * @odp: the region, with a reference
- * @what: what the device says of it
+ * @what: the fault as the device reported it
  */
 struct skua_ib_fault {
 	struct work_struct work;
@@ -49,10 +48,10 @@ static int skua_ib_fault_serve(struct skua_ib_odp *odp, const struct skua_page_f
 		return -EFAULT;
 	len = min(len, odp->range.len - pos);
 	num = skua_ib_odp_page_in(odp, what->va, len, how);
-	/* What comes later may be wanted in vain, but this need not be. */
+	/* The message may be shorter than the device expects: try the first page alone. */
 	if (num < 0 && num != -EBUSY && len > 1)
 		num = skua_ib_odp_page_in(odp, what->va, 1, how);
-	/* Taken away again at once, time after time: the device may ask again. */
+	/* The page was invalidated repeatedly. The device retries and faults again. */
 	if (num == -EBUSY)
 		return 0;
 	if (num < 0)
@@ -65,12 +64,12 @@ static void skua_ib_fault_end(struct skua_ib_dev *dev, const struct skua_page_fa
 			      int err)
 {
 	if (err)
-		ibdev_dbg(&dev->ibdev, "QP %#x: no page at %#llx for key %#x: %pe\n", what->qpn,
-			  what->va, what->key, ERR_PTR(err));
+		ibdev_dbg(&dev->ibdev, "QP %#x: page fault at %#llx of key %#x failed: %pe\n",
+			  what->qpn, what->va, what->key, ERR_PTR(err));
 	skua_fault_resume(dev->core, what->token, err);
 }
 
-/* One of a user's faults was served: the next of those that wait, or NULL. */
+/* A fault of the user was served: get the next one that waits, or NULL. */
 static struct skua_ib_fault *skua_ib_fault_next(struct skua_ib_user *user)
 {
 	struct skua_ib_fault *fault;
@@ -105,7 +104,7 @@ static void skua_ib_fault_work(struct work_struct *work)
 	skua_ib_user_put(user);
 }
 
-/* May it be served now? If not it waits for one of its user's. */
+/* Return: true if the fault is to be served now; else it waits in the user's list. */
 static bool skua_ib_fault_admit(struct skua_ib_fault *fault, struct skua_ib_user *user)
 {
 	if (!user)
@@ -119,7 +118,7 @@ static bool skua_ib_fault_admit(struct skua_ib_fault *fault, struct skua_ib_user
 	return true;
 }
 
-/* Faults are independent of each other, and one may take long. */
+/* Each fault gets a work item of its own, because serving it may take long. */
 static void skua_ib_fault(struct skua_fault_handler *handler, const struct skua_page_fault *what)
 {
 	struct skua_ib_dev *dev = container_of(handler, struct skua_ib_dev, odp_handler);
@@ -132,7 +131,7 @@ static void skua_ib_fault(struct skua_fault_handler *handler, const struct skua_
 	}
 	fault = kmalloc_obj(*fault);
 	if (!fault) {
-		/* There may be memory when the device asks again. */
+		/* Have the device retry; there may be memory then. */
 		skua_ib_odp_put(odp);
 		skua_ib_fault_end(dev, what, 0);
 		return;
@@ -144,10 +143,10 @@ static void skua_ib_fault(struct skua_fault_handler *handler, const struct skua_
 		queue_work(dev->odp_wq, &fault->work);
 }
 
-/* --- advice --- */
+/* --- ibv_advise_mr() --- */
 
 /**
- * struct skua_ib_advice_range - what to prefetch
+ * struct skua_ib_advice_range - a range to prefetch
  * @odp: region, with a reference
  * @va: first byte
  * @len: bytes
@@ -159,12 +158,12 @@ struct skua_ib_advice_range {
 };
 
 /**
- * struct skua_ib_advice - a prefetch
- * @work: does it, if nobody waits
- * @user: whose it is; with a reference while nobody waits for it
- * @how: how
+ * struct skua_ib_advice - a prefetch request
+ * @work: executes it in the background
+ * @user: account of the user; with a reference if in the background
+ * @how: how to page in
  * @num: elements of @range
- * @range: what
+ * @range: what to page in
  */
 struct skua_ib_advice {
 	struct work_struct work;
@@ -188,25 +187,27 @@ static void skua_ib_advice_free(struct skua_ib_advice *advice)
 
 DEFINE_FREE(skua_ib_advice_free, struct skua_ib_advice *, skua_ib_advice_free(_T))
 
-/* Look a range up, and see whether it may be prefetched so. */
+/* Look up the region of an element and check domain, access and range. */
 static int skua_ib_advice_check(struct skua_ib_advice_range *range, struct skua_ib_dev *dev,
 				u32 pdn, const struct ib_sge *sge, enum skua_ib_odp_how how)
 {
 	struct skua_ib_odp *odp = skua_ib_odp_get(dev, sge->lkey);
 
 	if (!odp)
-		return skua_ib_refuse(dev, -ENOENT, "advise_mr: key %#x is of no on-demand region",
+		return skua_ib_refuse(dev, -ENOENT,
+				      "advise_mr: key %#x does not belong to an on-demand region",
 				      sge->lkey);
-	/* With a reference from here on, whatever comes. */
+	/* The reference is dropped with @range, also on failure. */
 	*range = (struct skua_ib_advice_range) { odp, sge->addr, sge->length };
 	if (odp->range.pdn != pdn || (how == SKUA_ODP_WRITE && !odp->write))
-		return skua_ib_refuse(dev, -EPERM, "advise_mr: key %#x is %s", sge->lkey,
-				      odp->range.pdn != pdn ? "of another domain" : "read only");
+		return skua_ib_refuse(dev, -EPERM, "advise_mr: key %#x: %s", sge->lkey,
+				      odp->range.pdn != pdn ? "another protection domain" :
+							      "the region is read-only");
 	if (sge->addr < odp->range.va || sge->addr - odp->range.va > odp->range.len ||
 	    sge->length > odp->range.len - (sge->addr - odp->range.va))
 		return skua_ib_refuse(dev, -EFAULT,
-				      "advise_mr: %u bytes at %#llx are not in key %#x, %llu bytes at %#llx",
-				      sge->length, sge->addr, sge->lkey, odp->range.len,
+				      "advise_mr: key %#x: %u bytes at %#llx exceed the region of %llu bytes at %#llx",
+				      sge->lkey, sge->length, sge->addr, odp->range.len,
 				      odp->range.va);
 	return 0;
 }
@@ -235,7 +236,7 @@ static struct skua_ib_advice *skua_ib_advice_new(struct ib_pd *ibpd, enum skua_i
 	return no_free_ptr(advice);
 }
 
-/* Nobody has use for the rest of it. */
+/* Return: 0, or an errno if the rest of a prefetch is of no use. */
 static int skua_ib_advice_interrupted(const struct skua_ib_advice_range *range)
 {
 	const struct skua_ib_odp *odp = range->odp;
@@ -286,7 +287,7 @@ static void skua_ib_advice_work(struct work_struct *work)
 	struct skua_ib_advice *advice = container_of(work, struct skua_ib_advice, work);
 	struct skua_ib_user *user = advice->user;
 
-	/* It was advice: what cannot be had is not missed until it is used. */
+	/* An error has no one to be reported to; the device faults on access. */
 	skua_ib_advice_do(advice);
 	skua_ib_advice_free(advice);
 	atomic_dec(&user->advices);
@@ -317,9 +318,11 @@ static int skua_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice
 
 	err = skua_ib_advice_how(what, &how);
 	if (err)
-		return err;
+		return skua_ib_refuse(to_skua_dev(ibpd->device), err,
+				      "advise_mr: advice %d is not supported", what);
 	if (flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
-		return -EINVAL;
+		return skua_ib_refuse(to_skua_dev(ibpd->device), -EINVAL,
+				      "advise_mr: flags %#x, only FLUSH is supported", flags);
 
 	struct skua_ib_advice *advice __free(skua_ib_advice_free) =
 		skua_ib_advice_new(ibpd, how, sge, num);
@@ -327,8 +330,8 @@ static int skua_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice
 	if (IS_ERR(advice))
 		return PTR_ERR(advice);
 	/*
-	 * With so many under way the program may as well do its own work. So may a kernel
-	 * consumer, whose domain has no user to count for.
+	 * At the limit of background prefetches the caller does the work itself. So does
+	 * a kernel consumer, which has no account.
 	 */
 	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH || !advice->user ||
 	    !atomic_add_unless(&advice->user->advices, 1, SKUA_ODP_MAX_ADVICES))
@@ -339,7 +342,7 @@ static int skua_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice
 	return 0;
 }
 
-/* --- what there is to see --- */
+/* --- resource tracking --- */
 
 static int skua_ib_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
@@ -364,11 +367,11 @@ static int skua_ib_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 }
 
 /**
- * skua_ib_odp_fill_res() - the driver's view of an on-demand region
- * @msg: where to
+ * skua_ib_odp_fill_res() - add the driver's details of an on-demand region
+ * @msg: netlink message
  * @mr: the region
  *
- * Return: not 0 if there is no room.
+ * Return: nonzero if the message is full.
  */
 int skua_ib_odp_fill_res(struct sk_buff *msg, const struct skua_ib_mr *mr)
 {
@@ -394,10 +397,10 @@ const struct ib_device_ops skua_ib_odp_ops = {
 	.fill_stat_mr_entry = skua_ib_fill_stat_mr,
 };
 
-/* --- coming and going --- */
+/* --- setup --- */
 
 /**
- * skua_ib_odp_init() - be there for page faults
+ * skua_ib_odp_init() - start to serve page faults
  * @dev: the device, not yet registered
  *
  * Return: 0 or -ENOMEM.
@@ -417,14 +420,14 @@ int skua_ib_odp_init(struct skua_ib_dev *dev)
 
 /**
  * skua_ib_odp_exit() - undo skua_ib_odp_init()
- * @dev: the device, whose regions are gone; who pages in may still be at it
+ * @dev: the device without regions; work items may still be paging in
  */
 void skua_ib_odp_exit(struct skua_ib_dev *dev)
 {
 	if (!skua_ib_has_odp(dev->lim))
 		return;
 	skua_fault_set_handler(dev->core, NULL);
-	/* With them go the last references to regions, and what regions have queued. */
+	/* Work items may hold the last references to regions. */
 	flush_workqueue(dev->odp_wq);
 	destroy_workqueue(dev->odp_wq);
 	WARN_ON_ONCE(!xa_empty(&dev->odps));

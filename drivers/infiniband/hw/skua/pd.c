@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Protection domains: numbers, which the device compares, and their null regions.
+ * Protection domains (numbers that the device compares) and null regions.
  */
 #include <rdma/uverbs_ioctl.h>
 
@@ -69,9 +69,9 @@ const struct ib_device_ops skua_ib_pd_ops = {
 /* --- null regions --- */
 
 /*
- * What is written there is gone, and zeros are read, at any address. One such
- * region is like another, so that a domain has one at most, from when it is
- * first asked for; programs need not give it back.
+ * A null region discards writes and returns zeros for reads, at any address. All null
+ * regions are alike, so a domain has at most one: it is created at the first request and
+ * destroyed with the domain.
  */
 static int skua_ib_null_mr(struct skua_ib_pd *pd)
 {
@@ -90,7 +90,8 @@ static int skua_ib_null_mr(struct skua_ib_pd *pd)
 	if (pd->has_null)
 		return 0;
 	if (!(dev->lim->caps & SKUA_CAP_NULL_MR))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "alloc_null_mr: the device does not support null regions");
 	err = skua_ib_user_charge(skua_ib_pd_user(&pd->ibpd), SKUA_IB_RES_KEY, 1);
 	if (err)
 		return err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Performance management: the port's counters in the form that management datagrams
- * have, which is also where the RDMA core takes those in sysfs from.
+ * Performance management: the counters of the port as MAD attributes. The RDMA core also
+ * uses them for the counters in sysfs.
  */
 #include <linux/slab.h>
 #include <rdma/ib_pma.h>
@@ -16,7 +16,7 @@ static u32 skua_ib_pma_sat(u64 value, u32 max)
 
 static void skua_ib_pma_counters(const u64 *cnt, struct ib_pma_portcounters *pc)
 {
-	/* Data are counted in words. */
+	/* Data counters are in units of 32-bit words. */
 	pc->port_xmit_data = cpu_to_be32(skua_ib_pma_sat(cnt[SKUA_CNT_RDMA_TX_BYTES] / 4,
 							 U32_MAX));
 	pc->port_rcv_data = cpu_to_be32(skua_ib_pma_sat(cnt[SKUA_CNT_RDMA_RX_BYTES] / 4,
@@ -36,7 +36,7 @@ static void skua_ib_pma_counters_ext(const u64 *cnt, struct ib_pma_portcounters_
 	pc->port_rcv_packets = cpu_to_be64(cnt[SKUA_CNT_RDMA_RX_PKTS]);
 }
 
-/* Status of the answer: 0, or that there is no such attribute or method. */
+/* Return: status of the response: 0, or an unsupported attribute or method. */
 static u16 skua_ib_pma_get(const struct ib_pma_mad *in, struct ib_pma_mad *out, const u64 *cnt)
 {
 	struct ib_class_port_info *cpi = (void *)out->data;
@@ -49,7 +49,7 @@ static u16 skua_ib_pma_get(const struct ib_pma_mad *in, struct ib_pma_mad *out, 
 	case IB_PMA_CLASS_PORT_INFO:
 		cpi->base_version = IB_MGMT_BASE_VERSION;
 		cpi->class_version = 1;
-		/* Unicast and multicast are not told apart. */
+		/* No separate counters for unicast and multicast. */
 		cpi->capability_mask = IB_PMA_CLASS_CAP_EXT_WIDTH_NOIETF;
 		return 0;
 	case IB_PMA_PORT_COUNTERS:
@@ -72,7 +72,7 @@ static int skua_ib_process_mad(struct ib_device *ibdev, int flags, u32 port,
 	struct skua_ib_dev *dev = to_skua_dev(ibdev);
 	u16 status;
 
-	/* All else is the managers' and agents' in the kernel and above. */
+	/* All other MADs are passed to registered agents. */
 	if (in->mad_hdr.mgmt_class != IB_MGMT_CLASS_PERF_MGMT ||
 	    in->mad_hdr.method == IB_MGMT_METHOD_GET_RESP)
 		return IB_MAD_RESULT_SUCCESS;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel consumers' side of completion queues.
+ * Polling and arming of kernel CQs.
  *
- * Nothing that the device writes is trusted: a CQE is copied once, and it can
- * only name queues that complete on this CQ and WQEs that are outstanding there.
+ * The device is not trusted: a CQE is copied once, and is ignored unless it refers to a
+ * queue that completes on this CQ and to an outstanding WQE of it.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
@@ -11,7 +11,7 @@
 
 #include "skua_ib.h"
 
-/* Stands in a CQE for a QP that is gone: no QPN has more than 24 bits. */
+/* Replaces the QPN in CQEs of a destroyed QP; QPNs have 24 bits. */
 #define SKUA_IB_NO_QPN		U32_MAX
 
 static enum ib_wc_status skua_ib_wc_status(const struct skua_cqe *cqe)
@@ -22,7 +22,7 @@ static enum ib_wc_status skua_ib_wc_status(const struct skua_cqe *cqe)
 	return IB_WC_GENERAL_ERR;
 }
 
-/* Take the send WQE that starts at @index, and with it all before it. */
+/* Complete the send WQE that starts at @index, and all before it. */
 static bool skua_ib_take_send(struct skua_ib_sq *sq, u16 index, struct ib_wc *wc)
 {
 	/* Pairs with the release in skua_ib_post_send(): the entries are there. */
@@ -54,7 +54,7 @@ static bool skua_ib_take_recv(struct skua_ib_rq *rq, u16 index, struct ib_wc *wc
 	return true;
 }
 
-/* A receive completed: the WQE is the QP's own or its SRQ's. */
+/* Complete a receive WQE of the QP or of its SRQ. */
 static bool skua_ib_take_any_recv(struct skua_ib_qp *qp, const struct skua_cqe *cqe,
 				  struct ib_wc *wc)
 {
@@ -67,7 +67,7 @@ static bool skua_ib_take_any_recv(struct skua_ib_qp *qp, const struct skua_cqe *
 	       skua_ib_srq_take(to_skua_srq(ibsrq), skua_cqe_wqe_index(cqe), &wc->wr_id);
 }
 
-/* Who sent a datagram. Q_Key and P_Key were right: nobody asks for more. */
+/* Fill in the source of a datagram. */
 static void skua_ib_wc_dgram(struct ib_wc *wc, const struct skua_cqe *cqe)
 {
 	const struct skua_cqe_ud *ud = &cqe->ud;
@@ -86,8 +86,8 @@ static void skua_ib_wc_dgram(struct ib_wc *wc, const struct skua_cqe *cqe)
 }
 
 /*
- * Does this completion say that the QP is in ERR? A send that failed takes a QP
- * without acknowledgments to SQE only, where it goes on receiving.
+ * Return: true if a completion in error means that the QP is in ERR. A failed send takes
+ * UC and UD QPs only to SQE, in which they still receive.
  */
 static bool skua_ib_wc_is_fatal(const struct skua_cqe *cqe, enum ib_qp_type type)
 {
@@ -117,9 +117,12 @@ static void skua_ib_wc_fill(struct ib_wc *wc, const struct skua_cqe *cqe, struct
 	}
 	if (!skua_ib_wc_is_fatal(cqe, qp->ibqp.qp_type))
 		return;
-	/* The device has the QP in ERR: see to what was posted in between. */
+	/* The QP is in ERR: have the device flush receives that were posted meanwhile. */
 	if (!test_and_set_bit(0, &qp->failed)) {
-		/* Pairs with skua_ib_post_recv(): flag, then record, or the other way. */
+		/*
+		 * Pairs with skua_ib_post_recv(), which writes the record, then reads the
+		 * flag: either it sees the flag or the device sees the record.
+		 */
 		smp_mb__after_atomic();
 		skua_ib_qp_kick(qp);
 	}
@@ -157,12 +160,13 @@ static bool skua_ib_cqe_to_wc(struct skua_ib_cq *cq, const struct skua_cqe *cqe,
 	return true;
 
 bad:
-	ibdev_err_ratelimited(cq->ibcq.device, "CQ %u: completion of no WQE: QP %#x index %u\n",
+	ibdev_err_ratelimited(cq->ibcq.device,
+			      "CQ %u: invalid CQE: QP %#x, WQE index %u is not outstanding\n",
 			      cq->core.obj.num, qpn, index);
 	return false;
 }
 
-/* The next outstanding WQE of a dead device, as the device would flush it. */
+/* Complete the next outstanding WQE of a dead device in error, as a flush would. */
 static bool skua_ib_flush_one(struct skua_ib_cq *cq, struct skua_ib_qp *qp, struct ib_wc *wc)
 {
 	memset(wc, 0, sizeof(*wc));
@@ -189,12 +193,12 @@ static int skua_ib_flush(struct skua_ib_cq *cq, int num, struct ib_wc *wc)
 }
 
 /**
- * skua_ib_poll_cq() - consume completions
+ * skua_ib_poll_cq() - poll completions
  * @ibcq: a kernel CQ
- * @num: how many at most
- * @wc: where to put them
+ * @num: size of @wc
+ * @wc: filled in
  *
- * Return: how many there were.
+ * Return: the number of completions.
  */
 int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
@@ -206,25 +210,25 @@ int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	guard(spinlock_irqsave)(&cq->lock);
 	start = cq->ci;
 	while (n < num && skua_cqe_is_new(&cq->ring[cq->ci & mask], cq->ci, cq->log_size)) {
-		/* The entry is read after its last word, which says it is new. */
+		/* Read the entry after its last word, which has the phase bit. */
 		dma_rmb();
 		cqe = cq->ring[cq->ci & mask];
 		cq->ci++;
 		n += skua_ib_cqe_to_wc(cq, &cqe, &wc[n]);
 	}
 	if (cq->ci != start) {
-		/* The entries were read before the device learns they are free. */
+		/* Order the reads of the entries before the store that frees them. */
 		dma_mb();
 		WRITE_ONCE(cq->dbr->ci, cpu_to_le32(cq->ci));
 	}
-	/* What the device completed comes first; then what it never will. */
+	/* A dead device completes nothing more: flush the rest after its last completions. */
 	if (n < num && unlikely(skua_ib_dead(to_skua_dev(ibcq->device))))
 		n += skua_ib_flush(cq, num - n, &wc[n]);
 	return n;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_poll_cq);
 
-/* Has a dead device left anything to complete here? */
+/* Return: true if WQEs of a dead device remain to be flushed. */
 static bool skua_ib_flush_pending(struct skua_ib_cq *cq)
 {
 	struct skua_ib_qp *qp;
@@ -240,16 +244,16 @@ static bool skua_ib_flush_pending(struct skua_ib_cq *cq)
 }
 
 /**
- * skua_ib_req_notify_cq() - arm
+ * skua_ib_req_notify_cq() - request a completion event
  * @ibcq: a kernel CQ
- * @flags: solicited completions only?
+ * @flags: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP, and IB_CQ_REPORT_MISSED_EVENTS
  *
- * The device fires at once for a completion that is past the consumer index when it
- * takes the arm, if no event has told of it. An event that did tell may have met a
- * handler that was running: then the call for it led to nothing, and no other comes. Who
- * asks for missed events is therefore told of what is in the ring.
+ * The device sends an event at once if there is a completion past the consumer index for
+ * which it has sent no event yet. An event for such a completion may have come while the
+ * consumer was still polling, and then had no effect. Therefore, with
+ * IB_CQ_REPORT_MISSED_EVENTS, any completion in the ring is reported.
  *
- * Return: 0, or 1 if the caller must poll again and asked to be told.
+ * Return: 0, or 1 if events may have been missed and the caller must poll again.
  */
 int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
@@ -260,15 +264,16 @@ int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	guard(spinlock_irqsave)(&cq->lock);
 	if (unlikely(cq->closed))
 		return 0;
-	/* 0 is for a CQ that was never armed; the device sees the low two bits. */
+	/* 0 means never armed. The device uses only the low two bits. */
 	if (unlikely(!++cq->arm_serial))
 		cq->arm_serial = 4;
 	skua_ring_db(skua_kernel_uar(dev->core), SKUA_UAR_CQ_ARM, cq->ci,
 		     skua_db_cq_arm(cq->core.obj.num, cq->arm_serial, solicited));
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
 		/*
-		 * First the caller's note that it does not run (in irq_poll, for one), then
-		 * the look: what this does not see has an event that finds it not running.
+		 * Order the caller's store that marks it as not running (in irq_poll, for
+		 * example) before the read of the ring: a completion that is not seen here
+		 * has an event that finds the caller not running.
 		 */
 		smp_mb();
 		if (skua_cqe_is_new(&cq->ring[cq->ci & (BIT(cq->log_size) - 1)], cq->ci,
@@ -284,8 +289,8 @@ int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /*
- * Take the QP's completions out of the CQ: poll skips them. WQEs of its SRQ are free
- * again.
+ * Invalidate the QP's CQEs, so that polling skips them, and free the SRQ WQEs to which
+ * they refer.
  */
 static void skua_ib_cq_purge(struct skua_ib_cq *cq, struct skua_ib_qp *qp)
 {
@@ -299,7 +304,7 @@ static void skua_ib_cq_purge(struct skua_ib_cq *cq, struct skua_ib_qp *qp)
 
 		if (!skua_cqe_is_new(cqe, i, cq->log_size))
 			break;
-		/* The entry is read after its last word, which says it is new. */
+		/* Read the entry after its last word, which has the phase bit. */
 		dma_rmb();
 		if (le32_to_cpu(cqe->qpn) != qpn)
 			continue;
@@ -320,11 +325,11 @@ static void skua_ib_cq_forget_one(struct skua_ib_cq *cq, struct skua_ib_qp *qp, 
 
 /**
  * skua_ib_cq_forget() - drop a kernel QP's completions from its CQs
- * @qp: the QP; the device has it in RESET or no longer
- * @remove: the QP is going: its CQs may not name it any more
+ * @qp: the QP, in RESET or destroyed in the device
+ * @remove: also remove the QP from its CQs, because it is being destroyed
  *
- * Also when the QP itself stays its number does, and what was completed
- * before RESET must not be taken for something after.
+ * Needed for RESET, too: the QP keeps its number, and CQEs from before the RESET must not
+ * be taken for completions of WQEs that are posted after it.
  */
 void skua_ib_cq_forget(struct skua_ib_qp *qp, bool remove)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port: its netdev, its GIDs and what verbs ask about it.
+ * The port: attributes, GIDs and the netdev.
  */
 #include <linux/etherdevice.h>
 #include <linux/netdevice.h>
@@ -14,16 +14,16 @@ DEFINE_FREE(skua_put_netdev, struct net_device *, dev_put(_T))
 
 static bool skua_ib_gsi(const struct skua_ib_dev *dev)
 {
-	/* No MAD and no CM without it. */
+	/* MADs and the CM need the GSI QP, which is a UD QP. */
 	return dev->lim->caps & SKUA_CAP_UD;
 }
 
 /**
- * skua_ib_active_mtu() - path MTU that the netdev's MTU has room for
+ * skua_ib_active_mtu() - get the largest path MTU that the netdev's MTU allows
  * @dev: the device
  * @mtu: filled in
  *
- * Return: 0, -ENODEV without a netdev, -EINVAL if it is too small for any.
+ * Return: 0, -ENODEV without a netdev, or -EINVAL if its MTU is too small for any.
  */
 int skua_ib_active_mtu(struct skua_ib_dev *dev, enum ib_mtu *mtu)
 {
@@ -64,13 +64,13 @@ static int skua_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_
 	if (skua_ib_active_mtu(dev, &attr->active_mtu))
 		attr->active_mtu = IB_MTU_256;
 	attr->phys_mtu = ib_mtu_enum_to_int(attr->active_mtu);
-	/* Without an answer the values above stay. */
+	/* On failure the values above are kept. */
 	ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width);
 	return 0;
 }
 
 #ifndef SKUA_COMPAT_PORT_SPEED
-/* In units of 100 Mb/s, where IB_SPEED_* have no name for it too. */
+/* In units of 100 Mb/s; not limited to the speeds of enum ib_port_speed. */
 static int skua_ib_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
 {
 	struct skua_cmd_query_port_out out = {};
@@ -108,6 +108,7 @@ static enum rdma_link_layer skua_ib_get_link_layer(struct ib_device *ibdev, u32 
 
 static int skua_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
+	/* The table has one entry. */
 	if (index)
 		return -EINVAL;
 	*pkey = IB_DEFAULT_PKEY_FULL;
@@ -121,11 +122,14 @@ static int skua_ib_add_gid(const struct ib_gid_attr *attr, void **context)
 	u16 vlan = SKUA_GID_NO_VLAN;
 	int err;
 
-	/* Only RoCEv2 was announced: nothing else should come. */
+	/* The immutable port data announces RoCEv2 only. */
 	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "add_gid: type %d, only RoCEv2 is supported",
+				      attr->gid_type);
 	if (attr->index >= dev->lim->max_gids)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "add_gid: index %u, must be below %u",
+				      attr->index, dev->lim->max_gids);
 	err = rdma_read_gid_l2_fields(attr, &vlan, gid.mac);
 	if (err)
 		return err;
@@ -146,12 +150,12 @@ static int skua_ib_del_gid(const struct ib_gid_attr *attr, void **context)
 	int err;
 
 	err = skua_set_gid(dev->core, attr->index, &none);
-	/* A dead device has no GIDs. */
+	/* A dead device has lost its GID table. */
 	return skua_ib_dead(dev) ? 0 : err;
 }
 
 /**
- * skua_ib_attach_netdev() - bind the port to the function's netdev, if it is there
+ * skua_ib_attach_netdev() - bind the port to the function's netdev, if it is registered
  * @dev: the device
  */
 void skua_ib_attach_netdev(struct skua_ib_dev *dev)
@@ -167,13 +171,13 @@ void skua_ib_attach_netdev(struct skua_ib_dev *dev)
 }
 
 /**
- * skua_ib_netdev_event() - follow the function's netdev
- * @nb: of the device
- * @event: what happened
- * @ptr: to which netdev
+ * skua_ib_netdev_event() - netdevice notifier: bind and unbind the function's netdev
+ * @nb: notifier block of the device
+ * @event: NETDEV_*
+ * @ptr: struct netdev_notifier_info
  *
- * It goes and comes when skua_en does and when it changes its network namespace;
- * a reference kept over that would stop it.
+ * The netdev is unregistered when skua_en is unbound and when it moves to another network
+ * namespace. A reference that is not dropped then would block that.
  *
  * Return: NOTIFY_DONE.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queue pairs: making, changing and unmaking them. qp_attr.c translates
- * attributes, wr.c posts to kernel QPs.
+ * Queue pairs: create, modify, query and destroy. qp_attr.c translates attributes, wr.c
+ * posts work requests to kernel QPs.
  */
 #include <kunit/visibility.h>
 #include <linux/log2.h>
@@ -11,7 +11,7 @@
 #include "skua_ib.h"
 #include "trace.h"
 
-/* QP types of verbs that the device has, and the capability each needs. */
+/* Supported QP types and the capability that each needs. */
 static const struct {
 	enum ib_qp_type ib;
 	enum skua_qp_type hw;
@@ -27,11 +27,11 @@ static const struct {
 };
 
 /**
- * skua_ib_max_send_sge() - elements of a gather list
- * @lim: the device
+ * skua_ib_max_send_sge() - maximum number of gather elements
+ * @lim: limits of the device
  *
- * What the largest WQE has room for beside the control segment and the longest
- * address that goes before (UD's).
+ * The largest WQE also contains a control segment and, in the worst case, the address
+ * vector of a datagram.
  *
  * Return: the number.
  */
@@ -43,8 +43,8 @@ u32 skua_ib_max_send_sge(const struct skua_limits *lim)
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_max_send_sge);
 
 /**
- * skua_ib_max_qp_wr() - work requests of a queue
- * @lim: the device
+ * skua_ib_max_qp_wr() - maximum number of work requests of a queue
+ * @lim: limits of the device
  *
  * Return: the number, for WQEs of one block.
  */
@@ -55,9 +55,9 @@ u32 skua_ib_max_qp_wr(const struct skua_limits *lim)
 
 /**
  * skua_ib_wqe_blocks() - blocks of the largest WQE of a kernel QP
- * @lim: the device
+ * @lim: limits of the device
  * @type: type of the QP
- * @cap: what the consumer asked for
+ * @cap: requested capabilities
  *
  * Return: the number.
  */
@@ -69,7 +69,7 @@ u32 skua_ib_wqe_blocks(const struct skua_limits *lim, enum ib_qp_type type,
 
 	if (skua_ib_is_dgram(type))
 		return skua_wqe_blocks(1 + SKUA_WQE_AV_SEGS + payload);
-	/* Control, remote address, operands, masks, result. */
+	/* Segments: control, remote address, operands and, if masked, masks; then results. */
 	if (lim->caps & SKUA_CAP_ATOMIC)
 		segs = max(segs, 3 + cap->max_send_sge);
 	if (lim->caps & SKUA_CAP_MASKED_ATOMIC)
@@ -88,7 +88,7 @@ static int skua_ib_qp_type(const struct skua_limits *lim, enum ib_qp_type type)
 	return -EOPNOTSUPP;
 }
 
-/* IB_QP_CREATE_* that the device has for a type of QP. */
+/* IB_QP_CREATE_* that are supported for a type of QP. */
 static u32 skua_ib_create_flags(const struct skua_limits *lim, enum ib_qp_type type)
 {
 	if (type == IB_QPT_RAW_PACKET)
@@ -106,28 +106,28 @@ static int skua_ib_check_init(struct skua_ib_dev *dev, const struct ib_qp_init_a
 	u32 max_wr = skua_ib_max_qp_wr(lim);
 
 	if (!tgt && (!init->send_cq || (!init->recv_cq && init->qp_type != IB_QPT_XRC_INI)))
-		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d without %s CQ",
+		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d needs %s CQ",
 				      init->qp_type, init->send_cq ? "a receive" : "a send");
 	if (tgt != !!init->xrcd)
-		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d with%s an XRC domain",
-				      init->qp_type, init->xrcd ? "" : "out");
+		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d %s an XRC domain",
+				      init->qp_type, init->xrcd ? "must not have" : "needs");
 	if (init->srq && init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
 	    init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI)
-		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d with an SRQ",
+		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d must not have an SRQ",
 				      init->qp_type);
 	if (init->create_flags & ~skua_ib_create_flags(lim, init->qp_type))
-		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: flags %#x, supported are %#x",
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: flags %#x, supported %#x",
 				      init->create_flags,
 				      skua_ib_create_flags(lim, init->qp_type));
 	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||
 	    cap->max_send_sge > skua_ib_max_send_sge(lim) || cap->max_recv_sge > lim->max_rq_sge ||
 	    cap->max_inline_data > lim->max_inline)
 		return skua_ib_refuse(dev, -EINVAL,
-				      "create_qp: %u sends of %u, %u receives of %u elements, %u bytes inline; at most %u of %u and %u, %u",
-				      cap->max_send_wr, cap->max_send_sge, cap->max_recv_wr,
-				      cap->max_recv_sge, cap->max_inline_data, max_wr,
-				      skua_ib_max_send_sge(lim), lim->max_rq_sge,
-				      lim->max_inline);
+				      "create_qp: send_wr %u recv_wr %u (max %u), send_sge %u (max %u), recv_sge %u (max %u), inline %u (max %u)",
+				      cap->max_send_wr, cap->max_recv_wr, max_wr,
+				      cap->max_send_sge, skua_ib_max_send_sge(lim),
+				      cap->max_recv_sge, lim->max_rq_sge,
+				      cap->max_inline_data, lim->max_inline);
 	return 0;
 }
 
@@ -148,8 +148,8 @@ static void skua_ib_qp_event(struct skua_qp *core, enum skua_qp_event what)
 		return;
 	event.event = type[what];
 	/*
-	 * The state is not touched: the event may be of an earlier life of the
-	 * QP, and what ERR allows, RESET and ERR, every state does.
+	 * Do not change qp->state: the event may be from before a RESET. The transitions
+	 * that ERR allows, to RESET and to ERR, are allowed in every state.
 	 */
 	if (what >= SKUA_QP_EV_FATAL && skua_ib_qp_is_kernel(qp) &&
 	    !test_and_set_bit(0, &qp->failed)) {
@@ -170,7 +170,7 @@ static void skua_ib_kernel_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp)
 	skua_buf_free(dev->core, &qp->buf);
 }
 
-/* One buffer: receive ring, send ring, doorbell record. */
+/* One buffer has the receive ring, the send ring and the doorbell record. */
 static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, u32 log_rq,
 				u32 log_stride, u32 log_sq, struct skua_cmd_create_qp_in *in)
 {
@@ -218,9 +218,9 @@ static int skua_ib_kernel_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 	if (blocks > dev->lim->max_wqe_blocks ||
 	    BIT(log_sq) > min_t(u32, dev->lim->max_sq_blocks, SKUA_IB_MAX_RING))
 		return skua_ib_refuse(dev, -EINVAL,
-				      "create_qp: %u sends of %u blocks, at most %u blocks and %u in all",
-				      cap->max_send_wr, blocks, dev->lim->max_wqe_blocks,
-				      dev->lim->max_sq_blocks);
+				      "create_qp: WQE of %u blocks (max %u), send ring of %lu blocks (max %u)",
+				      blocks, dev->lim->max_wqe_blocks, BIT(log_sq),
+				      min_t(u32, dev->lim->max_sq_blocks, SKUA_IB_MAX_RING));
 	err = skua_ib_kernel_rings(dev, qp, log_rq, log_stride, log_sq, in);
 	if (err)
 		return err;
@@ -238,7 +238,7 @@ static int skua_ib_kernel_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 	return 0;
 }
 
-/* From now on CQEs may name the QP. */
+/* Let polling find the QP by the QPN in CQEs. */
 static int skua_ib_kernel_publish(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init)
 {
 	struct skua_ib_cq *send = to_skua_cq(init->send_cq);
@@ -254,14 +254,14 @@ static int skua_ib_kernel_publish(struct skua_ib_qp *qp, const struct ib_qp_init
 	return err;
 }
 
-/* Begin anew, after the device took the QP to RESET. */
+/* Reset the rings after the device has taken the QP to RESET. */
 static void skua_ib_kernel_reset(struct skua_ib_qp *qp)
 {
 	struct skua_ib_cq *send = to_skua_cq(qp->ibqp.send_cq);
 	struct skua_ib_cq *recv = to_skua_cq(qp->ibqp.recv_cq);
 
 	skua_ib_cq_forget(qp, false);
-	/* Consumer indices change under the CQ's lock, producer indices under the queue's. */
+	/* The CQ's lock protects consumer indices, the queue's lock producer indices. */
 	scoped_guard(spinlock_irqsave, &recv->lock) {
 		guard(spinlock)(&qp->rq.lock);
 		qp->rq.pi = 0;
@@ -305,7 +305,7 @@ static int skua_ib_check_req(const struct skua_limits *lim, const struct skua_cr
 	return 0;
 }
 
-/* The buffer of both rings: as an attribute describes it, or else at @req->buf_addr. */
+/* Pin the buffer of both rings, given by a uverbs attribute or by @req->buf_addr. */
 static struct ib_umem *skua_ib_user_umem(struct skua_ib_dev *dev, struct ib_udata *udata,
 					 const struct skua_create_qp_req *req, u64 size)
 {
@@ -314,7 +314,7 @@ static struct ib_umem *skua_ib_user_umem(struct skua_ib_dev *dev, struct ib_udat
 	if (uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM) ||
 	    uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM))
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
-					      "create_qp: both rings are in one buffer"));
+					      "create_qp: separate RQ and SQ buffers"));
 	return ib_umem_get_attr_or_va(&dev->ibdev, attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM,
 				      req->buf_addr, size, 0);
 }
@@ -335,14 +335,14 @@ static int skua_ib_user_pin(struct skua_ib_dev *dev, struct ib_udata *udata,
 	size = sq_pos + (req->has_sq ? (u64)SKUA_WQE_BLOCK << req->log_sq : 0);
 	if (!size || req->buf_len < size || req->buf_addr > ULONG_MAX)
 		return skua_ib_refuse(dev, -EINVAL,
-				      "create_qp: rings at %#llx of %llu bytes, need %llu",
-				      req->buf_addr, req->buf_len, size);
+				      "create_qp: buffer of %llu bytes at %#llx, the rings need %llu",
+				      req->buf_len, req->buf_addr, size);
 	umem = skua_ib_user_umem(dev, udata, req, size);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	if (ib_umem_offset(umem) & (SKUA_WQE_BLOCK - 1)) {
 		err = skua_ib_refuse(dev, -EINVAL,
-				     "create_qp: rings at offset %d of a page, must be aligned to %d",
+				     "create_qp: buffer at page offset %d, must be aligned to %d",
 				     ib_umem_offset(umem), SKUA_WQE_BLOCK);
 		goto err_umem;
 	}
@@ -367,7 +367,7 @@ err_umem:
 	return err;
 }
 
-/* Receives of the others come from SRQs. */
+/* Other QPs receive through an SRQ or not at all. */
 static bool skua_ib_may_have_rq(const struct ib_qp *ibqp)
 {
 	return !ibqp->srq && ibqp->qp_type != IB_QPT_XRC_INI;
@@ -388,12 +388,13 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 	err = skua_ib_check_req(dev->lim, &req, cap);
 	if (err)
 		return skua_ib_refuse(dev, err,
-				      "create_qp: flags %#x, send ring %u of 2^%u, receive ring %u of 2^%u by 2^%u, for %u sends, %u receives of %u",
+				      "create_qp: flags %#x, has_sq %u log_sq %u, has_rq %u log_rq %u log_rq_stride %u do not fit send_wr %u, recv_wr %u, recv_sge %u",
 				      req.flags, req.has_sq, req.log_sq, req.has_rq, req.log_rq,
 				      req.log_rq_stride, cap->max_send_wr, cap->max_recv_wr,
 				      cap->max_recv_sge);
 	if (req.has_rq && !skua_ib_may_have_rq(&qp->ibqp))
-		return skua_ib_refuse(dev, -EINVAL, "create_qp: type %d%s has no receive ring",
+		return skua_ib_refuse(dev, -EINVAL,
+				      "create_qp: type %d%s must not have a receive ring",
 				      qp->ibqp.qp_type, qp->ibqp.srq ? " with an SRQ" : "");
 	err = skua_ib_user_pin(dev, udata, qp, &req, in);
 	if (err)
@@ -417,8 +418,8 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 /* --- both --- */
 
 /*
- * Without queues, whoever makes it: the core owns an XRC target for all processes
- * that have it open, and makes it in the name of none.
+ * An XRC target has no queues. The RDMA core owns it on behalf of all processes that have
+ * it open, and creates it without udata.
  */
 static void skua_ib_tgt_qp(struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
 {
@@ -437,7 +438,7 @@ static int skua_ib_queues(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struct
 		       skua_ib_kernel_qp(dev, qp, cap, in);
 }
 
-/* Rings and pins, once the device has let go of them. */
+/* Free the rings, which the device no longer uses. */
 static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 			    struct ib_udata *udata)
 {
@@ -445,7 +446,7 @@ static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 		skua_ib_kernel_free(dev, qp);
 		return;
 	}
-	/* An XRC target has neither. */
+	/* An XRC target has no rings. */
 	if (!qp->mem.umem)
 		return;
 	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &qp->db);
@@ -463,7 +464,7 @@ static int skua_ib_qp_announce(struct skua_ib_qp *qp, const struct ib_qp_init_at
 	return udata ? ib_respond_udata(udata, resp) : skua_ib_kernel_publish(qp, init);
 }
 
-/* The objects that the QP names. */
+/* Fill in the numbers of the objects that the QP refers to. */
 static void skua_ib_qp_names(struct ib_qp *ibqp, const struct ib_qp_init_attr *init,
 			     struct skua_cmd_create_qp_in *in)
 {
@@ -482,8 +483,8 @@ static void skua_ib_qp_names(struct ib_qp *ibqp, const struct ib_qp_init_attr *i
 }
 
 /*
- * The kernel has its netdev for frames, and sends no XRC; its XRC targets are those
- * that the core makes for processes. User space has no business with MADs.
+ * Only the kernel may have the GSI QP. Kernel consumers use neither RAW_PACKET nor XRC;
+ * XRC targets are created by the RDMA core on behalf of processes.
  */
 static bool skua_ib_qp_allowed(enum ib_qp_type type, const struct ib_udata *udata)
 {
@@ -514,10 +515,10 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		return skua_ib_rss_create(qp, init, udata);
 	type = skua_ib_qp_type(dev->lim, init->qp_type);
 	if (type < 0 || !skua_ib_qp_allowed(init->qp_type, udata))
-		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: type %d is not for %s",
-				      init->qp_type, type < 0 ? "this device" :
-				      udata ? "user space" : "the kernel");
-	/* With an SRQ these say nothing. */
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: type %d is not supported %s",
+				      init->qp_type, type < 0 ? "by the device" :
+				      udata ? "for user space" : "for kernel consumers");
+	/* Ignored with an SRQ. */
 	if (init->srq) {
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;
@@ -579,9 +580,8 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		};
 
 		/*
-		 * The number is free for others as soon as the QP is gone, so
-		 * that its completions must be before. Only a dead device
-		 * refuses, and that one completes nothing more.
+		 * Remove the QP's CQEs before its number can be reused. Only a dead
+		 * device fails the command, and it writes no more CQEs.
 		 */
 		skua_qp_modify(dev->core, &qp->core, &reset);
 		skua_ib_cq_forget(qp, true);
@@ -591,7 +591,7 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
-/* The device has the QP in a new state. */
+/* The device has changed the state of the QP. */
 static void skua_ib_qp_entered(struct skua_ib_qp *qp, enum ib_qp_state new)
 {
 	if (!skua_ib_qp_is_kernel(qp)) {
@@ -603,13 +603,13 @@ static void skua_ib_qp_entered(struct skua_ib_qp *qp, enum ib_qp_state new)
 		skua_ib_kernel_reset(qp);
 		return;
 	}
-	/* Pairs with skua_ib_post_recv(): state, then kick. */
+	/* Pairs with skua_ib_post_recv(): set the state before the kick. */
 	smp_store_mb(qp->state, new);
 	if (new == IB_QPS_ERR)
 		skua_ib_qp_kick(qp);
 }
 
-/* A dead device's QPs are all as good as in ERR. */
+/* Change the state of a QP of a dead device: only ERR has an effect, on kernel CQs. */
 static int skua_ib_modify_dead(struct skua_ib_qp *qp, enum ib_qp_state new)
 {
 	if (new != IB_QPS_ERR)
@@ -619,7 +619,7 @@ static int skua_ib_modify_dead(struct skua_ib_qp *qp, enum ib_qp_state new)
 		schedule_work(&to_skua_cq(qp->ibqp.send_cq)->wake);
 		schedule_work(&to_skua_cq(qp->ibqp.recv_cq)->wake);
 	}
-	/* Who drains the QP waits for that. */
+	/* Draining a QP with an SRQ waits for this event. */
 	if (qp->ibqp.srq)
 		skua_ib_qp_event(&qp->core, SKUA_QP_EV_LAST_WQE);
 	return 0;
@@ -637,11 +637,16 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 
 	err = skua_ib_attr_mask(mask, &hw_mask);
 	if (err)
-		return err;
+		return skua_ib_refuse(dev, err,
+				      "modify_qp: QP %#x: attributes %#x are not supported",
+				      qp->core.obj.num, mask);
 	if (mask & IB_QP_PATH_MTU) {
 		err = skua_ib_active_mtu(dev, &active);
 		if (err)
-			return err;
+			return skua_ib_refuse(dev, err,
+					      "modify_qp: QP %#x: no path MTU, the netdev %s",
+					      qp->core.obj.num, err == -ENODEV ?
+					      "is not there" : "has too small an MTU");
 	}
 	err = skua_ib_attr_check(&dev->ibdev, dev->lim, attr, mask, active);
 	if (err)
@@ -649,7 +654,7 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 	err = skua_ib_attr_build(qp, attr, mask, &in.attr);
 	if (err)
 		return skua_ib_refuse(dev, err,
-				      "modify_qp: QP %#x: no path by GID %u, port %u, SL %u to %pI6",
+				      "modify_qp: QP %#x: invalid path: GID index %u, port %u, SL %u, destination %pI6",
 				      qp->core.obj.num,
 				      rdma_ah_read_grh(&attr->ah_attr)->sgid_index,
 				      rdma_ah_get_port_num(&attr->ah_attr),
@@ -660,21 +665,22 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 	if (req->comp_mask & SKUA_MODIFY_QP_ECE) {
 		if (cur != IB_QPS_INIT || new != IB_QPS_RTR)
 			return skua_ib_refuse(dev, -EINVAL,
-					      "modify_qp: QP %#x: ECE options from state %d to %d, not INIT to RTR",
+					      "modify_qp: QP %#x: ECE options with transition %d to %d, must be INIT to RTR",
 					      qp->core.obj.num, cur, new);
 		err = skua_ib_ece_build(dev->lim, qp->ibqp.qp_type, req->ece_options, &in);
 		if (err)
-			return skua_ib_refuse(dev, err, "modify_qp: QP %#x: ECE options %#x of %#x",
-					      qp->core.obj.num, req->ece_options,
+			return skua_ib_refuse(dev, err,
+					      "modify_qp: QP %#x of type %d: ECE options %#x, supported %#x",
+					      qp->core.obj.num, qp->ibqp.qp_type, req->ece_options,
 					      skua_ib_ece_options(dev->lim));
 	}
-	/* RESET and ERR are reached from wherever the device has gone by itself. */
+	/* RESET and ERR are allowed from any state that the device has entered by itself. */
 	in.cur_state = cpu_to_le32(new == IB_QPS_RESET || new == IB_QPS_ERR ?
 				   SKUA_QP_ANY_STATE : cur);
 	return skua_qp_modify(dev->core, &qp->core, &in);
 }
 
-/* The core does not know of all types that the device can pace: rates are checked apart. */
+/* The RDMA core allows rate limits for few QP types only, so they are checked here. */
 static int skua_ib_modify_ok(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     u32 burst, enum ib_qp_state cur, enum ib_qp_state new)
 {
@@ -683,8 +689,8 @@ static int skua_ib_modify_ok(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 
 	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
 		return skua_ib_refuse(dev, -EINVAL,
-				      "modify_qp: QP %#x of type %d: attributes %#x from state %d to %d",
-				      qp->core.obj.num, qp->ibqp.qp_type, mask, cur, new);
+				      "modify_qp: QP %#x of type %d: invalid transition %d to %d with attributes %#x",
+				      qp->core.obj.num, qp->ibqp.qp_type, cur, new, mask);
 	if (!(mask & IB_QP_RATE_LIMIT))
 		return burst ? skua_ib_refuse(dev, -EINVAL,
 					      "modify_qp: QP %#x: burst %u without a rate limit",
@@ -692,14 +698,15 @@ static int skua_ib_modify_ok(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 	err = skua_ib_rate_check(dev->lim, qp->ibqp.qp_type, new, attr->rate_limit, burst);
 	if (err)
 		return skua_ib_refuse(dev, err,
-				      "modify_qp: QP %#x in state %d: rate limit %u, burst %u; %u to %u, at most %u",
-				      qp->core.obj.num, new, attr->rate_limit, burst,
-				      dev->lim->rate_min, dev->lim->rate_max,
+				      "modify_qp: QP %#x of type %d in state %d: rate limit %u (%u to %u), burst %u (max %u)",
+				      qp->core.obj.num, qp->ibqp.qp_type, new, attr->rate_limit,
+				      dev->lim->rate_min, dev->lim->rate_max, burst,
 				      dev->lim->rate_burst_max);
 	return 0;
 }
 
-static int skua_ib_modify_udata(struct ib_udata *udata, struct skua_modify_qp_req *req)
+static int skua_ib_modify_udata(struct skua_ib_dev *dev, struct ib_udata *udata,
+				struct skua_modify_qp_req *req)
 {
 	int err;
 
@@ -710,7 +717,9 @@ static int skua_ib_modify_udata(struct ib_udata *udata, struct skua_modify_qp_re
 			return err;
 		if (req->reserved ||
 		    (req->ece_options && !(req->comp_mask & SKUA_MODIFY_QP_ECE)))
-			return -EOPNOTSUPP;
+			return skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "modify_qp: reserved %#x, ECE options %#x with comp_mask %#x",
+					      req->reserved, req->ece_options, req->comp_mask);
 	}
 	return ib_respond_empty_udata(udata);
 }
@@ -724,18 +733,19 @@ static int skua_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int ma
 	enum ib_qp_state cur, new;
 	int err;
 
-	err = skua_ib_modify_udata(udata, &req);
+	err = skua_ib_modify_udata(dev, udata, &req);
 	if (err)
 		return err;
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT) ||
 	    mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
 		return skua_ib_refuse(dev, -EOPNOTSUPP,
-				      "modify_qp: QP %#x: attributes %#x, there are no alternate paths",
+				      "modify_qp: QP %#x: attributes %#x, alternate paths are not supported",
 				      ibqp->qp_num, mask);
-
-	/* It has no queues that could be in a state. */
+	/* An RSS QP has no queues and no state. */
 	if (qp->is_rss)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "modify_qp: QP %#x has an indirection table and cannot be modified",
+				      ibqp->qp_num);
 
 	guard(mutex)(&qp->lock);
 	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
@@ -785,7 +795,7 @@ static int skua_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mas
 	if (err)
 		return err;
 	skua_ib_attr_parse(qp, out, attr);
-	/* The device may have gone to an error state by itself. */
+	/* The device may have entered an error state by itself. */
 	WRITE_ONCE(qp->state, attr->qp_state);
 	init->event_handler = ibqp->event_handler;
 	init->qp_context = ibqp->qp_context;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * QP attributes, between verbs and the device.
+ * Translation of QP attributes between verbs and the device interface.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
@@ -10,7 +10,7 @@
 
 #include "skua_ib.h"
 
-/* IB_QP_* and the device's names of them. */
+/* Attribute mask bits of verbs and of the device. */
 static const struct {
 	u32 ib;
 	u32 hw;
@@ -35,7 +35,7 @@ static const struct {
 	{ IB_QP_RATE_LIMIT, SKUA_QP_M_RATE },
 };
 
-/* Remote access rights and the device's names of them. */
+/* Remote access rights of verbs and of the device. */
 static const struct {
 	int ib;
 	u32 hw;
@@ -47,7 +47,7 @@ static const struct {
 	{ IB_ACCESS_FLUSH_PERSISTENT, SKUA_ACCESS_FLUSH_PERSISTENT },
 };
 
-/* Numbered alike on purpose; this makes sure that they stay so. */
+/* The device uses the numbers of the verbs states. */
 static_assert(IB_QPS_RESET == (int)SKUA_QP_RESET && IB_QPS_INIT == (int)SKUA_QP_INIT &&
 	      IB_QPS_RTR == (int)SKUA_QP_RTR && IB_QPS_RTS == (int)SKUA_QP_RTS &&
 	      IB_QPS_SQD == (int)SKUA_QP_SQD && IB_QPS_SQE == (int)SKUA_QP_SQE &&
@@ -58,8 +58,8 @@ static_assert(IB_QPS_RESET == (int)SKUA_QP_RESET && IB_QPS_INIT == (int)SKUA_QP_
  * @ib_mask: IB_QP_*
  * @mask: SKUA_QP_M_*
  *
- * Return: 0, or -EOPNOTSUPP for attributes the device has not: alternate path,
- * resize.
+ * Return: 0, or -EOPNOTSUPP for attributes that the device does not support (alternate
+ * path, resize).
  */
 int skua_ib_attr_mask(int ib_mask, u32 *mask)
 {
@@ -80,16 +80,16 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_mask);
 static int skua_ib_attr_refuse(const struct ib_device *ibdev, const char *name, u32 value,
 			       u32 least, u32 most)
 {
-	ibdev_dbg(ibdev, "modify_qp: %s %#x is not in %#x to %#x\n", name, value, least, most);
+	ibdev_dbg(ibdev, "modify_qp: %s %#x, must be %#x to %#x\n", name, value, least, most);
 	return -EINVAL;
 }
 
 /**
- * skua_ib_attr_check() - are the values within what there can be?
+ * skua_ib_attr_check() - check the ranges of attribute values
  * @ibdev: the device, for messages
  * @lim: its limits
  * @attr: values
- * @mask: which of them, IB_QP_*
+ * @mask: which of them to check, IB_QP_*
  * @active: the port's MTU
  *
  * Return: 0, or -EINVAL.
@@ -135,10 +135,10 @@ int skua_ib_attr_check(const struct ib_device *ibdev, const struct skua_limits *
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_check);
 
 /**
- * skua_ib_rate_types() - types of QPs that may have a rate limit
- * @lim: the device
+ * skua_ib_rate_types() - QP types that support rate limits
+ * @lim: limits of the device
  *
- * Return: BIT(enum ib_qp_type).
+ * Return: mask of BIT(enum ib_qp_type).
  */
 u32 skua_ib_rate_types(const struct skua_limits *lim)
 {
@@ -161,19 +161,19 @@ u32 skua_ib_rate_types(const struct skua_limits *lim)
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_rate_types);
 
 /**
- * skua_ib_rate_check() - may a QP have this rate limit?
- * @lim: the device
- * @type: of the QP
- * @new: its state then: not RESET, in which there is none, nor ERR
+ * skua_ib_rate_check() - check a rate limit
+ * @lim: limits of the device
+ * @type: type of the QP
+ * @new: state after the change; must be neither RESET nor ERR
  * @rate: kbit/s, 0: no limit
- * @burst: bytes, 0: the device's choice, or there is no limit
+ * @burst: bytes, 0: the device's default; must be 0 without a limit
  *
  * Return: 0, -EINVAL or -EOPNOTSUPP.
  */
 int skua_ib_rate_check(const struct skua_limits *lim, enum ib_qp_type type,
 		       enum ib_qp_state new, u32 rate, u32 burst)
 {
-	/* QP types of drivers' own are beyond the word's bits. */
+	/* Driver-specific QP types are larger than the number of bits. */
 	if (type > IB_QPT_XRC_TGT || !(skua_ib_rate_types(lim) & BIT(type)))
 		return -EOPNOTSUPP;
 	if (new == IB_QPS_RESET || new == IB_QPS_ERR || burst > lim->rate_burst_max)
@@ -195,7 +195,7 @@ static u32 skua_ib_qp_access(int flags)
 	return hw;
 }
 
-/* Both ends of one family, and a next hop that the address can have. */
+/* Both GIDs must be of one address family, and the next hop must match the destination. */
 static bool skua_ib_path_ok(const struct ib_global_route *grh, const u8 *dmac)
 {
 	struct in6_addr *dgid = (struct in6_addr *)grh->dgid.raw;
@@ -207,11 +207,11 @@ static bool skua_ib_path_ok(const struct ib_global_route *grh, const u8 *dmac)
 }
 
 /**
- * skua_ib_av_build() - translate an address handle
- * @lim: the device
+ * skua_ib_av_build() - translate the attributes of a path
+ * @lim: limits of the device
  * @ah: the path, with its GID entry and the next hop's MAC address resolved
- * @qpn: the QP that sends there, for the UDP source port; 0: any may
- * @dest_qpn: the QP at the other end
+ * @qpn: local QP, from which the UDP source port is derived; 0 for an address handle
+ * @dest_qpn: remote QP
  * @av: filled in
  *
  * Return: 0 or -EINVAL.
@@ -231,7 +231,7 @@ int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *a
 		return -EINVAL;
 
 	label = grh->flow_label & IB_GRH_FLOWLABEL_MASK;
-	/* Without a label the device takes one port for each pair of QPs. */
+	/* With neither the device derives the UDP source port from the pair of QPs. */
 	if (label || qpn)
 		sport = rdma_get_udp_sport(label, qpn, dest_qpn);
 	skua_av_set(av, grh->dgid.raw, ah->roce.dmac, grh->sgid_attr->index);
@@ -288,8 +288,8 @@ static u32 skua_ib_state_bits(const struct ib_qp_attr *attr, int mask)
  * skua_ib_attr_build() - translate attribute values
  * @qp: the QP
  * @attr: values, checked
- * @mask: which of them, IB_QP_*
- * @out: filled in; what is not in @mask is zero
+ * @mask: which of them to translate, IB_QP_*
+ * @out: filled in; all else is zero
  *
  * Return: 0 or a negative errno.
  */
@@ -321,7 +321,7 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_build);
 
-/* ECE options, and what a QP without them does without. */
+/* ECE options and the vendor features that they enable. */
 static const struct {
 	u32 option;
 	u32 vendor;
@@ -331,10 +331,10 @@ static const struct {
 };
 
 /**
- * skua_ib_ece_options() - what can two ends agree on?
- * @lim: the device
+ * skua_ib_ece_options() - ECE options that the device supports
+ * @lim: limits of the device
  *
- * Return: SKUA_ECE_*.
+ * Return: mask of SKUA_ECE_*.
  */
 u32 skua_ib_ece_options(const struct skua_limits *lim)
 {
@@ -351,14 +351,13 @@ u32 skua_ib_ece_options(const struct skua_limits *lim)
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_ece_options);
 
 /**
- * skua_ib_ece_build() - have a QP do without what was not agreed on
- * @lim: the device
+ * skua_ib_ece_build() - disable the vendor features that were not negotiated
+ * @lim: limits of the device
  * @type: type of the QP
- * @options: what both ends have
- * @in: the change to RTR, to which it is added
+ * @options: negotiated options
+ * @in: the transition to RTR, to which the attribute is added
  *
- * Return: 0, -EINVAL for a QP that has no options, or -EOPNOTSUPP for options that
- * there are not.
+ * Return: 0, -EINVAL for a QP type without options, or -EOPNOTSUPP for unknown options.
  */
 int skua_ib_ece_build(const struct skua_limits *lim, enum ib_qp_type type, u32 options,
 		      struct skua_cmd_modify_qp_in *in)
@@ -427,7 +426,7 @@ void skua_ib_attr_parse(struct skua_ib_qp *qp, const struct skua_cmd_query_qp_ou
 	attr->path_mtu = le32_get_bits(a->retry, SKUA_ATTR_PATH_MTU);
 	attr->path_mig_state = IB_MIG_MIGRATED;
 	attr->qkey = le32_to_cpu(a->qkey);
-	/* The PSNs expected and to be sent next, once there are some. */
+	/* The current PSNs, as soon as the QP is in a state that has them. */
 	attr->rq_psn = le32_to_cpu(state < SKUA_QP_RTR ? a->rq_psn : out->rqc.epsn);
 	attr->sq_psn = le32_to_cpu(state < SKUA_QP_RTS ? a->sq_psn : out->sqc.next_psn);
 	attr->dest_qp_num = le32_to_cpu(a->dest_qpn);
@@ -442,7 +441,7 @@ void skua_ib_attr_parse(struct skua_ib_qp *qp, const struct skua_cmd_query_qp_ou
 	attr->rnr_retry = le32_get_bits(a->retry, SKUA_ATTR_RNR_RETRY);
 	attr->rate_limit = le32_to_cpu(a->rate_kbps);
 	attr->port_num = 1;
-	/* Datagrams have no peer. */
+	/* Datagram QPs have no path of their own. */
 	if (state >= SKUA_QP_RTR && !skua_ib_is_dgram(qp->ibqp.qp_type))
 		skua_ib_av_parse(&a->av, &attr->ah_attr);
 	attr->cap = qp->cap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What "rdma resource show" tells beyond the RDMA core's own: the driver's view
- * of an object, and with -r its contexts as the device has them.
+ * Driver-specific details for "rdma resource show -dd", and raw contexts of the device
+ * for "rdma resource show -r".
  */
 #include <linux/slab.h>
 #include <rdma/restrack.h>
@@ -54,6 +54,7 @@ static int skua_ib_fill_qp_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct skua_ib_qp *qp = to_skua_qp(ibqp);
 	int err;
 
+	/* An RSS QP has no QP context. */
 	if (qp->is_rss)
 		return -EOPNOTSUPP;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inside of skua_ib: the ib_device of a Skua function.
+ * Internal header of skua_ib, the ib_device driver of a Skua function.
  *
- * The core (linux/skua/core.h) owns numbers, contexts and commands; this driver
- * adds what verbs mean: attribute checks, memory, rings of kernel queues.
+ * skua_core (linux/skua/core.h) manages object numbers, contexts and commands. This driver
+ * implements the verbs on top: attribute checks, memory, rings of kernel queues. In its
+ * comments, "the RDMA core" is ib_core and ib_uverbs.
  */
 #ifndef SKUA_IB_H
 #define SKUA_IB_H
@@ -25,38 +26,38 @@
 #include <skua/sl.h>
 #include <skua/wqe_build.h>
 
-/* CQEs name WQEs by the low 16 bits of their index: no ring may be larger. */
+/* CQEs have only the low 16 bits of a WQE index, which limits the size of rings. */
 #define SKUA_IB_MAX_RING	65536
-/* Pages of a region for REG_MR: their list takes up a page. */
+/* Maximum pages of a region for REG_MR: the list fits in 4 KiB. */
 #define SKUA_IB_MAX_FAST_PAGES	(SZ_4K / sizeof(__le64))
 
 /**
- * struct skua_ib_dev - one ib_device
- * @ibdev: the core's part
- * @core: the function
- * @lim: its limits
- * @core_nb: for events of the function
- * @netdev_nb: for the netdev's coming and going
- * @dead: the function was declared dead. Stays set: a function that comes back
- *	does so with a new ib_device.
- * @port_state: kernels that leave port events to the driver: last one told
- * @cq_lock: protects @cqs; also keeps its members from going while their
- *	handlers are called
- * @cqs: all CQs, to wake their owners when the function dies
+ * struct skua_ib_dev - an ib_device
+ * @ibdev: the RDMA core's part
+ * @core: the PCI function, skua_core's part
+ * @lim: limits of the device
+ * @core_nb: notifier for events of the function
+ * @netdev_nb: netdevice notifier, to bind and unbind the function's netdev
+ * @dead: the device was declared dead. Never cleared: a device that is recovered gets a
+ *	new ib_device.
+ * @port_state: kernels in which the driver reports port events: last reported state
+ * @cq_lock: protects @cqs; also keeps the CQs in it alive while their completion handlers
+ *	are called
+ * @cqs: all CQs, to call their handlers when the device dies
  * @uc_lock: protects @ucontexts
  * @ucontexts: all user contexts, to clear their status pages
  * @cnt_lock: protects @sets, @retired and @optional_base
- * @sets: counter sets that QPs are bound to, by number
- * @retired: what such sets had counted when they ended
- * @optional_base: what optional counters had counted when they were turned on
+ * @sets: counter sets to which QPs are bound, by number
+ * @retired: sums of the values of destroyed sets
+ * @optional_base: values of optional counters when they were enabled
  * @user_lock: protects @users and their reference counts
- * @users: struct skua_ib_user: who has contexts, or regions that outlive these
- * @odps: on-demand regions by index of their key, for who pages in
- * @odp_wq: pages in, and tidies up
- * @odp_handler: has page faults brought here
+ * @users: struct skua_ib_user of all users with contexts or regions that outlive these
+ * @odps: on-demand regions by index of their key, for page faults and prefetches
+ * @odp_wq: workqueue for page faults, prefetches and freeing of empty blocks
+ * @odp_handler: page fault handler
  * @frmrs: handles of the FRMR pools
- * @frmr_idle: such handles that wait for their next use
- * @frmr_idle_mtt: MTT entries that these have
+ * @frmr_idle: number of idle handles
+ * @frmr_idle_mtt: number of their MTT entries
  */
 struct skua_ib_dev {
 	struct ib_device ibdev;
@@ -97,8 +98,8 @@ static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
 }
 
 /*
- * Refuse what a consumer asked for, and say why to those who debug it: what was refused,
- * the value, and the limit. @dev: struct skua_ib_dev; @err: the errno, which is the value.
+ * Fail a request of a consumer and log the reason as a debug message: which parameter, its
+ * value and the limit. @dev: struct skua_ib_dev; @err: the errno, value of the expression.
  */
 #define skua_ib_refuse(dev, err, fmt, ...)						\
 ({											\
@@ -107,9 +108,9 @@ static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
 })
 
 /*
- * How objects end: the core ends one also when what user space was to be told of its
- * making could not be written there, and then with the driver data of the making. So
- * destroy callbacks do not look at driver data: to refuse would leave the object behind.
+ * Destroy callbacks do not check udata. If the RDMA core cannot copy the response of a
+ * create method to user space it destroys the object with the udata of that method, and
+ * the object would leak if the callback failed.
  */
 
 /* --- main.c, port.c --- */
@@ -177,12 +178,12 @@ enum skua_ib_mmap_kind {
 };
 
 /**
- * struct skua_ib_mmap - a thing that user space may map
- * @entry: the core's part
- * @kind: what it is
- * @uar: the UAR page, owned
- * @page: the status page, one reference held
- * @dm: the device memory, owned
+ * struct skua_ib_mmap - an object that user space may map
+ * @entry: the RDMA core's part
+ * @kind: kind of object
+ * @uar: the UAR page, freed with the entry
+ * @page: the status page, with a reference
+ * @dm: the device memory, freed with the entry
  */
 struct skua_ib_mmap {
 	struct rdma_user_mmap_entry entry;
@@ -195,14 +196,14 @@ struct skua_ib_mmap {
 };
 
 /**
- * struct skua_ib_ucontext - a process' context
- * @ibuc: the core's part
- * @user: who opened it
+ * struct skua_ib_ucontext - user context
+ * @ibuc: the RDMA core's part
+ * @user: account of the user who opened it
  * @uar: number of its UAR page
- * @uar_map: the page to map
- * @status_map: the status page to map
- * @status: the status page, kernel side
- * @link: in the device's list
+ * @uar_map: mmap entry of the UAR page
+ * @status_map: mmap entry of the status page
+ * @status: the status page
+ * @link: entry in the device's list
  * @db_lock: protects @db_pages and their reference counts
  * @db_pages: pages pinned for doorbell records
  */
@@ -234,8 +235,8 @@ void skua_ib_status_dead(struct skua_ib_dev *dev);
  * struct skua_ib_pd - protection domain
  * @ibpd: the RDMA core's part
  * @pdn: its number
- * @null_lock: protects @has_null and @null until it is set
- * @has_null: there is a null region
+ * @null_lock: serializes the creation of @null
+ * @has_null: @null exists
  * @null: the null region
  */
 struct skua_ib_pd {
@@ -259,7 +260,7 @@ extern const struct uapi_definition skua_ib_pd_defs[];
 /**
  * struct skua_ib_ah - address handle
  * @ibah: the RDMA core's part
- * @av: as it goes into work requests
+ * @av: address vector, copied to work requests
  */
 struct skua_ib_ah {
 	struct ib_ah ibah;
@@ -274,20 +275,20 @@ static inline struct skua_ib_ah *to_skua_ah(struct ib_ah *ibah)
 extern const struct ib_device_ops skua_ib_ah_ops;
 extern const struct ib_device_ops skua_ib_mcast_ops;
 
-/* --- umem.c: pinned user memory as the device sees it --- */
+/* --- umem.c: address translation of pinned user memory --- */
 struct skua_ib_frmr;
 
 /**
  * struct skua_ib_umem - a pinned buffer and its translation
  * @umem: the pinned pages
- * @revocable: the pages may have to be given back at any time: they are listed in
- *	the MTT, where they can be taken out without the owner of the context
- * @frmr: the handle of a pool whose entries @mtt are, or NULL
+ * @revocable: the exporter may revoke the pages at any time. They are always listed in the
+ *	MTT, from where they can be removed while the region exists.
+ * @frmr: the FRMR handle to which @mtt belongs, or NULL
  * @mode: SKUA_XLAT_*
  * @log_page: log2 of the page size (INLINE, MTT)
  * @npages: pages (INLINE, MTT)
- * @base: bus address of the first page (CONTIG), else of no meaning
- * @offset: of the buffer's first byte in the first page
+ * @base: bus address of the first page (CONTIG)
+ * @offset: offset of the buffer's first byte in the first page
  * @page: the pages (INLINE), as MTT entries
  * @mtt: the pages (MTT)
  */
@@ -319,7 +320,7 @@ struct skua_ib_db_page;
 
 /**
  * struct skua_ib_db - a doorbell record
- * @page: the pinned page it lies in, shared
+ * @page: the pinned page, shared with other records
  * @dma: its bus address
  */
 struct skua_ib_db {
@@ -333,8 +334,8 @@ void skua_ib_db_unmap(struct skua_ib_ucontext *uc, struct skua_ib_db *db);
 /* --- mr.c, dmabuf.c, fastreg.c, mw.c --- */
 
 /**
- * struct skua_ib_range - what a user region is to its owner
- * @va: first byte, as named in work requests
+ * struct skua_ib_range - parameters of a user region
+ * @va: iova of the first byte
  * @len: bytes
  * @access: IB_ACCESS_*
  * @pdn: protection domain
@@ -347,12 +348,12 @@ struct skua_ib_range {
 };
 
 /**
- * struct skua_ib_fastreg - what a kernel region for REG_MR has
- * @list: the page list that the work request names
- * @mtt: entries for the device to copy it to
- * @max_pages: room in both, 0: a region of another kind
+ * struct skua_ib_fastreg - page lists of a kernel region for REG_MR
+ * @list: the page list that the work request refers to
+ * @mtt: entries to which the device copies it
+ * @max_pages: size of both; 0: not a region for REG_MR
  * @npages: pages in the list
- * @offset: of the first byte in the first page
+ * @offset: offset of the first byte in the first page
  */
 struct skua_ib_fastreg {
 	struct skua_buf list;
@@ -365,11 +366,11 @@ struct skua_ib_fastreg {
 /**
  * struct skua_ib_mr - memory region
  * @ibmr: the RDMA core's part
- * @core: the function's part
- * @range: user region: where and what for
- * @mem: user region: its memory
- * @frmr: user region: the handle of a pool that it has its key from, or NULL
- * @fr: kernel region for REG_MR
+ * @core: skua_core's part
+ * @range: user region: iova, length, access and domain
+ * @mem: user region: pinned memory
+ * @frmr: user region: the FRMR handle that its key belongs to, or NULL
+ * @fr: kernel region for REG_MR: its page lists
  * @odp: on-demand region: its memory
  */
 struct skua_ib_mr {
@@ -399,7 +400,7 @@ int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt
 int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range, u64 start);
 int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem);
 
-/* --- frmr.c: keys and page lists that serve again --- */
+/* --- frmr.c: pools of keys and page lists --- */
 #ifndef SKUA_COMPAT_FRMR
 int skua_ib_frmr_init(struct skua_ib_dev *dev);
 void skua_ib_frmr_exit(struct skua_ib_dev *dev);
@@ -434,7 +435,7 @@ static inline void skua_ib_frmr_put(struct skua_ib_dev *dev, struct skua_ib_mr *
 }
 #endif
 
-/* --- odp.c, odp_dmabuf.c, odp_fault.c: memory that is not pinned --- */
+/* --- odp.c, odp_dir.c, odp_dmabuf.c, odp_fault.c: on-demand paging --- */
 extern const struct ib_device_ops skua_ib_odp_ops;
 #if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
 static inline bool skua_ib_has_odp(const struct skua_limits *lim)
@@ -488,9 +489,9 @@ static inline int skua_ib_odp_fill_res(struct sk_buff *msg, const struct skua_ib
 /* --- dm.c --- */
 
 /**
- * struct skua_ib_dm - device memory of a process
- * @ibdm: the core's part
- * @map: the memory, to map; outlives this while it is mapped
+ * struct skua_ib_dm - device memory
+ * @ibdm: the RDMA core's part
+ * @map: mmap entry, which owns the memory; outlives this while it is mapped
  */
 struct skua_ib_dm {
 	struct ib_dm ibdm;
@@ -506,22 +507,22 @@ extern const struct uapi_definition skua_ib_dm_defs[];
 /**
  * struct skua_ib_cq - completion queue
  * @ibcq: the RDMA core's part
- * @core: the function's part
- * @link: in the device's list
- * @lock: consumer side of a kernel CQ: @ci, @arm_serial, @closed, the ring, and the
- *	consumer side (ci) of the kernel QPs that complete here
- * @closed: kernel CQ: about to be freed; the device knows its number no more. Set
- *	under @resize_lock, too.
+ * @core: skua_core's part
+ * @link: entry in the device's list
+ * @lock: kernel CQ: protects @ci, @arm_serial, @closed, the ring, and the consumer indices
+ *	of the kernel QPs that complete here
+ * @closed: kernel CQ: being destroyed, its number may be in use by another CQ. Set with
+ *	@resize_lock held, too.
  * @buf: kernel CQ: ring, then the doorbell record
  * @ring: kernel CQ: first entry
  * @dbr: kernel CQ: doorbell record
  * @log_size: log2 of the entries
  * @ci: free-running consumer index
  * @arm_serial: number of the last arm; 0: never armed
- * @qps: kernel QPs that complete here, by QPN. Only what is in here can be named
- *	by a CQE. Entries leave under @lock, so that poll needs no reference.
- * @wake: calls the completion handler when software has completions to give
- * @resize_lock: serialises changes of @mem, and of moderation with @closed
+ * @qps: kernel QPs that complete here, by QPN. CQEs with other QPNs are ignored. Entries
+ *	are removed with @lock held, so that poll needs no reference.
+ * @wake: calls the completion handler when a dead device leaves WQEs to be flushed
+ * @resize_lock: serializes changes of @mem, and changes of moderation against @closed
  * @cqe_size: user CQ: bytes of an entry
  * @mem: user CQ: ring
  * @db: user CQ: doorbell record
@@ -575,16 +576,16 @@ static inline struct skua_ib_xrcd *to_skua_xrcd(struct ib_xrcd *ibxrcd)
 /**
  * struct skua_ib_srq - shared receive queue
  * @ibsrq: the RDMA core's part
- * @core: the function's part
- * @mutex: serialises modify and query
+ * @core: skua_core's part
+ * @mutex: serializes modify and query
  * @wqes: size of the ring
  * @log_segs: log2 of the segments of a WQE
  * @max_sge: scatter elements of a WQE
- * @lock: kernel SRQ: all below but @buf. Taken inside a CQ's lock.
+ * @lock: kernel SRQ: protects all members below but @buf. Nests inside a CQ's lock.
  * @ring: kernel SRQ: the WQEs
  * @wr_id: kernel SRQ: by position
- * @next: kernel SRQ: by position: the one after it in the list
- * @posted: kernel SRQ: positions that the device has
+ * @next: kernel SRQ: by position: the next position in the list
+ * @posted: kernel SRQ: bitmap of positions that are posted
  * @head: kernel SRQ: first free position
  * @tail: kernel SRQ: last free position, which stays free
  * @pi: kernel SRQ: WQEs posted so far
@@ -630,10 +631,10 @@ int skua_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 /* --- qp.c, qp_attr.c, wr.c --- */
 
 /**
- * struct skua_ib_swqe - what software remembers of a send WQE
- * @wr_id: the caller's
- * @opcode: enum ib_wc_opcode
- * @blocks: of the ring; 0 in an entry at which no WQE starts
+ * struct skua_ib_swqe - data of a posted send WQE
+ * @wr_id: wr_id of the work request
+ * @opcode: enum ib_wc_opcode of the completion
+ * @blocks: number of blocks; 0 if no WQE starts at this block
  */
 struct skua_ib_swqe {
 	u64 wr_id;
@@ -643,12 +644,12 @@ struct skua_ib_swqe {
 
 /**
  * struct skua_ib_sq - kernel send queue
- * @lock: producer side. Taken inside a CQ's lock, never around one.
+ * @lock: protects the producer side. Nests inside a CQ's lock.
  * @ring: the WQEs
- * @wqe: by block
+ * @wqe: posted WQEs, by block
  * @size: blocks
  * @pi: free-running producer index in blocks
- * @ci: free-running consumer index in blocks, moved under the CQ's lock
+ * @ci: free-running consumer index in blocks, protected by the CQ's lock
  */
 struct skua_ib_sq {
 	spinlock_t lock; /* see above */
@@ -661,12 +662,12 @@ struct skua_ib_sq {
 
 /**
  * struct skua_ib_rq - kernel receive queue
- * @lock: producer side. Taken outside the send queue's.
+ * @lock: protects the producer side. Taken before the send queue's lock.
  * @ring: the WQEs
  * @wr_id: by WQE
  * @size: WQEs
  * @pi: free-running producer index
- * @ci: free-running consumer index, moved under the CQ's lock
+ * @ci: free-running consumer index, protected by the CQ's lock
  */
 struct skua_ib_rq {
 	spinlock_t lock; /* see above */
@@ -680,19 +681,19 @@ struct skua_ib_rq {
 /**
  * struct skua_ib_qp - queue pair
  * @ibqp: the RDMA core's part
- * @core: the function's part
- * @lock: serialises modify and query; protects @mcasts
- * @state: as software knows it: set by modify and by error events
- * @failed: kernel QP: a completion in error was seen, so that the device has
- *	the QP in ERR whatever @state says
+ * @core: skua_core's part
+ * @lock: serializes modify and query; protects @mcasts
+ * @state: state as last modified or queried; the device may have entered an error state
+ * @failed: kernel QP: bit 0 is set when a completion in error or an error event has shown
+ *	that the QP is in ERR
  * @cap: capabilities granted
  * @sig_all: every send is signaled
- * @dest_qpn: peer, as last set
- * @rate_limit: kbit/s, as last set, 0: none
- * @rate_burst: bytes, likewise
- * @mcasts: multicast groups it is in
- * @is_rss: no queues, but an RSS context: frames are spread over work queues
- * @rss: its number
+ * @dest_qpn: QPN of the peer, as last modified
+ * @rate_limit: rate limit in kbit/s, as last modified; 0: none
+ * @rate_burst: burst of the rate limit in bytes
+ * @mcasts: multicast groups that it is attached to
+ * @is_rss: RSS QP: it has an RSS context and no queues
+ * @rss: number of the RSS context
  * @sq: kernel QP: send queue
  * @rq: kernel QP: receive queue
  * @buf: kernel QP: rings, then the doorbell record
@@ -740,7 +741,7 @@ static inline bool skua_ib_qp_is_kernel(const struct skua_ib_qp *qp)
 	return qp->buf.va;
 }
 
-/* Datagrams: each work request names its receiver. */
+/* QP types of which each work request has an address vector. */
 static inline bool skua_ib_is_dgram(enum ib_qp_type type)
 {
 	return type == IB_QPT_UD || type == IB_QPT_GSI;

@@ -2,9 +2,9 @@
 /*
  * Shared receive queues and XRC domains.
  *
- * The WQEs of an SRQ form a list through their next segments, posted ones first,
- * then the free ones. As the device reads the link of the last posted WQE before the
- * next is posted, one WQE always stays free: a ring of n takes n - 1.
+ * The WQEs of an SRQ form a list, linked by their next segments: posted ones first, then
+ * free ones. The device may read the link of the last posted WQE before the next one is
+ * posted, so one WQE must always stay free: a ring of n WQEs takes n - 1 work requests.
  */
 #include <kunit/visibility.h>
 #include <linux/log2.h>
@@ -14,8 +14,8 @@
 #include "skua_ib.h"
 
 /**
- * skua_ib_max_srq_wr() - work requests of an SRQ
- * @lim: the device
+ * skua_ib_max_srq_wr() - maximum number of work requests of an SRQ
+ * @lim: limits of the device
  *
  * Return: the number.
  */
@@ -89,9 +89,9 @@ static void skua_ib_kernel_srq_free(struct skua_ib_dev *dev, struct skua_ib_srq 
 }
 
 /**
- * skua_ib_srq_take() - take a completed WQE back
+ * skua_ib_srq_take() - free a completed WQE
  * @srq: a kernel SRQ
- * @pos: its position, as the device says: anything
+ * @pos: its position from the CQE, not checked yet
  * @wr_id: filled in
  *
  * Return: false if no WQE is outstanding there.
@@ -102,7 +102,7 @@ bool skua_ib_srq_take(struct skua_ib_srq *srq, u32 pos, u64 *wr_id)
 	if (pos >= srq->wqes || !__test_and_clear_bit(pos, srq->posted))
 		return false;
 	*wr_id = srq->wr_id[pos];
-	/* The list's last free WQE may be linked to: the device has no business there yet. */
+	/* Append it to the last free WQE, which the device does not read yet. */
 	srq->next[srq->tail] = pos;
 	skua_srq_next_set(skua_ib_srq_link(srq, srq->tail), pos);
 	srq->tail = pos;
@@ -131,7 +131,7 @@ static int skua_ib_srq_put(struct skua_ib_srq *srq, const struct ib_recv_wr *wr)
 	skua_rq_wqe_end(data, n, BIT(srq->ring.log_stride) / SKUA_WQE_SEG - 1);
 	srq->wr_id[srq->head] = wr->wr_id;
 	__set_bit(srq->head, srq->posted);
-	/* Not what the link in the ring says: it has been the device's to see. */
+	/* Follow the driver's copy of the list, not the link in the ring. */
 	srq->head = srq->next[srq->head];
 	srq->pi++;
 	return 0;
@@ -143,7 +143,7 @@ static int skua_ib_srq_put(struct skua_ib_srq *srq, const struct ib_recv_wr *wr)
  * @wr: the list
  * @bad_wr: the first that was not posted
  *
- * Return: 0; -EINVAL for a request that cannot be, -ENOMEM when full.
+ * Return: 0, -EINVAL for too many elements, or -ENOMEM if the SRQ is full.
  */
 int skua_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad_wr)
@@ -159,7 +159,7 @@ int skua_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			break;
 		}
 	}
-	/* The WQEs must be there when the record says so. */
+	/* Order the WQEs before the doorbell record. */
 	dma_wmb();
 	WRITE_ONCE(srq->dbr->pi, cpu_to_le32(srq->pi));
 	return ret;
@@ -178,8 +178,8 @@ static int skua_ib_srq_pin(struct skua_ib_dev *dev, struct skua_ib_umem *mem, u6
 
 	if (len < size || addr & (SKUA_WQE_BLOCK - 1) || addr > ULONG_MAX)
 		return skua_ib_refuse(dev, -EINVAL,
-				      "SRQ: ring at %#llx of %llu bytes, needs %llu, aligned to %d",
-				      addr, len, size, SKUA_WQE_BLOCK);
+				      "SRQ: ring of %llu bytes at %#llx, needs %llu and must be aligned to %d",
+				      len, addr, size, SKUA_WQE_BLOCK);
 	umem = ib_umem_get_va(&dev->ibdev, addr, size, 0);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
@@ -246,7 +246,7 @@ static int skua_ib_srq_check(const struct skua_limits *lim, const struct ib_srq_
 	if ((init->srq_type != IB_SRQT_BASIC && init->srq_type != IB_SRQT_XRC) ||
 	    (lim->caps & need) != need)
 		return -EOPNOTSUPP;
-	/* XRC has no users in the kernel. */
+	/* Kernel consumers cannot create XRC SRQs. */
 	if (init->srq_type == IB_SRQT_XRC && !udata)
 		return -EOPNOTSUPP;
 	if (!init->attr.max_wr || init->attr.max_wr > skua_ib_max_srq_wr(lim) ||
@@ -281,7 +281,7 @@ static int skua_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *ini
 	err = skua_ib_srq_check(dev->lim, init, udata);
 	if (err)
 		return skua_ib_refuse(dev, err,
-				      "create_srq: type %d, %u WQEs of %u elements; at most %u of %u",
+				      "create_srq: type %d, max_wr %u max_sge %u; supported are 1 to %u and 0 to %u",
 				      init->srq_type, init->attr.max_wr, init->attr.max_sge,
 				      skua_ib_max_srq_wr(dev->lim), dev->lim->max_rq_sge);
 	if (skua_ib_dead(dev))
@@ -293,7 +293,7 @@ static int skua_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *ini
 		err = skua_ib_srq_check_req(dev->lim, &req, &init->attr);
 		if (err)
 			return skua_ib_refuse(dev, err,
-					      "create_srq: ring of 2^%u WQEs of 2^%u segments has no room for %u of %u elements",
+					      "create_srq: ring of 2^%u WQEs of 2^%u segments does not fit max_wr %u, max_sge %u",
 					      req.log_wqes, req.log_stride, init->attr.max_wr,
 					      init->attr.max_sge);
 	} else {
@@ -349,7 +349,7 @@ static int skua_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* User space has copied the ring into a larger one. */
+/* User space has copied the ring to a larger one, which the device switches to. */
 static int skua_ib_resize_srq(struct skua_ib_srq *srq, u32 max_wr, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(srq->ibsrq.device);
@@ -359,14 +359,15 @@ static int skua_ib_resize_srq(struct skua_ib_srq *srq, u32 max_wr, struct ib_uda
 	int err;
 
 	if (!udata || !(dev->lim->caps & SKUA_CAP_SRQ_RESIZE))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "modify_srq: no resize of %s",
+				      udata ? "SRQs of this device" : "kernel SRQs");
 	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
 	if (err)
 		return err;
 	if (req.log_wqes > ilog2(skua_ib_max_srq_wr(dev->lim) + 1) ||
 	    BIT(req.log_wqes) < srq->wqes || BIT(req.log_wqes) <= max_wr)
 		return skua_ib_refuse(dev, -EINVAL,
-				      "modify_srq: ring of 2^%u WQEs for %u, now %u, at most %u",
+				      "modify_srq: ring of 2^%u WQEs must be more than max_wr %u, at least the present %u and at most %u",
 				      req.log_wqes, max_wr, srq->wqes,
 				      skua_ib_max_srq_wr(dev->lim) + 1);
 	err = skua_ib_srq_pin(dev, &mem, req.buf_addr, req.buf_len, req.log_wqes, srq->log_segs);
@@ -394,7 +395,8 @@ static int skua_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	int err;
 
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "modify_srq: attributes %#x, supported %#x",
+				      mask, IB_SRQ_MAX_WR | IB_SRQ_LIMIT);
 	if (!(mask & IB_SRQ_MAX_WR)) {
 		err = ib_is_udata_in_empty(udata);
 		if (err)
@@ -403,11 +405,12 @@ static int skua_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 
 	guard(mutex)(&srq->mutex);
 	if (mask & IB_SRQ_LIMIT && !(mask & IB_SRQ_MAX_WR) && attr->srq_limit >= srq->wqes)
-		return skua_ib_refuse(dev, -EINVAL, "modify_srq: limit %u of %u WQEs",
+		return skua_ib_refuse(dev, -EINVAL, "modify_srq: limit %u, at most max_wr %u",
 				      attr->srq_limit, srq->wqes - 1);
 	if (mask & IB_SRQ_MAX_WR) {
 		if (mask & IB_SRQ_LIMIT && attr->srq_limit > attr->max_wr)
-			return skua_ib_refuse(dev, -EINVAL, "modify_srq: limit %u of %u WQEs",
+			return skua_ib_refuse(dev, -EINVAL,
+					      "modify_srq: limit %u, at most the new max_wr %u",
 					      attr->srq_limit, attr->max_wr);
 		err = skua_ib_resize_srq(srq, attr->max_wr, udata);
 		if (err)
@@ -440,7 +443,8 @@ static int skua_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 	int err;
 
 	if (!(dev->lim->caps & SKUA_CAP_XRC))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "alloc_xrcd: the device does not support XRC");
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;

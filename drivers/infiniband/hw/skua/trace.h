@@ -48,7 +48,7 @@ DECLARE_EVENT_CLASS(skua_ib_ah,
 		memcpy(__entry->dmac, av->dmac, sizeof(av->dmac));
 		__entry->sgid_index = le16_to_cpu(av->sgid_index);
 	),
-	TP_printk("%s: to %pI6c by %pM from GID %u", __get_str(dev), __entry->dgid,
+	TP_printk("%s: to %pI6c via %pM from GID index %u", __get_str(dev), __entry->dgid,
 		  __entry->dmac, __entry->sgid_index)
 );
 

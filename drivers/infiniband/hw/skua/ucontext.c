@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * User contexts: a UAR page to ring doorbells through, and a page that tells
- * whether the device is alive.
+ * User contexts. Each has a UAR page for doorbells and a status page that shows whether
+ * the device is alive.
  */
 #include <kunit/visibility.h>
 #include <linux/mm.h>
@@ -112,8 +112,8 @@ static int skua_ib_map_status(struct skua_ib_ucontext *uc)
 }
 
 /**
- * skua_ib_status_dead() - tell all processes that the device is lost
- * @dev: the device; dev->dead is set, so that no context comes up alive after
+ * skua_ib_status_dead() - clear the status pages of all contexts
+ * @dev: the device; dev->dead is set already, so no new context is marked alive
  */
 void skua_ib_status_dead(struct skua_ib_dev *dev)
 {
@@ -135,7 +135,7 @@ static void skua_ib_ucontext_withdraw(struct skua_ib_dev *dev, struct skua_ib_uc
 {
 	guard(mutex)(&dev->uc_lock);
 	list_del(&uc->link);
-	/* Mappings of a program that outlives the driver keep the page. */
+	/* The page stays as long as it is mapped, even after the driver is gone. */
 	WRITE_ONCE(uc->status->alive, 0);
 }
 
@@ -170,7 +170,9 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 	if (err)
 		return err;
 	if (req.reserved)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "alloc_ucontext: reserved field %#llx, must be 0",
+				      (u64)req.reserved);
 	if (skua_ib_dead(dev))
 		return -EIO;
 
@@ -214,12 +216,12 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 }
 
 /**
- * skua_ib_mmap_check() - may this be mapped that way?
+ * skua_ib_mmap_check() - check the flags of a mapping
  * @kind: what is to be mapped
- * @flags: of the vma
+ * @flags: vm_flags of the VMA
  *
- * The UAR page is for writing (reading it means nothing), the status page for
- * reading, device memory for both, and none for running.
+ * The UAR page must be mapped write-only, the status page read-only, device memory in any
+ * way but executable.
  *
  * Return: 0, -EINVAL or -EPERM.
  */
@@ -249,17 +251,17 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	struct skua_ib_mmap *map;
 	int err;
 
-	/* Refuses what is not shared, and any size but the whole. */
+	/* Fails if the VMA is not shared or does not cover the whole entry. */
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return skua_ib_refuse(to_skua_dev(ibuc->device), -EINVAL,
-				      "mmap: %lu bytes at offset %#lx are no whole object, or not shared",
+				      "mmap: %lu bytes at offset %#lx: not a whole entry, or not shared",
 				      vma->vm_end - vma->vm_start, vma->vm_pgoff << PAGE_SHIFT);
 	map = to_skua_mmap(entry);
 	err = skua_ib_mmap_check(map->kind, vma->vm_flags);
 	if (err) {
-		ibdev_dbg(ibuc->device, "mmap: flags %#lx are not for what is at offset %#lx\n",
-			  vma->vm_flags, vma->vm_pgoff << PAGE_SHIFT);
+		ibdev_dbg(ibuc->device, "mmap: offset %#lx, kind %d: flags %#lx are not allowed\n",
+			  vma->vm_pgoff << PAGE_SHIFT, map->kind, vma->vm_flags);
 		goto out;
 	}
 
@@ -267,8 +269,8 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	case SKUA_IB_MMAP_UAR:
 		vm_flags_clear(vma, VM_MAYREAD | VM_MAYEXEC);
 		/*
-		 * Not write combining: each store to a doorbell register must
-		 * arrive, at once and alone.
+		 * Not write-combined: each doorbell store must reach the device
+		 * immediately and as a write of its own.
 		 */
 		err = rdma_user_mmap_io(ibuc, vma, map->uar.pfn, PAGE_SIZE,
 					pgprot_noncached(vma->vm_page_prot), entry);
@@ -276,8 +278,8 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	case SKUA_IB_MMAP_STATUS:
 		vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
 		/*
-		 * A page of memory, which its mappings keep: no need to take
-		 * it away when the device goes. It reads zero then.
+		 * A page of host memory with a reference from the mapping: it need not
+		 * be unmapped when the device is removed. It reads as zero then.
 		 */
 		err = vm_insert_page(vma, vma->vm_start, map->page);
 		break;
@@ -293,23 +295,27 @@ out:
 }
 
 #ifndef SKUA_COMPAT_MMAP_PFNS
-/* What another device may be given: device memory, but neither doorbells nor status. */
+/* Only device memory can be exported as a dma-buf, no UAR or status page. */
 static int skua_ib_mmap_get_pfns(struct rdma_user_mmap_entry *entry, struct phys_vec *vec,
 				 struct p2pdma_provider **provider)
 {
+	struct skua_ib_dev *dev = to_skua_dev(entry->ucontext->device);
 	struct skua_ib_mmap *map = to_skua_mmap(entry);
 
 	if (map->kind != SKUA_IB_MMAP_DM)
-		return -EOPNOTSUPP;
-	*provider = skua_dm_provider(to_skua_dev(entry->ucontext->device)->core);
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "dma-buf export: mmap entry of kind %d is not device memory",
+				      map->kind);
+	*provider = skua_dm_provider(dev->core);
 	if (!*provider)
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "dma-buf export: the kernel does not support peer-to-peer DMA");
 	vec->paddr = PFN_PHYS(map->dm.pfn);
 	vec->len = map->dm.size;
 	return 0;
 }
 
-/* By the offset that it is mapped at, in bytes. */
+/* Find an entry by its mmap offset in bytes. */
 static struct rdma_user_mmap_entry *skua_ib_pgoff_to_mmap_entry(struct ib_ucontext *ibuc,
 								off_t off)
 {
@@ -319,7 +325,7 @@ static struct rdma_user_mmap_entry *skua_ib_pgoff_to_mmap_entry(struct ib_uconte
 }
 #endif
 
-/* The RDMA core takes the UAR mappings away; nothing of ours is left to do. */
+/* The RDMA core unmaps the UAR pages. Required for disassociation, even if empty. */
 static void skua_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 }
@@ -349,7 +355,7 @@ const struct ib_device_ops skua_ib_ucontext_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, skua_ib_ucontext, ibuc),
 };
 
-/* --- what the core's own methods do not tell --- */
+/* --- driver methods and attributes --- */
 
 static int UVERBS_HANDLER(SKUA_METHOD_DEVICE_CLOCK)(struct uverbs_attr_bundle *attrs)
 {
@@ -362,8 +368,9 @@ static int UVERBS_HANDLER(SKUA_METHOD_DEVICE_CLOCK)(struct uverbs_attr_bundle *a
 		return PTR_ERR(ibuc);
 	dev = to_skua_dev(ibuc->device);
 	if (!(dev->lim->caps & SKUA_CAP_TIMESTAMP))
-		return -EOPNOTSUPP;
-	/* Half of what the read took: the register was sampled in between. */
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "device_clock: the device does not support timestamps");
+	/* The register is sampled about half way through the read. */
 	before = ktime_get_real_ns();
 	resp.clock = skua_clock(dev->core);
 	resp.real_ns = before + (ktime_get_real_ns() - before) / 2;
@@ -380,7 +387,7 @@ DECLARE_UVERBS_NAMED_METHOD(SKUA_METHOD_DEVICE_CLOCK,
 
 DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_DEVICE, &UVERBS_METHOD(SKUA_METHOD_DEVICE_CLOCK));
 
-/* One more attribute of the core's method. */
+/* A driver attribute of the RDMA core's QUERY_CONTEXT method. */
 static const struct uverbs_attr_def * const skua_ib_query_context_attrs[] = {
 	UVERBS_ATTR_PTR_OUT(SKUA_ATTR_QUERY_CONTEXT_RESP,
 			    UVERBS_ATTR_STRUCT(struct skua_alloc_ucontext_resp, ece_options),

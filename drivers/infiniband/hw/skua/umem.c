@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pinned user memory, and how the device is told where it lies: regions and
- * the rings of user queues.
+ * Address translation of pinned user memory, for regions and for rings of user queues.
  */
 #include <kunit/visibility.h>
 #include <linux/slab.h>
@@ -11,12 +10,12 @@
 #include "skua_ib.h"
 
 /**
- * skua_ib_umem_mode() - choose the cheapest translation
+ * skua_ib_umem_mode() - choose the cheapest translation mode
  * @npages: pages of the best page size
- * @contig: the memory is one run of bus addresses
- * @may_inline: there is an MPT entry to hold a short page list
+ * @contig: the bus addresses are contiguous
+ * @may_inline: a short page list may be stored in the MPT entry
  *
- * A run needs no page list at all, and a list in the MPT entry no second read.
+ * Contiguous memory needs no page list; a list in the MPT entry needs no second read.
  *
  * Return: SKUA_XLAT_*.
  */
@@ -45,9 +44,10 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 	struct ib_block_iter biter;
 	size_t i = 0;
 
-	/* More than fit will not be translated; and a user's size is no cause for a warning. */
+	/* Checked first, to avoid a large allocation that is of no use. */
 	if (m->npages > dev->lim->max_mtt)
-		return skua_ib_refuse(dev, -ENOSPC, "buffer of %u pages, the MTT has %llu entries",
+		return skua_ib_refuse(dev, -ENOSPC,
+				      "memory of %u pages exceeds the %llu entries of the MTT",
 				      m->npages, dev->lim->max_mtt);
 
 	dma_addr_t *pages __free(kvfree) = kvmalloc_array(m->npages, sizeof(*pages),
@@ -64,14 +64,14 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 }
 
 /**
- * skua_ib_umem_layout() - work out how a pinned buffer will be translated
+ * skua_ib_umem_layout() - choose the translation mode and page size of a pinned buffer
  * @dev: the device
- * @m: filled in, but for @m->revocable and the pages
+ * @m: filled in, except for @m->revocable and the page list
  * @umem: the buffer
- * @may_inline: a short page list may go into the MPT entry
+ * @may_inline: a short page list may be stored in the MPT entry
  *
- * The device adds an offset to whatever address space the buffer has, so that
- * the page size depends on the bus addresses alone.
+ * The device adds an offset to the address within the region, so the page size does not
+ * depend on the iova, only on the bus addresses.
  *
  * Return: 0 or a negative errno.
  */
@@ -85,11 +85,13 @@ int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct 
 
 	pgsz = ib_umem_find_best_pgsz(umem, dev->lim->page_sizes, start);
 	if (!pgsz)
-		return skua_ib_refuse(dev, -EINVAL, "buffer has no page size of %#llx",
+		return skua_ib_refuse(dev, -EINVAL,
+				      "memory has none of the page sizes %#llx of the device",
 				      dev->lim->page_sizes);
 	npages = ib_umem_num_dma_blocks(umem, pgsz);
 	if (npages > U32_MAX)
-		return -EINVAL;
+		return skua_ib_refuse(dev, -EINVAL, "memory of %zu pages, at most %u", npages,
+				      U32_MAX);
 
 	m->umem = umem;
 	m->mode = m->revocable ? SKUA_XLAT_MTT :
@@ -106,10 +108,10 @@ int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct 
 }
 
 /**
- * skua_ib_umem_fill() - list the pages of a buffer
+ * skua_ib_umem_fill() - write the page list of a buffer
  * @dev: the device
- * @m: as skua_ib_umem_layout() made it; owns the buffer on success
- * @write: the device may write there
+ * @m: filled in by skua_ib_umem_layout(); owns the buffer on success
+ * @write: the device may write to the buffer
  *
  * Return: 0 or a negative errno.
  */
@@ -123,12 +125,12 @@ int skua_ib_umem_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m, bool writ
 }
 
 /**
- * skua_ib_umem_map() - work out the translation of a pinned buffer
+ * skua_ib_umem_map() - set up the translation of a pinned buffer
  * @dev: the device
- * @m: filled in, but for @m->revocable; owns @umem on success
+ * @m: filled in, except for @m->revocable; owns @umem on success
  * @umem: the buffer
- * @may_inline: a short page list may go into the MPT entry
- * @write: the device may write there
+ * @may_inline: a short page list may be stored in the MPT entry
+ * @write: the device may write to the buffer
  *
  * Return: 0 or a negative errno.
  */
@@ -144,21 +146,21 @@ int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_
 /**
  * skua_ib_umem_mtt_free() - free the page list of a buffer
  * @dev: the device
- * @m: the buffer; nothing in the device refers to it any more
+ * @m: the buffer, to which no context of the device refers any more
  */
 void skua_ib_umem_mtt_free(struct skua_ib_dev *dev, struct skua_ib_umem *m)
 {
-	/* A pool's stays with its handle. */
+	/* The entries of a pool handle stay with the handle. */
 	if (m->mode == SKUA_XLAT_MTT && !m->frmr)
 		skua_mtt_free(dev->core, &m->mtt);
 }
 
 /**
- * skua_ib_umem_xlat() - describe the buffer from some byte on
+ * skua_ib_umem_xlat() - describe a buffer for a context
  * @m: the buffer
- * @pos: the byte; not 0 only for buffers mapped without @may_inline
+ * @pos: offset of the first byte; must be 0 if it was mapped with @may_inline
  *
- * Return: what to put into a context.
+ * Return: the translation from that byte on.
  */
 struct skua_xlat skua_ib_umem_xlat(const struct skua_ib_umem *m, u64 pos)
 {
@@ -187,13 +189,13 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_umem_xlat);
 /**
  * skua_ib_umem_unmap() - undo skua_ib_umem_map() and unpin the buffer
  * @dev: the device
- * @m: the buffer; nothing in the device refers to it any more
+ * @m: the buffer, to which no context of the device refers any more
  */
 void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m)
 {
 	if (!m->umem)
 		return;
-	/* What is revocable is revoked by its release, which needs the entries. */
+	/* Releasing a revocable buffer calls its revoke callback, which needs the entries. */
 	if (m->revocable)
 		ib_umem_release(m->umem);
 	skua_ib_umem_mtt_free(dev, m);

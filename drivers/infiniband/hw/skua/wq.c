@@ -12,9 +12,9 @@
 
 /**
  * struct skua_ib_wq - work queue
- * @ibwq: the core's part
- * @core: the function's part
- * @lock: serialises changes of state
+ * @ibwq: the RDMA core's part
+ * @core: skua_core's part
+ * @lock: serializes changes of state
  * @mem: ring
  * @db: doorbell record
  */
@@ -26,7 +26,7 @@ struct skua_ib_wq {
 	struct skua_ib_db db;
 };
 
-/* A table is the core's alone. */
+/* The driver keeps nothing for an indirection table. */
 struct skua_ib_rwq_ind_table {
 	struct ib_rwq_ind_table ibtable;
 };
@@ -45,7 +45,7 @@ static void skua_ib_wq_event(struct skua_qp *core, enum skua_qp_event what)
 		.event = IB_EVENT_WQ_FATAL,
 	};
 
-	/* The handler goes by the object, which uverbs gives the WQ when it has been made. */
+	/* The handler uses the uobject, which uverbs sets only after create_wq(). */
 	if (what >= SKUA_QP_EV_FATAL && READ_ONCE(wq->ibwq.uobject))
 		wq->ibwq.event_handler(&event, wq->ibwq.wq_context);
 }
@@ -79,8 +79,8 @@ static int skua_ib_wq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
 	if (req->buf_len < size || req->buf_addr & (SKUA_WQE_BLOCK - 1) ||
 	    req->buf_addr > ULONG_MAX)
 		return skua_ib_refuse(dev, -EINVAL,
-				      "create_wq: ring at %#llx of %llu bytes, needs %llu, aligned to %d",
-				      req->buf_addr, req->buf_len, size, SKUA_WQE_BLOCK);
+				      "create_wq: ring of %llu bytes at %#llx, needs %llu and must be aligned to %d",
+				      req->buf_len, req->buf_addr, size, SKUA_WQE_BLOCK);
 	umem = ib_umem_get_va(&dev->ibdev, req->buf_addr, size, 0);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
@@ -126,7 +126,7 @@ static void skua_ib_wq_unpin(struct skua_ib_dev *dev, struct skua_ib_ucontext *u
 	skua_ib_umem_unmap(dev, &wq->mem);
 }
 
-/* Make the queue that @wq stands for; on failure nothing of it is left. */
+/* Pin the ring and create the QP of a work queue. */
 static int skua_ib_wq_init(struct skua_ib_dev *dev, struct skua_ib_wq *wq, struct ib_pd *ibpd,
 			   const struct ib_wq_init_attr *init,
 			   const struct skua_create_wq_req *req, struct ib_udata *udata)
@@ -165,16 +165,19 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 	int err;
 
 	if (!udata)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
+					      "create_wq: not supported for kernel consumers"));
 	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
 	if (err)
 		return ERR_PTR(err);
 	err = skua_ib_wq_check(dev->lim, init, &req);
 	if (err)
 		return ERR_PTR(skua_ib_refuse(dev, err,
-					      "create_wq: type %d, flags %#x, %u WQEs of %u elements in 2^%u of 2^%u",
+					      "create_wq: type %d, flags %#x, max_wr %u (max %u), max_sge %u (max %u), ring of 2^%u WQEs of 2^%u segments",
 					      init->wq_type, init->create_flags, init->max_wr,
-					      init->max_sge, req.log_wqes, req.log_stride));
+					      min_t(u32, dev->lim->max_rq_wqes, SKUA_IB_MAX_RING),
+					      init->max_sge, dev->lim->max_rq_sge, req.log_wqes,
+					      req.log_stride));
 	if (skua_ib_dead(dev))
 		return ERR_PTR(-EIO);
 
@@ -183,9 +186,8 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 	if (!wq)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&wq->lock);
-	/* Events may come before the RDMA core fills this in. */
+	/* Events may come before the RDMA core sets the device; uverbs sets no handler. */
 	wq->ibwq.device = &dev->ibdev;
-	/* Nor does it for uverbs. */
 	wq->ibwq.event_handler = init->event_handler;
 	err = skua_ib_wq_init(dev, wq, ibpd, init, &req, udata);
 	if (err)
@@ -228,14 +230,16 @@ static int skua_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 ma
 	if (err)
 		return err;
 	if (mask & ~(u32)(IB_WQ_STATE | IB_WQ_CUR_STATE))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "modify_wq: attributes %#x, supported %#lx",
+				      mask, (unsigned long)(IB_WQ_STATE | IB_WQ_CUR_STATE));
 	guard(mutex)(&wq->lock);
 	cur = mask & IB_WQ_CUR_STATE ? attr->curr_wq_state : ibwq->state;
 	new = mask & IB_WQ_STATE ? attr->wq_state : cur;
-	/* Out of the error the way leads through RESET. */
+	/* ERR to RDY is possible only through RESET. */
 	if (cur != ibwq->state || new > IB_WQS_ERR ||
 	    (new == IB_WQS_RDY && cur == IB_WQS_ERR))
-		return skua_ib_refuse(dev, -EINVAL, "modify_wq: from state %d to %d, it is in %d",
+		return skua_ib_refuse(dev, -EINVAL,
+				      "modify_wq: invalid transition %d to %d, present state %d",
 				      cur, new, ibwq->state);
 	if (new == cur)
 		return 0;
@@ -257,7 +261,7 @@ static int skua_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 ma
 	return err;
 }
 
-/* --- indirection tables: the RSS context is made with the QP, which has the key --- */
+/* --- indirection tables: the RSS context is created with the QP, which has the key --- */
 
 static int skua_ib_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 					struct ib_rwq_ind_table_init_attr *init,
@@ -268,7 +272,11 @@ static int skua_ib_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
-	return init->log_ind_tbl_size > ilog2(SKUA_RSS_MAX) ? -EINVAL : 0;
+	if (init->log_ind_tbl_size > ilog2(SKUA_RSS_MAX))
+		return skua_ib_refuse(to_skua_dev(table->device), -EINVAL,
+				      "create_rwq_ind_table: 2^%u entries, at most %d",
+				      init->log_ind_tbl_size, SKUA_RSS_MAX);
+	return 0;
 }
 
 static int skua_ib_destroy_rwq_ind_table(struct ib_rwq_ind_table *table)
@@ -276,9 +284,9 @@ static int skua_ib_destroy_rwq_ind_table(struct ib_rwq_ind_table *table)
 	return 0;
 }
 
-/* --- QPs that spread frames --- */
+/* --- RSS QPs --- */
 
-/* The header fields of an address family or protocol come in pairs. */
+/* Fields that the device can hash: always source and destination together. */
 static const struct {
 	u64 fields;
 	u64 needs;
@@ -297,8 +305,8 @@ static const struct {
  * @fields: SKUA_RX_HASH_*
  * @flags: SKUA_RSS_*
  *
- * Return: 0, or -EOPNOTSUPP for what the device does not hash: one address or port
- * of two, ports without addresses.
+ * Return: 0, or -EOPNOTSUPP for combinations that the device does not support: only the
+ * source or the destination, or ports without addresses.
  */
 int skua_ib_rss_hash(u64 fields, u32 *flags)
 {
@@ -335,7 +343,7 @@ static int skua_ib_rss_fill(struct skua_rss *rss, const struct ib_rwq_ind_table 
 	return 0;
 }
 
-/* A number of its own for people and tools, of those whose index no queue has. */
+/* A QP number for display, above the range of the numbers of real QPs. */
 static u32 skua_ib_rss_qpn(const struct skua_limits *lim, u32 rss)
 {
 	u64 num = (u64)(rss + 1) << lim->qpn_bits;
@@ -344,12 +352,12 @@ static u32 skua_ib_rss_qpn(const struct skua_limits *lim, u32 rss)
 }
 
 /**
- * skua_ib_rss_create() - create a QP that spreads frames over work queues
+ * skua_ib_rss_create() - create a QP that distributes frames to work queues
  * @qp: the QP
- * @init: as the RDMA core passed it on
+ * @init: attributes with an indirection table
  * @udata: key and fields of the hash
  *
- * It has no queues of its own, and no state.
+ * Such a QP has no queues of its own and no state.
  *
  * Return: 0 or a negative errno.
  */
@@ -363,10 +371,12 @@ int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init
 
 	if (init->qp_type != IB_QPT_RAW_PACKET || !udata || init->create_flags ||
 	    !(dev->lim->caps & SKUA_CAP_RSS))
-		return -EOPNOTSUPP;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "create_qp: type %d, flags %#x with an indirection table, must be RAW_PACKET without flags on a device with RSS",
+				      init->qp_type, init->create_flags);
 	if (init->send_cq || init->cap.max_send_wr)
 		return skua_ib_refuse(dev, -EINVAL,
-				      "create_qp: with an indirection table, %u sends or a send CQ",
+				      "create_qp: max_send_wr %u or a send CQ with an indirection table",
 				      init->cap.max_send_wr);
 	err = ib_copy_validate_udata_in_cm(udata, req, key, 0);
 	if (err)
@@ -374,7 +384,7 @@ int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init
 	if (req.function != SKUA_RX_HASH_TOEPLITZ || req.key_len != sizeof(req.key) ||
 	    memchr_inv(req.reserved, 0, sizeof(req.reserved)))
 		return skua_ib_refuse(dev, -EOPNOTSUPP,
-				      "create_qp: hash function %u with a key of %u bytes, not Toeplitz with %zu",
+				      "create_qp: hash function %u, key of %u bytes; only Toeplitz with %zu bytes is supported",
 				      req.function, req.key_len, sizeof(req.key));
 
 	struct skua_rss *rss __free(kfree) = kzalloc_obj(*rss);
@@ -383,7 +393,9 @@ int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init
 		return -ENOMEM;
 	err = skua_ib_rss_fill(rss, init->rwq_ind_tbl, &req);
 	if (err)
-		return skua_ib_refuse(dev, err, "create_qp: no hash over fields %#llx", req.fields);
+		return skua_ib_refuse(dev, err,
+				      "create_qp: hash fields %#llx are not supported together",
+				      req.fields);
 	err = skua_rss_create(dev->core, &qp->rss, rss);
 	if (err)
 		return err;
@@ -398,8 +410,8 @@ int skua_ib_rss_create(struct skua_ib_qp *qp, const struct ib_qp_init_attr *init
 }
 
 /**
- * skua_ib_rss_destroy() - destroy such a QP
- * @qp: the QP, which no rule names any more
+ * skua_ib_rss_destroy() - destroy the RSS context of a QP
+ * @qp: the QP, to which no flow rule refers any more
  */
 void skua_ib_rss_destroy(struct skua_ib_qp *qp)
 {

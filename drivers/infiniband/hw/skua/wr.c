@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel consumers' work requests, over the ring code shared with user space.
+ * Work requests of kernel consumers. The ring code is shared with the provider.
  */
 #include <kunit/visibility.h>
 
 #include "skua_ib.h"
 
 /**
- * struct skua_ib_op - how a work request becomes a WQE
- * @op: device's opcode
- * @wc: what its completion is called
+ * struct skua_ib_op - properties of a work request opcode
+ * @op: opcode of the device
+ * @wc: opcode of the completion
  * @flags: SKUA_IB_OP_*
- * @cap: capability it needs
+ * @cap: capability that it needs
  */
 struct skua_ib_op {
 	u8 op;
@@ -28,9 +28,9 @@ struct skua_ib_op {
 #define SKUA_IB_OP_MASKED	BIT(5)	/* with ATOMIC: and masks */
 #define SKUA_IB_OP_INV		BIT(6)	/* key to invalidate */
 #define SKUA_IB_OP_REG		BIT(7)	/* region of struct ib_reg_wr */
-#define SKUA_IB_OP_LOCAL	BIT(8)	/* no payload: nothing is sent */
-#define SKUA_IB_OP_UD		BIT(9)	/* datagrams can do it */
-#define SKUA_IB_OP_RC		BIT(10)	/* needs a peer that answers */
+#define SKUA_IB_OP_LOCAL	BIT(8)	/* local operation without payload */
+#define SKUA_IB_OP_UD		BIT(9)	/* supported by UD */
+#define SKUA_IB_OP_RC		BIT(10)	/* only supported by RC */
 
 static const struct skua_ib_op skua_ib_ops[] = {
 	[IB_WR_SEND] = {
@@ -73,7 +73,7 @@ static const struct skua_ib_op skua_ib_ops[] = {
 		SKUA_IB_OP_VALID | SKUA_IB_OP_ATOMIC | SKUA_IB_OP_MASKED,
 		SKUA_CAP_MASKED_ATOMIC,
 	},
-	/* No FLUSH: no work request of the kernel's says what kind is wanted. */
+	/* No FLUSH: kernel work requests have no field for its type. */
 	[IB_WR_ATOMIC_WRITE] = {
 		SKUA_WQE_ATOMIC_WRITE, IB_WC_ATOMIC_WRITE,
 		SKUA_IB_OP_VALID | SKUA_IB_OP_INLINE | SKUA_IB_OP_RDMA | SKUA_IB_OP_RC,
@@ -140,15 +140,15 @@ static u32 skua_ib_wqe_flags(const struct skua_ib_qp *qp, const struct ib_send_w
 	if (wr->send_flags & IB_SEND_FENCE)
 		flags |= SKUA_WQE_F_FENCE;
 	/*
-	 * What an earlier request reads by the key may have to be sent again: the key
-	 * goes when that is over.
+	 * Invalidate the key only after all earlier requests are complete, because they
+	 * may have to be retransmitted from memory of this key.
 	 */
 	if (op->op == SKUA_WQE_LOCAL_INV)
 		flags |= SKUA_WQE_F_LOCAL_FENCE;
 	return flags;
 }
 
-/* The receiver of a datagram. */
+/* Write the address vector of a datagram. */
 static void skua_ib_put_av(struct skua_ib_qp *qp, u32 index, const struct ib_ud_wr *ud)
 {
 	struct skua_wqe_av *av = skua_sq_seg(&qp->sq.ring, index, 1);
@@ -158,7 +158,7 @@ static void skua_ib_put_av(struct skua_ib_qp *qp, u32 index, const struct ib_ud_
 		av->pkey_index = cpu_to_le16(ud->pkey_index);
 }
 
-/* Segments before the payload: returns the number of the next. */
+/* Write the segments before the payload. Return: index of the next segment. */
 static unsigned int skua_ib_put_remote(struct skua_ib_sq *sq, u32 index, unsigned int seg,
 				       const struct skua_ib_op *op, const struct ib_send_wr *wr)
 {
@@ -184,7 +184,7 @@ static unsigned int skua_ib_put_remote(struct skua_ib_sq *sq, u32 index, unsigne
 	return seg;
 }
 
-/* How many segments come before the payload. */
+/* Return: the number of segments before the payload. */
 static unsigned int skua_ib_head_segs(const struct skua_ib_qp *qp, const struct skua_ib_op *op)
 {
 	unsigned int segs = 1;
@@ -220,7 +220,7 @@ static unsigned int skua_ib_put_sges(struct skua_ib_sq *sq, u32 index, unsigned 
 	int i;
 
 	for (i = 0; i < wr->num_sge; i++, sge++) {
-		/* An empty element may name any key. */
+		/* The key of an empty element is not checked. */
 		if (sge->length)
 			skua_wqe_data_set(skua_sq_seg(&sq->ring, index, seg++), sge->addr,
 					  sge->lkey, sge->length);
@@ -228,7 +228,7 @@ static unsigned int skua_ib_put_sges(struct skua_ib_sq *sq, u32 index, unsigned 
 	return seg;
 }
 
-/* Segments of the payload, and whether it is inline. */
+/* Return: the number of segments of the payload; sets SKUA_WQE_F_INLINE in @flags. */
 static int skua_ib_payload_segs(const struct skua_ib_qp *qp, const struct skua_ib_op *op,
 				const struct ib_send_wr *wr, u32 *flags)
 {
@@ -245,7 +245,7 @@ static int skua_ib_payload_segs(const struct skua_ib_qp *qp, const struct skua_i
 	return skua_wqe_inline_segs(len);
 }
 
-/* Everything but the control segment: returns the segments there are then. */
+/* Write all segments but the control segment. Return: their number with the latter. */
 static int skua_ib_put_segs(struct skua_ib_qp *qp, const struct skua_ib_op *op,
 			    const struct ib_send_wr *wr, u32 pi, u32 flags)
 {
@@ -273,8 +273,8 @@ static int skua_ib_put_segs(struct skua_ib_qp *qp, const struct skua_ib_op *op,
 }
 
 /*
- * Write one WQE at block @pi: returns the blocks it takes up, -ENOMEM if there
- * is no room, -EINVAL if it cannot be.
+ * Write one WQE at block @pi. Return: its number of blocks, -ENOMEM if the queue is full,
+ * or -EINVAL for an invalid or unsupported work request.
  */
 VISIBLE_IF_KUNIT int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi)
 {
@@ -301,7 +301,7 @@ VISIBLE_IF_KUNIT int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send
 	segs = skua_ib_put_segs(qp, op, wr, pi, flags);
 	if (segs < 0)
 		return segs;
-	/* Empty elements may have left room. */
+	/* Fewer than computed above if there were empty elements. */
 	blocks = skua_wqe_blocks(segs);
 	ctrl = skua_sq_seg(&sq->ring, pi, 0);
 	skua_wqe_ctrl_set(ctrl, op->op, segs, pi, flags);
@@ -321,7 +321,7 @@ VISIBLE_IF_KUNIT int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_put_wqe);
 
-/* The device is dead and will not tell: have the poller look. */
+/* A dead device completes nothing: have the consumer poll, which flushes the WQEs. */
 static void skua_ib_wake_if_dead(struct skua_ib_qp *qp, struct ib_cq *ibcq)
 {
 	if (unlikely(skua_ib_dead(skua_ib_qp_dev(qp))))
@@ -337,11 +337,11 @@ static void skua_ib_ring_sq(struct skua_ib_qp *qp)
 }
 
 /**
- * skua_ib_qp_kick() - have the device look at a QP in ERR again
+ * skua_ib_qp_kick() - have the device flush newly posted receives of a QP in ERR
  * @qp: a kernel QP
  *
- * The receive queue has no doorbell: the send queue's, repeated, is what makes
- * the device flush receives posted since.
+ * The receive queue has no doorbell. The device reads its doorbell record when the send
+ * queue's doorbell is rung again.
  */
 void skua_ib_qp_kick(struct skua_ib_qp *qp)
 {
@@ -355,7 +355,7 @@ void skua_ib_qp_kick(struct skua_ib_qp *qp)
  * @wr: the list
  * @bad_wr: the first that was not posted
  *
- * Return: 0; -EINVAL for a request or state that cannot be, -ENOMEM when full.
+ * Return: 0, -EINVAL for an invalid work request or state, or -ENOMEM if the queue is full.
  */
 int skua_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr)
@@ -381,7 +381,7 @@ int skua_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	if (pi != sq->pi) {
 		/* Pairs with the acquire in skua_ib_take_send(). */
 		smp_store_release(&sq->pi, pi);
-		/* The WQEs must be there when the record says so. */
+		/* Order the WQEs before the doorbell record. */
 		dma_wmb();
 		WRITE_ONCE(qp->dbr->sq_pi, cpu_to_le32(pi));
 		skua_ib_ring_sq(qp);
@@ -421,7 +421,7 @@ static int skua_ib_put_rwqe(struct skua_ib_qp *qp, const struct ib_recv_wr *wr, 
  * @wr: the list
  * @bad_wr: the first that was not posted
  *
- * Return: 0; -EINVAL for a request or state that cannot be, -ENOMEM when full.
+ * Return: 0, -EINVAL for an invalid work request or state, or -ENOMEM if the queue is full.
  */
 int skua_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr)
@@ -446,12 +446,13 @@ int skua_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (pi != rq->pi) {
 		/* Pairs with the acquire in skua_ib_take_recv(). */
 		smp_store_release(&rq->pi, pi);
-		/* The WQEs must be there when the record says so. */
+		/* Order the WQEs before the doorbell record. */
 		dma_wmb();
 		WRITE_ONCE(qp->dbr->rq_pi, cpu_to_le32(pi));
 		/*
-		 * Record, then flags; who sets a flag then has the device
-		 * read the record: one of the two sees the other's.
+		 * Order the record before the flags. Whoever sets a flag rings the
+		 * doorbell afterwards: either the flag is seen here, or the device sees
+		 * the record.
 		 */
 		smp_mb();
 		if (READ_ONCE(qp->state) == IB_QPS_ERR || test_bit(0, &qp->failed))
