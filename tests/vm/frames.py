@@ -4,12 +4,16 @@
 
   frames.py send NETDEV DMAC [--count N]              raw frames, a broadcast behind
   frames.py count NETDEV                              how many arrive before that
+  frames.py fill NETDEV DMAC [--count N]              frames past the qdisc, to one queue,
+                                                      until it takes no more
   frames.py badsum NETDEV DMAC SRC DST [--count N]    UDP of a wrong checksum
   frames.py mrecv NETDEV GROUP ADDR                   join, print one datagram
   frames.py msend GROUP ADDR [--count N]              datagrams to a group
   frames.py flows SRC DST [--count N]                 datagrams from each of 64 ports
 """
 import argparse
+import errno
+import os
 import socket
 import struct
 import sys
@@ -17,6 +21,8 @@ import sys
 ETYPE = 0x88b5          # for local experiments
 LAST = b"that was all"
 PORT = 7777
+# What the module socket does not have, or not everywhere
+SO_SNDBUFFORCE, SOL_PACKET, PACKET_QDISC_BYPASS = 32, 263, 20
 
 
 def mac(text):
@@ -55,6 +61,26 @@ def count(o):
             break
         n += 1
     print(n)
+
+
+def fill(o):
+    """Byte queue limits do not stop this sender, only a ring that is full does."""
+    # The queue is chosen by the frame's hash, and by XPS, if that is set, by the processor
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    s = raw(o.netdev, ETYPE)
+    s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 26)
+    s.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+    frame = mac(o.dmac) + own_mac(o.netdev) + struct.pack("!H", ETYPE) + bytes(46)
+    for i in range(o.count):
+        try:
+            s.send(frame)
+        except OSError as e:
+            if e.errno != errno.ENOBUFS:
+                raise
+            print(f"no room for frame {i}")
+            return 0
+    print(f"{o.count} frames went")
+    return 1
 
 
 def ip_sum(data):
@@ -108,6 +134,7 @@ def options():
     p = argparse.ArgumentParser()
     sub = p.add_subparsers(required=True)
     for fn, args in ((send, "netdev dmac"), (count, "netdev"),
+                     (fill, "netdev dmac"),
                      (badsum, "netdev dmac src dst"),
                      (mrecv, "netdev group addr"), (msend, "group addr"),
                      (flows, "src dst")):
