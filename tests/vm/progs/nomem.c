@@ -38,8 +38,10 @@ static void nth_set(unsigned int n)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%u", n);
 
-	if (pwrite(nth_fd, text, len, 0) != len)
-		die("fail-nth: %m");
+	/* The copy of this very text may be what fails; after that nothing does. */
+	while (pwrite(nth_fd, text, len, 0) != len)
+		if (errno != EFAULT)
+			die("fail-nth: %m");
 }
 
 /* Allocations until the one that fails; 0: it has failed. */
