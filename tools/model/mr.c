@@ -326,10 +326,7 @@ static enum skua_vendor copy(struct skua_dev *dev, const struct mr_who *who,
 		return SKUA_VENDOR_NONE;
 	}
 	if (le32_to_cpu(mpt->flags) & SKUA_MPT_DM) {
-		/* The entry may have come back from ICM as another. */
 		bus = le64_to_cpu(mpt->xlat.base) + pos;
-		if (!dm_ok(dev, bus, len))
-			return SKUA_VENDOR_KEY_DMA;
 		if (write)
 			dm_write(dev, bus, buf, len);
 		else
