@@ -605,9 +605,9 @@ void mini_recv(struct mini *m, struct mini_qp *qp, const struct skua_wqe_data *s
 	struct skua_wqe_data *dst = fake_ptr(m->f, qp->rq +
 					     (qp->rq_pi & ((1u << qp->log_rq) - 1)) * stride);
 
-	memset(dst, 0, stride);
+	/* What is behind the end mark stays: it is of an earlier use. */
 	memcpy(dst, sge, nsge * sizeof(*sge));
 	if (nsge < 1u << qp->log_stride)
-		dst[nsge].lkey = cpu_to_le32(SKUA_INVALID_LKEY);
+		dst[nsge] = (struct skua_wqe_data){ .lkey = cpu_to_le32(SKUA_INVALID_LKEY) };
 	dbr->rq_pi = cpu_to_le32(++qp->rq_pi);
 }

@@ -372,9 +372,15 @@ static void ring_write_fault(void **state)
 static void inject_fatal(void **state)
 {
 	struct rig *r = *state;
+	const struct skua_cmd_modify_mod_in mod = {
+		.index = cpu_to_le32(MINI_EQ_ASYNC),
+		.moderation = le32_encode_bits(1000, SKUA_MOD_USEC),
+	};
 	unsigned int irqs = r->f.msix[MINI_EQ_ASYNC];
 	struct skua_eqe eqe;
 
+	/* Moderation does not hold the last event back. */
+	mini_ok(&r->m, SKUA_CMD_MODIFY_EQ, &mod, sizeof(mod));
 	assert_status(mini_cmd(&r->m, SKUA_CMD_INJECT_FATAL, NULL, 0, NULL, 0), OK);
 	assert_fatal(&r->f, SKUA_FATAL_INJECTED);
 	assert_true(mini_eq_next(&r->m, &r->m.eq[MINI_EQ_ASYNC], &eqe));

@@ -146,6 +146,26 @@ static void rights(void **state)
 #undef check
 }
 
+static uint64_t same(uint64_t val, const void *arg)
+{
+	(void)arg;
+	return val;
+}
+
+/* An atomic that changes nothing, such as a comparison that fails, does not write. */
+static void atomic_same(void **state)
+{
+	struct rig *r = *state;
+	uint64_t mem = fake_alloc(&r->f, 4096, 4096), old, writes;
+	uint32_t key = mini_mr(&r->m, VA, mem, 4096, SKUA_ACCESS_LOCAL_WRITE);
+
+	memset(fake_ptr(&r->f, mem), 0x5a, 8);
+	writes = r->f.writes;
+	assert_int_equal(mr_atomic(r->f.dev, &writer, key, VA, same, NULL, &old), 0);
+	assert_int_equal(old, 0x5a5a5a5a5a5a5a5aull);
+	assert_int_equal(r->f.writes, writes);
+}
+
 static void reserved_lkey(void **state)
 {
 	struct rig *r = *state;
@@ -458,6 +478,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		rig_test(create_checks),
 		rig_test(rights),
+		rig_test(atomic_same),
 		rig_test(reserved_lkey),
 		rig_test(translation),
 		rig_test(not_present),

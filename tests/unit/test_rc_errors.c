@@ -662,9 +662,35 @@ static void test_cq_overrun(void **state)
 	rc_close(&rc);
 }
 
+/* What lies in a receive WQE behind its end mark is of an earlier one. */
+static void test_recv_end(void **state)
+{
+	struct sge sge[4];
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .log_rq = 1 });
+	for (unsigned int k = 0; k < 4; k++)
+		sge[k] = (struct sge){ RC_VA + k * 1000, rc.s[1].key, 100 };
+	for (unsigned int k = 0; k < 2; k++) {
+		rc_recv_sge(&rc, 1, sge, 4);
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 400 });
+		rc_pump(&rc);
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+		rc_expect(&rc, 1, true, SKUA_CQE_OK);
+	}
+	rc_recv_sge(&rc, 1, sge, 1);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 200 });
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_REM_INV_REQ_ERR);
+	rc_expect(&rc, 1, true, SKUA_CQE_LOC_LEN_ERR);
+	rc_close(&rc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recv_end),
 		cmocka_unit_test(test_requester_local),
 		cmocka_unit_test(test_responder_keys),
 		cmocka_unit_test(test_zero_length_key_c9_88),

@@ -89,6 +89,28 @@ static const struct {
 	  SKUA_CQE_REM_INV_REQ_ERR },
 };
 
+/* All of a region without a byte. */
+static void test_flush_empty(void **state)
+{
+	struct skua_mpt mpt = {
+		.flags = le32_encode_bits(SKUA_MPT_VALID, SKUA_MPT_STATE),
+		.access = cpu_to_le32(SKUA_ACCESS_FLUSH_GLOBAL),
+		.pd = cpu_to_le32(MINI_PD),
+		.va = cpu_to_le64(RC_VA),
+	};
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .access = QP_ALL });
+	mpt.key = cpu_to_le32(rc.s[1].m.next_mpt++ << 8 | 0x77);
+	mini_ok(&rc.s[1].m, SKUA_CMD_CREATE_MPT, &mpt, sizeof(mpt));
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_FLUSH, .flush = GLOBAL | WHOLE,
+					 .rkey = le32_to_cpu(mpt.key) });
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	rc_close(&rc);
+}
+
 static void test_flush_rights(void **state)
 {
 	struct rc rc;
@@ -303,6 +325,19 @@ static void test_flush_depth(void **state)
 	forge(&rc, O(FLUSH), 16, 8, 0);
 	assert_true(next_answer(&rc, &pkt));
 	assert_int_equal(pkt.psn, 16);
+	/* All again at once: there is no place for the last one, which will come once more. */
+	for (uint32_t k = 0; k < 17; k++) {
+		assert_int_equal(rc_build(&rc, 0, &b, frame, sizeof(frame), O(FLUSH), k), 0);
+		ib_reth_put(b.reth, RC_VA, rc.s[1].key, 8);
+		be32_put(b.feth->word, GLOBAL);
+		rc_inject(&rc, 1, &b, 0);
+	}
+	fake_run(&rc.s[1].f);
+	for (uint32_t k = 0; k < 16; k++) {
+		assert_true(next_answer(&rc, &pkt));
+		assert_int_equal(pkt.psn, k);
+	}
+	assert_false(next_answer(&rc, &pkt));
 	/* An ATOMIC WRITE is. */
 	forge(&rc, O(ATOMIC_WRITE), 17, 8, 1);
 	assert_true(next_answer(&rc, &pkt));
@@ -447,6 +482,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flush_rights),
+		cmocka_unit_test(test_flush_empty),
 		cmocka_unit_test(test_atomic_write),
 		cmocka_unit_test(test_atomic_write_source),
 		cmocka_unit_test(test_answers_and_duplicates),

@@ -417,6 +417,113 @@ static void test_scribbled_contexts(void **state)
 	}
 }
 
+/* Of a READ, between the request and the first response. */
+static void test_read_changed(void **state)
+{
+	struct skua_wqe_data *data;
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, NULL);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 100 });
+	skua_dev_run(rc.s[0].f.dev);
+	data = (void *)(wqe_ctrl(&rc) + 2);
+	assert_int_equal(le32_to_cpu(data->len), 100);
+	data->len = cpu_to_le32(200);
+	rc_pump_for(&rc, SEC);
+	cqe = rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_CHANGED);
+	rc_close(&rc);
+}
+
+/* From the second look on the record of receives claims more than there can be. */
+static void spoil_record(void *priv, uint64_t iova, size_t len)
+{
+	struct rc_side *s = priv;
+	struct skua_qp_dbr *dbr = fake_ptr(&s->f, s->qp.dbr);
+	static unsigned int looks;
+
+	(void)len;
+	if (iova != s->qp.dbr + offsetof(struct skua_qp_dbr, rq_pi))
+		return;
+	if (looks++)
+		dbr->rq_pi = cpu_to_le32(1000);
+}
+
+/* It is not believed, but what it said before is. */
+static void test_record(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, NULL);
+	rc_recv(&rc, 1, 0, 100);
+	rc_recv(&rc, 1, 0, 100);
+	rc.s[1].f.on_read = spoil_record;
+	rc.s[1].f.on_read_priv = &rc.s[1];
+	for (unsigned int k = 0; k < 2; k++) {
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 100 });
+		rc_pump(&rc);
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+		rc_expect(&rc, 1, true, SKUA_CQE_OK);
+	}
+	rc_close(&rc);
+}
+
+/* The ACK of all comes late, when a part has been sent once more. */
+static void test_late_ack(void **state)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD];
+	struct skua_pkt_build b;
+	struct rc_side *s;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, NULL);
+	s = &rc.s[0];
+	s->f.unjudged = true;
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 100 * 4096 });
+	fake_run(&s->f);
+	assert_int_equal(s->f.sent, 100);
+	s->f.now = s->f.deadline;
+	skua_dev_tick(s->f.dev);
+	skua_dev_run(s->f.dev);
+	assert_in_range(s->f.sent, 101, 199);
+	assert_int_equal(rc_build(&rc, 1, &b, frame, sizeof(frame), IB_OPCODE(RC, ACK), 99), 0);
+	ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 1);
+	rc_inject(&rc, 0, &b, 0);
+	assert_int_equal(rc_cnt(&rc, 0, SKUA_CNT_RX_BAD_RESP), 0);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	rc_close(&rc);
+}
+
+/* Indices that the host has changed: none is sent behind the producer's. */
+static void test_indices(void **state)
+{
+	static const struct {
+		uint32_t cur, hi;
+	} bad[] = { { 1, 0 }, { 0, 2 }, { 2, 2 }, { -1, 0 }, { 0, -1 } };
+
+	(void)state;
+	for (size_t k = 0; k < N(bad); k++) {
+		struct skua_sqc *sqc;
+		struct rc rc;
+
+		rc_open(&rc, NULL);
+		rc.s[0].f.unjudged = true;
+		sqc = ctx_get(rc.s[0].f.dev, SKUA_ICM_SQC, qp_index(rc.s[0].qp.qpn));
+		sqc->cur = cpu_to_le32(bad[k].cur);
+		sqc->hi = cpu_to_le32(bad[k].hi);
+		ctx_put(rc.s[0].f.dev, sqc);
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 });
+		rc_pump(&rc);
+		assert_int_equal(rc_state(&rc, 0), SKUA_QP_ERR);
+		rc_expect_event(&rc, 0, SKUA_QP_EV_FATAL);
+		rc_close(&rc);
+	}
+}
+
 /*
  * The event of a failure that waits for its NAK, as the host would have it: there are
  * so many kinds of events and no more.
@@ -461,6 +568,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_changed_while_sent),
 		cmocka_unit_test(test_changed_before_resend),
+		cmocka_unit_test(test_read_changed),
+		cmocka_unit_test(test_record),
+		cmocka_unit_test(test_late_ack),
+		cmocka_unit_test(test_indices),
 		cmocka_unit_test(test_inflight_misses),
 		cmocka_unit_test(test_ring_ends),
 		cmocka_unit_test(test_forged),

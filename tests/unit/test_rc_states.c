@@ -183,6 +183,53 @@ static void test_flush(void **state)
 	rc_close(&rc);
 }
 
+/* A WQE is flushed once, though its data, in the ring, may look like more WQEs. */
+static void test_flush_data(void **state)
+{
+	struct skua_wqe_ctrl ctrl = {
+		.op = le32_encode_bits(SKUA_WQE_SEND, SKUA_WQE_OPCODE) |
+		      le32_encode_bits(1, SKUA_WQE_INDEX) | le32_encode_bits(2, SKUA_WQE_NSEG),
+		.flags = cpu_to_le32(SKUA_WQE_F_SIGNALED),
+	};
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, NULL);
+	assert_int_equal(mini_qp_modify(&rc.s[0].m, &rc.s[0].qp, SKUA_QP_ERR, 0, NULL), 0);
+	rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_SEND, .nsge = 8 });
+	memcpy((uint8_t *)fake_ptr(&rc.s[0].f, rc.s[0].qp.sq) + SKUA_WQE_BLOCK, &ctrl, sizeof(ctrl));
+	mini_ring(&rc.s[0].m, &rc.s[0].qp);
+	rc_pump(&rc);
+	cqe = rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
+	assert_int_equal(skua_cqe_wqe_index(&cqe), 0);
+	rc_expect_none(&rc, 0, false);
+	rc_close(&rc);
+}
+
+/* Receives are flushed by parts, so that one QP does not stop the others. */
+static void test_flush_parts(void **state)
+{
+	const unsigned int num = 1024;
+	unsigned int done = 0;
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .log_rq = 10, .log_cq = 11 });
+	assert_int_equal(mini_qp_modify(&rc.s[0].m, &rc.s[0].qp, SKUA_QP_ERR, 0, NULL), 0);
+	for (unsigned int k = 0; k < num; k++)
+		rc_recv(&rc, 0, 0, 100);
+	mini_ring(&rc.s[0].m, &rc.s[0].qp);
+	for (unsigned int before = done; done < num; before = done) {
+		skua_dev_run(rc.s[0].f.dev);
+		while (mini_cq_next(&rc.s[0].m, &rc.s[0].rcq, &cqe))
+			done++;
+		assert_in_range(done - before, 1, num / 4);
+	}
+	rc_close(&rc);
+}
+
 /* From RESET the QP lives again, and its former life is forgotten. */
 static void test_reset(void **state)
 {
@@ -229,6 +276,8 @@ int main(void)
 		cmocka_unit_test(test_states_post_early),
 		cmocka_unit_test(test_sqd),
 		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_flush_data),
+		cmocka_unit_test(test_flush_parts),
 		cmocka_unit_test(test_reset),
 	};
 

@@ -349,6 +349,25 @@ static void test_srq_changes(void **state)
 	rc_close(&x.rc);
 }
 
+/* Also those of a WRITE, which takes no WQE. */
+static void test_srq_changes_in_write(void **state)
+{
+	uint8_t frame[5000];
+	struct skua_pkt_build b;
+	struct xrc x;
+
+	(void)state;
+	xrc_open(&x, &plain);
+	assert_int_equal(rc_build(&x.rc, 0, &b, frame, sizeof(frame),
+				  IB_OPCODE(XRC, WRITE_FIRST), 0), 0);
+	ib_xrceth_put(b.xrceth, x.srq[0].srqn);
+	ib_reth_put(b.reth, RC_VA, x.srq[0].key, 4106);
+	rc_inject(&x.rc, 1, &b, 4096);
+	inject(&x, IB_OPCODE(XRC, WRITE_LAST), 1, 1, 10);
+	rc_expect_event(&x.rc, 1, SKUA_QP_EV_REQ_ERR);
+	rc_close(&x.rc);
+}
+
 /* Packets of RC, and requests to an initiator, mean nothing. */
 static void test_direction(void **state)
 {
@@ -543,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_operations),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_srq_changes),
+		cmocka_unit_test(test_srq_changes_in_write),
 		cmocka_unit_test(test_direction),
 		cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_srq_gone),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shared receive queues: the objects and their commands. */
+#include <errno.h>
+
 #include "core_test.h"
 
 static struct skua_srqc make(struct rig *r, uint32_t srqn)
@@ -65,6 +67,32 @@ static void create_checks(void **state)
 #undef refuse
 }
 
+/* A ring that leads nowhere: one error, and nothing more is taken, mended or not. */
+static void error(void **state)
+{
+	struct rig *r = *state;
+	struct skua_srqc in = make(r, 3), *srqc;
+	struct skua_srq_dbr *dbr = fake_ptr(&r->f, le64_to_cpu(in.dbr));
+	struct skua_wqe_next *first = fake_ptr(&r->f, le64_to_cpu(in.ring.base));
+	struct skua_eqe eqe;
+	uint32_t pos;
+
+	r->f.dev->caps |= SKUA_CAP_SRQ;
+	in.limit = 0;
+	assert_status(create(r, &in), OK);
+	srqc = ctx_get(r->f.dev, SKUA_ICM_SRQC, 3);
+	assert_int_equal(srq_take(r->f.dev, srqc, &pos), -EAGAIN);
+	dbr->pi = cpu_to_le32(2);
+	first->next = cpu_to_le32(16);
+	assert_int_equal(srq_take(r->f.dev, srqc, &pos), -EIO);
+	first->next = cpu_to_le32(1);
+	assert_int_equal(srq_take(r->f.dev, srqc, &pos), -EIO);
+	ctx_put(r->f.dev, srqc);
+	assert_true(mini_eq_next(&r->m, &r->m.eq[MINI_EQ_ASYNC], &eqe));
+	assert_int_equal(le32_get_bits(eqe.what, SKUA_EQE_TYPE), SKUA_EQE_SRQ_ERR);
+	assert_false(mini_eq_next(&r->m, &r->m.eq[MINI_EQ_ASYNC], &eqe));
+}
+
 static void life(void **state)
 {
 	struct rig *r = *state;
@@ -127,6 +155,7 @@ int main(void)
 		rig_test(capability),
 		rig_test(create_checks),
 		rig_test(life),
+		rig_test(error),
 		rig_test(events),
 	};
 

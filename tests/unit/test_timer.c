@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Deadlines: their order, moving and dropping them, and the host's one timer. */
 #include "core_test.h"
+#include "rc.h"
 
 #define CALLS	200
 
@@ -110,6 +111,47 @@ static void host_timer(void **state)
 	assert_int_equal(r->f.deadline, now + 900);
 }
 
+/* Something else rings at @at; then the device has no deadline any more. */
+static void rings_last(struct fake *f, uint64_t at)
+{
+	assert_true(f->deadline > at && f->deadline != SKUA_TIME_NEVER);
+	rung = 0;
+	timer_call(f->dev, at, ring, 0);
+	timer_sync(f->dev);
+	fake_advance(f, at - f->now);
+	assert_int_equal(rung, 1);
+	assert_int_equal(f->deadline, SKUA_TIME_NEVER);
+}
+
+/* With an object goes its deadline, which the next one of its number would take for its own. */
+static void destroyed(void **state)
+{
+	struct rig *r = *state;
+	struct skua_cmd_modify_mod_in mod = {
+		.moderation = le32_encode_bits(1000, SKUA_MOD_USEC),
+	};
+	struct skua_cqe cqe = { .qpn = 0 };
+	struct mini_cq cq;
+	struct rc rc;
+
+	mini_cq_create(&r->m, &cq, 6);
+	mod.index = cpu_to_le32(cq.cqn);
+	mini_ok(&r->m, SKUA_CMD_MODIFY_CQ, &mod, sizeof(mod));
+	mini_cq_arm(&r->m, &cq, false);
+	assert_int_equal(cq_post(r->f.dev, cq.cqn, &cqe, false), 0);
+	timer_sync(r->f.dev);
+	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_CQ, cq.cqn, NULL, 0), OK);
+	rings_last(&r->f, r->f.now + 500);
+
+	/* A QP that waits for an ACK */
+	rc_open(&rc, NULL);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 100 });
+	fake_run(&rc.s[0].f);
+	assert_status(mini_index(&rc.s[0].m, SKUA_CMD_DESTROY_QP, rc.s[0].qp.qpn, NULL, 0), OK);
+	rings_last(&rc.s[0].f, rc.s[0].f.now + 500);
+	rc_close(&rc);
+}
+
 /*
  * A deadline that passes while the function may not master the bus: nothing is done,
  * and the host is left in peace, until it may again.
@@ -165,6 +207,7 @@ int main(void)
 		rig_test(bounded),
 		rig_test(moved),
 		rig_test(host_timer),
+		rig_test(destroyed),
 		rig_test(bus_master_off),
 		rig_test(random_heap),
 	};

@@ -250,6 +250,9 @@ static void test_path(void **state)
 			assert_int_equal(skua_pkt_parse(frame.data, frame.len, &pkt), SKUA_PKT_OK);
 			assert_int_equal(pkt.psn, k);
 			assert_true(pkt.sport >= ROCE_UDP_SPORT_MIN);
+			/* All bits of the label count. */
+			assert_true(k || pkt.sport == (((0xabcde & 0x3fff) ^ 0xabcde >> 14) |
+						       ROCE_UDP_SPORT_MIN));
 			assert_true(!k || pkt.sport != port);
 			port = pkt.sport;
 			av.av.flow = 0;
