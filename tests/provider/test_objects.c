@@ -164,6 +164,8 @@ static void test_qp_sizes(void **state)
 			}
 			/* Only one that nobody asked to have a queue has more than asked for */
 			assert_int_equal(o->qp_req.has_sq, caps[i].max_send_wr || !cap.max_recv_wr);
+			/* The receive CQ of one that receives nothing may go before it */
+			assert_int_equal(o->recv_cq, types[t] == IBV_QPT_XRC_SEND ? 0 : cq->handle);
 			if (types[t] == IBV_QPT_XRC_SEND) {
 				assert_int_equal(cap.max_recv_wr, 0);
 				assert_int_equal(cap.max_recv_sge, 0);
