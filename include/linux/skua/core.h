@@ -29,7 +29,6 @@
 #include <skua/hw/steer.h>
 #include <skua/hw/wqe.h>
 
-struct dentry;
 struct skua_dev;
 
 /**
@@ -196,11 +195,6 @@ bool skua_dead(const struct skua_dev *dev);
  * Return: true if so.
  */
 bool skua_is_up(const struct skua_dev *dev);
-
-/* Per-function debugfs directory, for the clients' own files. May be an error
- * pointer, which debugfs functions take.
- */
-struct dentry *skua_debugfs(const struct skua_dev *dev);
 
 /*
  * Events of the function, told to a client's blocking notifier chain in process
@@ -519,28 +513,31 @@ void skua_pd_free(struct skua_dev *dev, u32 pdn);
 int skua_xrcd_alloc(struct skua_dev *dev, u32 *xrcd);
 void skua_xrcd_free(struct skua_dev *dev, u32 xrcd);
 
-/* --- Port, GIDs, steering, counters (port.c) --- */
+/* --- GIDs (gid.c), port (port.c) --- */
 int skua_set_gid(struct skua_dev *dev, u32 index, const struct skua_gid *gid);
 int skua_query_port(struct skua_dev *dev, struct skua_cmd_query_port_out *out);
 int skua_modify_port(struct skua_dev *dev, const struct skua_cmd_modify_port_in *in);
+
+/* --- Steering of received frames (steer.c) --- */
 int skua_rss_create(struct skua_dev *dev, u32 *index, const struct skua_rss *rss);
 int skua_rss_modify(struct skua_dev *dev, u32 index, const struct skua_rss *rss);
 void skua_rss_destroy(struct skua_dev *dev, u32 index);
 
-/* Who steers frames before whom: a lower SKUA_FLOW_PRIO is asked first. */
+/* Values of SKUA_FLOW_PRIO; rules with a lower value are matched first. */
 enum skua_flow_prio {
-	SKUA_FLOW_PRIO_USER = 0,	/* up to the netdev's: rules of RAW_PACKET QPs */
-	SKUA_FLOW_PRIO_NETDEV = 0x8000,
-	SKUA_FLOW_PRIO_REST = 0xffff,	/* what no other rule wants */
+	SKUA_FLOW_PRIO_USER = 0,	/* first one of RAW_PACKET QPs */
+	SKUA_FLOW_PRIO_NETDEV = 0x8000,	/* rules of the netdev */
+	SKUA_FLOW_PRIO_REST = 0xffff,	/* frames that match no other rule */
 };
 
 int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *flow);
 void skua_flow_destroy(struct skua_dev *dev, u32 index);
 int skua_mcg_attach(struct skua_dev *dev, u32 *index, const struct skua_mcg *mcg);
 void skua_mcg_detach(struct skua_dev *dev, u32 index);
+
 /*
- * @value has room for SKUA_CNT_COUNT; counters the device lacks are zero. Sets are
- * numbered from 1; none is the device's own counters.
+ * Counters (counters.c). Counter sets are numbered from 1; SKUA_NO_SET stands for the
+ * counters of the device. @value has SKUA_CNT_COUNT elements.
  */
 #define SKUA_NO_SET	0
 int skua_query_set(struct skua_dev *dev, u32 set, u64 *value);
@@ -551,8 +548,6 @@ static inline int skua_query_counters(struct skua_dev *dev, u64 *value)
 
 int skua_set_create(struct skua_dev *dev, u32 *set);
 void skua_set_destroy(struct skua_dev *dev, u32 set);
-/* RoCE traffic claimed by the device (devlink enable_roce)? */
-bool skua_roce_enabled(const struct skua_dev *dev);
 
 /* --- Netdev of the function: set by skua_en, used by skua_ib --- */
 struct net_device;

@@ -154,11 +154,8 @@ static int skua_ib_del_gid(const struct ib_gid_attr *attr, void **context)
 	return skua_ib_dead(dev) ? 0 : err;
 }
 
-/**
- * skua_ib_attach_netdev() - bind the port to the function's netdev, if it is registered
- * @dev: the device
- */
-void skua_ib_attach_netdev(struct skua_ib_dev *dev)
+/* Bind the port to the function's netdev, if that is registered. */
+static void skua_ib_attach_netdev(struct skua_ib_dev *dev)
 {
 	struct net_device *ndev __free(skua_put_netdev) = skua_get_netdev(dev->core);
 	int err;

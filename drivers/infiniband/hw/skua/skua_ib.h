@@ -117,7 +117,6 @@ static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
 extern const struct ib_device_ops skua_ib_dev_ops;
 extern const struct ib_device_ops skua_ib_port_ops;
 int skua_ib_active_mtu(struct skua_ib_dev *dev, enum ib_mtu *mtu);
-void skua_ib_attach_netdev(struct skua_ib_dev *dev);
 int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr);
 
 /* --- user.c --- */

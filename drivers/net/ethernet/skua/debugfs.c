@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * debugfs: skua/<PCI address>/{commands,command_trace,counters,eqs,icm,cmd_timeout_ms},
- * and those of contexts.c
+ * and those of debugfs_ctx.c
  *
- * All but the last are there while the device is up: removing one waits for its
- * readers. The last is a setting, which outlives resets.
+ * All but cmd_timeout_ms exist only while the device is up; removing a file waits for its
+ * readers. cmd_timeout_ms is a setting that survives resets.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -154,7 +154,7 @@ static int icm_show(struct seq_file *s, void *unused)
 DEFINE_SHOW_ATTRIBUTE(icm);
 
 /**
- * skua_debugfs_up() - show what there is of a device that is up
+ * skua_debugfs_up() - create the files of a device that is up
  * @dev: the function
  */
 void skua_debugfs_up(struct skua_dev *dev)
@@ -175,7 +175,7 @@ void skua_debugfs_up(struct skua_dev *dev)
 	for (i = 0; i < ARRAY_SIZE(files); i++)
 		dev->debugfs_file[i] = debugfs_create_file(files[i].name, 0400, dev->debugfs, dev,
 							   files[i].fops);
-	skua_contexts_up(dev, dev->debugfs_file + SKUA_DEBUGFS_FILES);
+	skua_debugfs_ctx_up(dev, dev->debugfs_file + SKUA_DEBUGFS_FILES);
 }
 
 /**
@@ -191,7 +191,7 @@ void skua_debugfs_down(struct skua_dev *dev)
 }
 
 /**
- * skua_debugfs_init() - make the function's directory
+ * skua_debugfs_init() - create the function's directory
  * @dev: the function
  */
 void skua_debugfs_init(struct skua_dev *dev)
@@ -210,20 +210,7 @@ void skua_debugfs_exit(struct skua_dev *dev)
 }
 
 /**
- * skua_debugfs() - the function's debugfs directory
- * @dev: the function
- *
- * Return: the directory, for the clients' own files, or an error pointer, which
- * debugfs functions take.
- */
-struct dentry *skua_debugfs(const struct skua_dev *dev)
-{
-	return dev->debugfs;
-}
-EXPORT_SYMBOL_NS_GPL(skua_debugfs, "SKUA");
-
-/**
- * skua_debugfs_root_init() - make the driver's directory
+ * skua_debugfs_root_init() - create the driver's directory
  */
 void skua_debugfs_root_init(void)
 {

@@ -249,11 +249,11 @@ bool skua_devlink_want_roce(struct skua_dev *dev);
 void skua_devlink_report(struct skua_dev *dev);
 void skua_devlink_health(struct skua_dev *dev);
 
-/* debugfs.c */
+/* debugfs.c, debugfs_ctx.c */
 void skua_debugfs_init(struct skua_dev *dev);
 void skua_debugfs_exit(struct skua_dev *dev);
 void skua_debugfs_up(struct skua_dev *dev);
-void skua_contexts_up(struct skua_dev *dev, struct dentry **file);
+void skua_debugfs_ctx_up(struct skua_dev *dev, struct dentry **file);
 void skua_debugfs_down(struct skua_dev *dev);
 void skua_debugfs_root_init(void);
 void skua_debugfs_root_exit(void);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs: skua/<PCI address>/{qps,cqs,srqs,mrs}: each object's contexts as the
- * device has them, a line of what matters most and then the bytes. Asked of the
- * device when read; an object found stays until its line is done.
+ * debugfs files skua/<PCI address>/{qps,cqs,srqs,mrs}: the contexts of all objects, each as
+ * a line of its main fields followed by the raw context. Contexts are queried from the
+ * device when the file is read. An object is not destroyed while it is shown.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
 #include "skua.h"
 
-/* Contexts are shown as the device interface has them: 32-bit little-endian words. */
+/* Show a context as 32-bit little-endian words. */
 static void skua_ctx_dump(struct seq_file *s, const void *ctx, size_t len)
 {
 	const __le32 *word = ctx;
@@ -22,7 +22,7 @@ static void skua_ctx_dump(struct seq_file *s, const void *ctx, size_t len)
 		seq_putc(s, '\n');
 }
 
-/* --- objects with a number table: position 0 is the head, n the index n - 1 --- */
+/* --- QPs, CQs, SRQs: file position 0 is the header, position n the index n - 1 --- */
 
 static void *skua_ctx_find(struct skua_obj_table *t, loff_t *pos)
 {
@@ -213,7 +213,7 @@ static const struct seq_operations srqs_sops = {
 };
 DEFINE_SEQ_ATTRIBUTE(srqs);
 
-/* --- regions and windows: nothing keeps one, it may be gone when the device is asked --- */
+/* --- regions and windows, without references: one may be gone when it is queried --- */
 
 static void *mrs_find(struct skua_dev *dev, loff_t *pos)
 {
@@ -222,7 +222,10 @@ static void *mrs_find(struct skua_dev *dev, loff_t *pos)
 	if (!xa_find(&dev->keys, &index, ULONG_MAX, SKUA_KEY_LIVE))
 		return NULL;
 	*pos = index + 1;
-	/* The position says it all. What the array holds looks like SEQ_START_TOKEN. */
+	/*
+	 * mrs_show() uses the position only. Do not return the entry: it is a value that
+	 * could equal SEQ_START_TOKEN.
+	 */
 	return dev;
 }
 
@@ -288,11 +291,11 @@ static const struct {
 static_assert(ARRAY_SIZE(skua_ctx_files) == SKUA_DEBUGFS_CONTEXTS);
 
 /**
- * skua_contexts_up() - show contexts of a device that is up
+ * skua_debugfs_ctx_up() - create the context files of a device that is up
  * @dev: the function
- * @file: filled in: SKUA_DEBUGFS_CONTEXTS of them
+ * @file: filled in: SKUA_DEBUGFS_CONTEXTS files
  */
-void skua_contexts_up(struct skua_dev *dev, struct dentry **file)
+void skua_debugfs_ctx_up(struct skua_dev *dev, struct dentry **file)
 {
 	unsigned int i;
 
