@@ -1,7 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-# Shared by the tests that reset the first function under traffic; sourced by bash. A is its
-# PCI address.
+# Shared by the tests that lose or reset the first function under traffic; sourced by bash. A
+# is its PCI address.
 # shellcheck shell=bash
+
+# inject STATUS: the first function reports uncorrectable errors
+inject()
+{
+	python3 - "$A" "$1" <<-'END'
+	import re, struct, sys
+	dom, bus, dev, fn = (int(x, 16) for x in re.split('[:.]', sys.argv[1]))
+	# struct aer_error_inj: function, uncorrectable, correctable, header log, domain
+	err = struct.pack('=BBBxII4II', bus, dev, fn, int(sys.argv[2], 16), 0, 0, 0, 0, 0, dom)
+	open('/dev/aer_inject', 'wb', buffering=0).write(err)
+	END
+}
 
 # What devlink says of the first function
 health()
@@ -12,7 +24,7 @@ health()
 # in_health PATTERN
 in_health()
 {
-	[[ $(health) =~ $1 ]]
+	[[ $(health 2>/dev/null) =~ $1 ]]
 }
 
 # What a user has set and what others know of the first netdev
@@ -104,20 +116,36 @@ tcp_goes_on()
 		kill -0 "${PID[tcp_s]}" && kill -0 "${PID[tcp_c]}"
 } 2>/dev/null
 
-rdma_traffic()
+# traffic [N]: N pairs of RDMA programs (2) that would go on for ever; every other one waits
+# for events, the others poll. Servers s1, s2, ... run on the first function, clients c1, c2,
+# ... on the second. They have met by the end of this, and need the netdev no more: a server
+# whose client cannot reach it waits for ever, whatever becomes of its RDMA device.
+traffic()
 {
-	local i how=(-e "")
+	local n=${1:-2} i how=(-e "")
 
-	for i in 1 2; do
+	for ((i = 1; i <= n; i++)); do
 		# shellcheck disable=SC2086
-		serve s$i $NS1 ibv_rc_pingpong -d "$IB1" -g "$GID1" -n 100000000 \
+		serve s$i $NS1 stdbuf -oL ibv_rc_pingpong -d "$IB1" -g "$GID1" -n 100000000 \
 			-p $((19000 + i)) ${how[i % 2]}
+	done
+	for ((i = 1; i <= n; i++)); do
 		ready s$i $((19000 + i)) || return
 		# shellcheck disable=SC2086
 		serve c$i $NS2 ibv_rc_pingpong -d "$IB2" -g "$GID2" -n 100000000 \
 			-p $((19000 + i)) ${how[i % 2]} $IP4_1
 	done
-	need "RDMA traffic" sends "$IB2" 20
+	need "programs meet" until_true 60 met "$n" && need "RDMA traffic" sends "$IB2" $((10 * n))
+}
+
+# A server tells of its client when they have said all to each other
+met()
+{
+	local i
+
+	for ((i = 1; i <= $1; i++)); do
+		grep -q 'remote address' "$TMP/s$i.log" || return
+	done
 }
 
 kill_all()
@@ -132,14 +160,15 @@ kill_all()
 	done 2>/dev/null
 }
 
-# Programs on the function that was lost end with an error of their own
-rdma_ends()
+# servers_end [SECONDS]: programs on the function that was lost end in time (30), with an
+# error of their own. Their clients notice only if they have something outstanding.
+servers_end()
 {
 	local p rc bad=0
 
 	for p in s1 s2; do
 		rc=0
-		ended $p 30 || rc=$?
+		ended $p "${1:-30}" || rc=$?
 		echo "$p: exit $rc: $(tail -n 2 "$TMP/$p.log" | tr '\n' ' ')"
 		[ $rc != 0 ] && [ $rc != 124 ] || bad=1
 	done

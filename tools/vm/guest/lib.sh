@@ -328,6 +328,19 @@ ready()
 	return 1
 }
 
+# waits_for PID: where each thread of a program that does not end is in the kernel, and the
+# TCP connections of its namespace
+waits_for()
+{
+	local thread
+
+	for thread in "/proc/$1"/task/*; do
+		echo "$(<"$thread/comm") (${thread##*/}) is in:"
+		cat "$thread/stack"
+	done
+	grep -v '^ *sl' "/proc/$1/net/tcp"
+} 2>/dev/null
+
 # ended NAME [SECONDS]: wait for its end, give its exit code (124: had to kill it)
 ended()
 {
@@ -335,6 +348,7 @@ ended()
 
 	while kill -0 "$pid" 2>/dev/null; do
 		if [ $SECONDS -ge $end ]; then
+			waits_for "$pid"
 			kill -KILL "$pid"
 			wait "$pid"
 			return 124
