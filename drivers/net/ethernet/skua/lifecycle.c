@@ -7,7 +7,10 @@
  * while the function is STARTING or STOPPING. The PCI core's resets, PCI errors and
  * sleep hold the function down until they are over: what comes in between waits for
  * that, and what wants the function up is refused. One that comes within another is
- * over with that other: the device is always reset when it is brought up.
+ * over with that other: the device is always reset when it is brought up. The exception
+ * is a reset within an error, which brings the function up. Linux 6.12 does not tell a
+ * driver that it has given up the recovery, and the administrator who then resets the
+ * function wants it back. If the recovery does go on, slot_reset() takes it down again.
  */
 #include <kunit/visibility.h>
 
@@ -129,7 +132,8 @@ static const struct skua_life_step skua_life_table[SKUA_STATES][SKUA_LIVES] = {
 		NOT_NOW(STOP),
 		STAY(STOPPED),
 		STAY(DIE),
-		STAY(RESET_BEGIN),
+		/* See above: the recovery may have been given up. */
+		STEP(RESET_BEGIN, RESET, NOTHING),
 		STAY(RESET_END),
 		STAY(ERROR_BEGIN),
 		STAY(ERROR_RESET),

@@ -266,6 +266,15 @@ static int skua_start_once(struct skua_dev *dev, bool *died)
 }
 
 /*
+ * May a later try succeed? The device may have been slow to return, and memory may be there
+ * again; but whoever binds the driver is told of a lack of memory at once.
+ */
+static bool skua_may_pass(const struct skua_dev *dev, int err)
+{
+	return err == -ENODEV || err == -ETIMEDOUT || (err == -ENOMEM && dev->registered);
+}
+
+/*
  * A device that fails while it is brought up gets further chances: what made it fail
  * may have been the very event that it recovers from.
  */
@@ -281,9 +290,10 @@ static int skua_start(struct skua_dev *dev)
 			dev->started = jiffies;
 			break;
 		}
-		if (!died || try == SKUA_START_TRIES)
+		if ((!died && !skua_may_pass(dev, err)) || try == SKUA_START_TRIES)
 			break;
-		dev_warn(dev->dev, "the device failed while it was brought up: once more\n");
+		dev_warn(dev->dev, "the device failed while it was brought up (%pe): once more\n",
+			 ERR_PTR(err));
 		msleep(SKUA_START_PAUSE_MS << try);
 		skua_life(dev, SKUA_START);
 	}
