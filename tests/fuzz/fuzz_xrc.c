@@ -271,8 +271,6 @@ static void open_all(void)
 	fake_pool();
 	rc_open(&rc, &(struct rc_opt){ .down = true, .cache = 8,
 				       .caps = SKUA_CAP_XRC | SKUA_CAP_ODP });
-	/* Messages that are refused because their SRQ went, and come again, are beyond it. */
-	rc.s[0].f.unjudged = true;
 	mtt = (m->next_mtt + SKUA_MTT_GROUP - 1) & ~(SKUA_MTT_GROUP - 1);
 	m->next_mtt = mtt + 16;
 	for (unsigned int k = 0; k < 2; k++) {

@@ -105,7 +105,7 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	const uint8_t *ip = f + 14, *bth, *ext;
 	uint32_t type = len >= 14 + 20 ? be(f + 12, 2) : 0;
 	size_t l3, total, pad;
-	bool v6, aeth;
+	bool v6, aeth, xrc;
 
 	if (type == 0x8100 && len >= 18 + 20) {
 		type = be(f + 16, 2);
@@ -118,9 +118,14 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 		return FOREIGN;
 	total = v6 ? 40 + be(ip + 4, 2) : be(ip + 2, 2);
 	bth = ip + l3 + 8;
-	if ((bth[0] & 0xe0) && (bth[0] & 0xe0) != 0xa0 && (bth[0] & 0xe0) != 0xc0)
+	/* 0x00: RC, 0xa0: XRC; with 0xc0 set they are of the manufacturers' range. */
+	xrc = (bth[0] & 0xa0) == 0xa0;
+	if (!(bth[0] & 0xe0) || (bth[0] & 0xe0) == 0xa0)
+		p->op = &opcodes[bth[0] & 0x1f];
+	else if ((bth[0] & 0xde) == 0xd8)
+		p->op = &masked;
+	else
 		return FOREIGN;
-	p->op = (bth[0] & 0xe0) == 0xc0 ? &masked : &opcodes[bth[0] & 0x1f];
 	if (!p->op->kind)
 		return FOREIGN;
 	if (total > (size_t)(f + len - ip) || total < l3 + 8 + 12 + 4 ||
@@ -140,7 +145,7 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	len = total - l3 - 8 - 12 - 4;
 	pad = bth[1] >> 4 & 3;
 	ext = bth + 12;
-	if ((bth[0] & 0xe0) == 0xa0 && p->op->kind <= OTHER) {
+	if (xrc && p->op->kind <= OTHER) {
 		if (len < 4)
 			return DAMAGED;
 		ext += 4;
@@ -251,6 +256,10 @@ static uint8_t marks(const struct packet *p)
 	uint8_t end = p->op->part & LAST ? JUDGE_END : 0;
 
 	switch (p->op->kind) {
+	case SEND:
+		return JUDGE_SEND | end;
+	case WRITE:
+		return JUDGE_WRITE | end;
 	case READ:
 		return JUDGE_READ | end;
 	case ATOMIC:
@@ -306,28 +315,58 @@ static uint32_t outstanding(struct judge_qp *qp)
 	return n;
 }
 
-static const char *order(struct judge_qp *qp, const struct packet *p, bool back)
+/* The kind of message that is under way before @psn, which was sent before or is next. */
+static uint8_t open_at(struct judge_qp *qp, uint32_t psn)
 {
-	/* 0xff: acknowledged meanwhile up to somewhere, maybe within a message */
-	if (back || qp->sq.open == 0xff)
-		return NULL;
-	if (p->op->kind <= WRITE && !(p->op->part & FIRST))
-		return qp->sq.open == p->op->kind ? NULL :
-		       "a packet goes on with a message that is not under way (9.7.4.1.2)";
-	return qp->sq.open ? "a message begins within another (9.7.4.1.2)" : NULL;
+	uint8_t before = *sq_at(qp, psn - 1);
+
+	return before & JUDGE_END ? 0 : before & (JUDGE_SEND | JUDGE_WRITE);
 }
 
-static const char *request_sent(struct judge_qp *qp, const struct packet *p, uint64_t now)
+/* Does @p take up PSNs that were sent as something else? A READ may be asked for in parts. */
+static bool differs(struct judge_qp *qp, const struct packet *p, uint32_t n)
+{
+	const uint8_t same = JUDGE_SEND | JUDGE_WRITE | JUDGE_READ | JUDGE_ATOMIC | JUDGE_OTHER |
+			     JUDGE_END;
+
+	for (uint32_t i = 0; i < n && i < JUDGE_PSNS; i++) {
+		uint32_t psn = (p->psn + i) & PSN_MASK;
+
+		if (ahead(psn, qp->sq.top) >= 0)
+			break;
+		if ((*sq_at(qp, psn) ^ marks(p)) & same)
+			return true;
+	}
+	return false;
+}
+
+static const char *order(struct judge_qp *qp, const struct packet *p, uint32_t n, bool fickle)
+{
+	uint8_t open = open_at(qp, p->psn);
+
+	if (fickle && ahead(p->psn, qp->sq.top) < 0)
+		return NULL;
+	if (differs(qp, p, n))
+		return "another packet than the first time";
+	if (p->op->kind <= WRITE && !(p->op->part & FIRST))
+		return open & marks(p) ? NULL :
+		       "a packet goes on with a message that is not under way (9.7.4.1.2)";
+	return open ? "a message begins within another (9.7.4.1.2)" : NULL;
+}
+
+static const char *request_sent(struct judge_qp *qp, const struct packet *p, uint64_t now,
+				bool fickle)
 {
 	uint32_t n = psns(qp, p);
 	const char *why;
 	bool back;
 
-	/* What came in the meantime need not be sent again. */
-	if (ahead(p->psn, qp->sq.next) > 0 && ahead(p->psn, qp->sq.may) <= 0) {
+	/*
+	 * What was sent once more after going back, and what is still to come of that, may have
+	 * arrived the first time: the requester goes on behind what is acknowledged now.
+	 */
+	if (ahead(p->psn, qp->sq.next) > 0 && ahead(p->psn, qp->sq.may) <= 0)
 		qp->sq.next = p->psn;
-		qp->sq.open = 0xff;
-	}
 	back = p->psn != qp->sq.next;
 	if (!qp->sends)
 		return "a request before RTS";
@@ -341,7 +380,7 @@ static const char *request_sent(struct judge_qp *qp, const struct packet *p, uin
 		return "an acknowledged packet comes again (9.7.5.1.2)";
 	if (back && !qp->sq.cause && now == qp->sq.now)
 		return "packets come again and nothing has happened";
-	why = order(qp, p, back);
+	why = order(qp, p, n, fickle);
 	if (why)
 		return why;
 	if (p->se && !((p->op->part & LAST) && (p->op->kind == SEND || p->op->imm)))
@@ -357,7 +396,6 @@ static const char *request_sent(struct judge_qp *qp, const struct packet *p, uin
 		qp->sq.top = qp->sq.next;
 	if (is_answered(marks(p)) && outstanding(qp) > qp->depth)
 		return "more READs and atomics outstanding than agreed (9.7.4.1.2, C9-88)";
-	qp->sq.open = p->op->kind <= WRITE && !(p->op->part & LAST) ? p->op->kind : 0;
 	if (back)
 		qp->sq.cause = false;
 	qp->sq.now = now;
@@ -398,10 +436,8 @@ static bool acknowledge(struct judge_qp *qp, uint32_t upto)
 			return false;
 		qp->sq.una = (psn + 1) & PSN_MASK;
 	}
-	if (ahead(qp->sq.una, qp->sq.next) > 0) {
+	if (ahead(qp->sq.una, qp->sq.next) > 0)
 		qp->sq.next = qp->sq.una;
-		qp->sq.open = 0xff;
-	}
 	return true;
 }
 
@@ -471,13 +507,17 @@ static void request_received(struct judge_qp *qp, const struct packet *p)
 	}
 }
 
-/* Is all before @psn answered that is to be? Answers are given in order (9.7.5.1.1). */
+/*
+ * Is all before @psn answered that is to be? Answers are given in order (9.7.5.1.1). Of
+ * different requests of one PSN it is not known which one was taken.
+ */
 static bool in_order(struct judge_qp *qp, uint32_t psn)
 {
 	while (ahead(qp->rq.answered, psn) < 0) {
 		uint8_t mark = *rq_at(qp, qp->rq.answered);
+		bool plain = mark & (JUDGE_SEND | JUDGE_WRITE);
 
-		if (is_answered(mark) && !(mark & JUDGE_ANSWERED))
+		if (is_answered(mark) && !plain && !(mark & JUDGE_ANSWERED))
 			return false;
 		qp->rq.answered = (qp->rq.answered + 1) & PSN_MASK;
 	}
@@ -508,13 +548,26 @@ static const char *ack_sent(struct judge_qp *qp, const struct packet *p)
 	return msn_ok(qp, p, true);
 }
 
+/* What a NAK asks for, and all behind it, was not taken: it has to come again. */
+static void ask_again(struct judge_qp *qp, uint32_t psn)
+{
+	while (ahead(qp->rq.cont, psn) > 0) {
+		qp->rq.cont = (qp->rq.cont - 1) & PSN_MASK;
+		qp->rq.ends -= !!(*rq_at(qp, qp->rq.cont) & JUDGE_END);
+		*rq_at(qp, qp->rq.cont) = 0;
+	}
+}
+
 static const char *nak_sent(struct judge_qp *qp, const struct packet *p)
 {
 	uint8_t code = p->syndrome & 0x1f;
 
-	if ((p->syndrome & 0x60) == 0x20)
-		return ahead(p->psn, qp->rq.cont) >= 0 ?
-		       "an RNR NAK for a request that did not come (9.7.5.2.8)" : NULL;
+	if ((p->syndrome & 0x60) == 0x20) {
+		if (ahead(p->psn, qp->rq.cont) >= 0)
+			return "an RNR NAK for a request that did not come (9.7.5.2.8)";
+		ask_again(qp, p->psn);
+		return NULL;
+	}
 	if (code) {
 		qp->rq.dead = true;
 		return ahead(p->psn, qp->rq.cont) >= 0 ?
@@ -528,6 +581,7 @@ static const char *nak_sent(struct judge_qp *qp, const struct packet *p)
 		return "a second NAK for one gap (9.7.5.1.3, C9-114)";
 	qp->rq.nak = true;
 	qp->rq.nak_psn = p->psn;
+	ask_again(qp, p->psn);
 	return NULL;
 }
 
@@ -583,7 +637,7 @@ const char *judge_sent(struct judge *j, const uint8_t *frame, size_t len, uint64
 	j->num++;
 	if (!payload_ok(qp, &p))
 		return "a payload that the packet may not have (9.6)";
-	return p.op->kind <= OTHER ? request_sent(qp, &p, now) : response_sent(qp, &p);
+	return p.op->kind <= OTHER ? request_sent(qp, &p, now, j->fickle) : response_sent(qp, &p);
 }
 
 void judge_received(struct judge *j, const uint8_t *frame, size_t len, uint64_t now)

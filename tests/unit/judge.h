@@ -27,6 +27,8 @@ enum {
 	JUDGE_OTHER	= 1 << 3,	/* FLUSH, ATOMIC_WRITE: answered as a READ of nothing */
 	JUDGE_END	= 1 << 4,	/* a message ends here */
 	JUDGE_ANSWERED	= 1 << 5,
+	JUDGE_SEND	= 1 << 6,
+	JUDGE_WRITE	= 1 << 7,
 };
 
 /**
@@ -50,10 +52,9 @@ struct judge_qp {
 	struct {
 		uint32_t una;		/* all before it is acknowledged */
 		uint32_t got;		/* all answers before it came, in order */
-		uint32_t may;		/* what is before it need not be sent again */
+		uint32_t may;		/* all before it is acknowledged if answers were placed */
 		uint32_t next;		/* after the last packet sent */
 		uint32_t top;		/* the highest never sent */
-		uint8_t open;		/* of which kind a message is under way; 0: none */
 		bool dead;		/* a NAK ended it */
 		bool cause;		/* something came, or time went by, since it went back */
 		uint64_t now;		/* of the last packet */
@@ -77,10 +78,12 @@ struct judge_qp {
 /**
  * struct judge - of one device
  * @num: packets judged
+ * @fickle: the guest changes requests that it has posted: what comes again may be another
  * @qp: what is known of its queue pairs
  */
 struct judge {
 	uint64_t num;
+	bool fickle;
 	struct judge_qp *qp[JUDGE_QPS];
 };
 

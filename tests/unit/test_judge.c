@@ -61,16 +61,23 @@ static const char *play(struct judge *j, const struct step *s)
 	return NULL;
 }
 
+#define STEPS	12
+
 /* A trace whose last packet breaks a rule: @why is in what the judge says; NULL: none. */
 struct trace {
 	const char *why;
-	struct step step[8];
+	struct step step[STEPS];
 };
 
 #define SEND1(psn)	{ 1, O(SEND_ONLY), psn, 8 }
 #define ASK(psn, len)	{ 1, O(READ_REQUEST), psn, len }
 #define GET(psn)	{ 0, O(SEND_ONLY), psn, 8 }
 #define GETREAD(psn, len) { 0, O(READ_REQUEST), psn, len }
+
+/* A READ and a WRITE of three packets; the READ again, since an ACK has passed its answer. */
+#define WROTE	ASK(0, 8), { 1, O(WRITE_FIRST), 1, MTU }, { 1, O(WRITE_MIDDLE), 2, MTU }, \
+		{ 1, O(WRITE_LAST), 3, 8 }
+#define AGAIN	{ 0, O(ACK), 1, GOOD }, ASK(0, 8)
 
 static const struct trace traces[] = {
 	/* requester */
@@ -98,6 +105,33 @@ static const struct trace traces[] = {
 	{ "RNR", { SEND1(0), { 0, O(ACK), 0, LATER | 31 }, { 1, O(SEND_ONLY), 0, 8, 491519999 } } },
 	{ NULL, { SEND1(0), { 0, O(ACK), 0, LATER | 31 }, { 1, O(SEND_ONLY), 0, 8, 491520000 } } },
 	{ "ended", { SEND1(0), { 0, O(ACK), 0, BAD | 2 }, SEND1(1) } },
+	/*
+	 * A requester that went back for a lost answer: when that comes, what came after it the
+	 * first time is acknowledged by an ACK that was sent for that or for a repetition.
+	 */
+	{ NULL, { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 }, { 0, O(ACK), 1, GOOD },
+		  { 1, O(WRITE_MIDDLE), 2, MTU } } },
+	{ NULL, { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 }, { 1, O(WRITE_FIRST), 1, MTU },
+		  { 0, O(ACK), 2, GOOD }, { 1, O(WRITE_LAST), 3, 8 } } },
+	{ "left out", { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 }, { 0, O(ACK), 1, GOOD },
+			{ 1, O(WRITE_LAST), 3, 8 } } },
+	{ "left out", { WROTE, AGAIN, { 0, O(ACK), 1, GOOD }, { 1, O(WRITE_MIDDLE), 2, MTU } } },
+	{ "left out", { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 },
+			{ 0, O(ACK), 2, BAD | 0 }, { 1, O(WRITE_LAST), 3, 8 } } },
+	{ NULL, { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 },
+		  { 0, O(ACK), 2, BAD | 0 }, { 1, O(WRITE_MIDDLE), 2, MTU } } },
+	{ "than the first time", { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 },
+				   { 0, O(ACK), 1, GOOD }, { 1, O(WRITE_ONLY), 2, 8 } } },
+	{ NULL, { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 }, { 0, O(ACK), 3, GOOD }, SEND1(4) } },
+	{ "not under way", { WROTE, AGAIN, { 0, O(READ_RESP_ONLY), 0, 8 }, { 0, O(ACK), 3, GOOD },
+			     { 1, O(WRITE_LAST), 4, 8 } } },
+	/* An ACK that passes a READ's answer is none for what follows. */
+	{ "left out", { ASK(0, 8), SEND1(1), SEND1(2), { 0, O(ACK), 2, GOOD }, ASK(0, 8),
+			SEND1(2) } },
+	{ "than the first time", { SEND1(0), { 1, O(WRITE_ONLY), 0, 8, 1 } } },
+	{ "than the first time", { SEND1(0), ASK(1, 8), { 1, O(READ_REQUEST), 0, 2 * MTU, 1 } } },
+	{ NULL, { ASK(0, 3 * MTU), { 0, O(READ_RESP_FIRST), 0, MTU },
+		  { 1, O(READ_REQUEST), 1, 2 * MTU, 1 } } },
 	/* responder */
 	{ NULL, { GET(100), { 1, O(ACK), 100, GOOD, .msn = 1 }, GET(101),
 		  { 1, O(ACK), 101, GOOD, .msn = 2 } } },
@@ -126,6 +160,18 @@ static const struct trace traces[] = {
 		  { 1, O(ACK), 101, BAD | 0 } } },
 	{ NULL, { GET(100), { 1, O(ACK), 100, LATER | 5 } } },
 	{ "RNR NAK for", { { 1, O(ACK), 100, LATER | 5 } } },
+	/* What a NAK asked for must come again, and may be another request then. */
+	{ "ACK of a request", { GET(100), { 1, O(ACK), 100, LATER | 5 },
+				{ 1, O(ACK), 100, GOOD, .msn = 1 } } },
+	{ NULL, { GET(100), { 1, O(ACK), 100, LATER | 5 }, GET(100),
+		  { 1, O(ACK), 100, GOOD, .msn = 1 } } },
+	{ "counts messages", { GET(100), { 1, O(ACK), 100, LATER | 5 }, GET(100),
+			       { 1, O(ACK), 100, GOOD, .msn = 2 } } },
+	{ NULL, { GETREAD(100, 8), { 1, O(ACK), 100, LATER | 5 }, GET(100),
+		  { 1, O(ACK), 100, GOOD, .msn = 1 } } },
+	{ "did not come", { GETREAD(100, 8), { 1, O(ACK), 100, LATER | 5 }, GET(100),
+			    { 1, O(READ_RESP_ONLY), 100, 8 } } },
+	{ NULL, { GETREAD(100, 8), GET(100), { 1, O(ACK), 100, GOOD, .msn = 1 } } },
 	{ "after the NAK", { GET(100), { 1, O(ACK), 100, BAD | 1 }, { 1, O(ACK), 100, GOOD } } },
 };
 
@@ -145,13 +191,13 @@ static void rules(void **state)
 
 		judge_hears(&j, &path);
 		judge_sends(&j, &path);
-		for (; n < 8 && s[n].op + s[n].psn + s[n].arg && !got; n++)
+		for (; n < STEPS && s[n].op + s[n].psn + s[n].arg && !got; n++)
 			got = play(&j, &s[n]);
 		if (!got != !traces[k].why || (got && !strstr(got, traces[k].why)))
 			fail_msg("trace %zu: \"%s\", not \"%s\"", k, got ? got : "nothing",
 				 traces[k].why ? traces[k].why : "nothing");
 		/* It is the last one that breaks it. */
-		if (got && n < 8)
+		if (got && n < STEPS)
 			assert_int_equal(s[n].op + s[n].psn + s[n].arg, 0);
 		judge_reset(&j);
 	}

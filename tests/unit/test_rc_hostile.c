@@ -139,6 +139,7 @@ static void test_changed_before_resend(void **state)
 		bool forget = k >= N(changes);
 
 		rc_open(&rc, &(struct rc_opt){ .mtu_code = 1 });
+		rc.s[0].f.judge.fickle = true;
 		rc.s[0].f.filter = drop_all;
 		rc_recv(&rc, 1, 0, 1024);
 		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1024 });
