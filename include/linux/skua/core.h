@@ -3,8 +3,8 @@
  * In-kernel API of skua_core, for its auxiliary drivers skua_en and skua_ib.
  * Symbols are in the namespace "SKUA".
  *
- * Objects (CQ, QP, SRQ, MR, EQ) are made here: number, ICM, command, events and
- * lifetime are the core's business, verbs and netdev semantics the clients'.
+ * skua_core creates the objects (CQ, QP, SRQ, MR, EQ): it manages numbers, ICM, commands,
+ * events and lifetime. The auxiliary drivers implement the semantics of netdev and verbs.
  * Unless said otherwise functions may sleep and return 0 or a negative errno.
  */
 #ifndef LINUX_SKUA_CORE_H
@@ -32,8 +32,8 @@
 struct skua_dev;
 
 /**
- * struct skua_limits - what QUERY_DEVICE said, in host order and cut to what the
- *	driver laid out ICM for
+ * struct skua_limits - limits from QUERY_DEVICE, in host byte order, reduced to the sizes
+ *	of the driver's ICM tables
  * @caps: SKUA_CAP_*
  * @fw_version: as in the command
  * @node_guid: EUI-64
@@ -67,7 +67,7 @@ struct skua_dev;
  * @rate_min: least rate limit of a QP, kbit/s
  * @rate_max: greatest
  * @rate_burst_max: longest burst under a rate limit, bytes
- * @qpn_bits: width of a QPN's index. Index 0 is no queue's, whatever the other bits.
+ * @qpn_bits: width of the index in a QPN. No queue has index 0.
  */
 struct skua_limits {
 	u64 caps;
@@ -212,10 +212,10 @@ void skua_unregister_notifier(struct skua_dev *dev, struct notifier_block *nb);
 /* --- UAR pages (uar.c) --- */
 
 /**
- * struct skua_uar - one UAR page
- * @index: its number, as contexts name it
- * @pfn: page frame for mapping it to user space
- * @map: kernel mapping, or NULL for a page made for user space
+ * struct skua_uar - a UAR page
+ * @index: number of the page in contexts
+ * @pfn: page frame number for mapping it to user space
+ * @map: kernel mapping, or NULL for a page of user space
  */
 struct skua_uar {
 	u32 index;
@@ -225,7 +225,7 @@ struct skua_uar {
 
 int skua_uar_alloc(struct skua_dev *dev, struct skua_uar *uar, bool map);
 void skua_uar_free(struct skua_dev *dev, struct skua_uar *uar);
-/* The core's own page, for kernel queues that need no page to themselves. */
+/* The UAR page that kernel queues share. */
 const struct skua_uar *skua_kernel_uar(const struct skua_dev *dev);
 
 /**
@@ -243,8 +243,8 @@ void skua_ring_db(const struct skua_uar *uar, unsigned int reg, u32 lo, u32 hi);
 /* --- Device memory (dm.c) --- */
 
 /**
- * struct skua_dm - a run of device memory
- * @offset: where it begins, as regions name it
+ * struct skua_dm - a range of device memory
+ * @offset: offset of its first byte in the device memory
  * @size: bytes, whole pages
  * @pfn: page frame for mapping it to user space
  */
@@ -324,13 +324,13 @@ u32 skua_mtt_refill(struct skua_dev *dev, const struct skua_mtt *mtt, const dma_
 void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt);
 
 /**
- * skua_mtt_reserve() - take the indices of MTT entries, and no memory for them
+ * skua_mtt_reserve() - allocate indices of MTT entries without memory for them
  * @dev: the function
  * @mtt: filled in
- * @npages: entries
+ * @npages: number of entries
  *
- * For a directory, of which only the pieces in use are backed by memory; an entry
- * that is not is one of a block that is not there.
+ * For a directory, of which only the parts in use are backed with memory. The device
+ * treats an entry without memory as an empty one.
  *
  * Return: 0, -EINVAL for more entries than the device has, -ENOSPC, or another
  * negative errno.
@@ -349,11 +349,12 @@ u32 skua_mtt_zap(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u3
 /* --- Page faults (fault.c) --- */
 
 /**
- * struct skua_page_fault - a queue waits for a page of an on-demand region
- * @qpn: the QP it is of
- * @key: the region's key. This and all that follows is what the device says.
- * @va: first byte wanted
- * @len: bytes wanted
+ * struct skua_page_fault - a queue waits for a page of an on-demand region. All members
+ *	are from the device and not trusted.
+ * @qpn: number of the QP
+ * @key: key of the region
+ * @va: first byte of the access
+ * @len: bytes of the access
  * @token: for skua_fault_resume()
  * @write: the access is a write
  */
@@ -367,10 +368,9 @@ struct skua_page_fault {
 };
 
 /**
- * struct skua_fault_handler - who pages in
- * @fault: called in process context, one call at a time: sees to it that
- *	skua_fault_resume() is called, then or later. Further faults wait for its
- *	return.
+ * struct skua_fault_handler - page fault handler
+ * @fault: called in process context, one call at a time. It must call skua_fault_resume()
+ *	or have it called later. Further faults are delivered after its return.
  */
 struct skua_fault_handler {
 	void (*fault)(struct skua_fault_handler *handler, const struct skua_page_fault *fault);
@@ -382,9 +382,9 @@ void skua_fault_resume(struct skua_dev *dev, u32 token, bool error);
 /* --- Common part of CQ, SRQ and QP (obj.c) --- */
 
 /**
- * struct skua_obj - number, reference count and end of an object
+ * struct skua_obj - number and reference count of an object
  * @num: its number
- * @ref: the table's and event handlers' references
+ * @ref: references of the table and of event handlers
  * @free: completed when @ref drops to zero
  */
 struct skua_obj {
@@ -403,7 +403,7 @@ struct skua_obj {
  * @vector: completion vector
  * @irq: its interrupt
  *
- * Embedded by the client. Callbacks never run after skua_cq_destroy() returned.
+ * Embedded by the caller. Callbacks do not run after skua_cq_destroy() has returned.
  */
 struct skua_cq {
 	struct skua_obj obj;
@@ -417,8 +417,7 @@ struct skua_cq {
  * skua_cq_create() - create a completion queue
  * @dev: the function
  * @cq: @comp, @event and @vector are set by the caller
- * @cqc: flags, uar, moderation, ring and dbr as the device interface says; the
- *	core fills in number and EQ
+ * @cqc: context with flags, uar, moderation, ring and dbr; number and EQ are filled in
  *
  * Return: 0 or a negative errno.
  */
@@ -462,8 +461,7 @@ struct skua_qp {
  * skua_qp_create() - create a QP in state RESET
  * @dev: the function
  * @qp: @event is set by the caller
- * @in: everything but the number, which the core fills in. With @gsi the QP gets
- *	number 1.
+ * @in: everything but the number, which is filled in; with @gsi it is 1
  * @gsi: the GSI QP
  *
  * Return: 0, -EBUSY for a second GSI QP, or another negative errno.
@@ -471,7 +469,7 @@ struct skua_qp {
 int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 		   struct skua_cmd_create_qp_in *in, bool gsi);
 void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp);
-/* @in->qpn is filled in by the core. */
+/* Fills in @in->qpn. */
 int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_modify_qp_in *in);
 /* Count the QP in a counter set, or in none (SKUA_NO_SET). */
 int skua_qp_count(struct skua_dev *dev, struct skua_qp *qp, u32 set);
@@ -496,17 +494,17 @@ struct skua_mr {
  * Return: 0 or a negative errno.
  */
 int skua_mr_create(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
-/* -EBUSY while windows are bound; a dead device frees it all the same. */
+/* Fails with -EBUSY while windows are bound, but not if the device is dead. */
 int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr);
 int skua_mr_modify(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
-/* The same in two steps, for keys that serve more than once. */
+/* The same in two steps, for keys that are reused. */
 int skua_mr_reserve(struct skua_dev *dev, struct skua_mr *mr);
 int skua_mr_enable(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 int skua_mr_disable(struct skua_dev *dev, struct skua_mr *mr);
 void skua_mr_unreserve(struct skua_dev *dev, const struct skua_mr *mr);
 int skua_mr_query(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt);
 
-/* --- Protection and XRC domains (pd.c): numbers only, the device knows no more. --- */
+/* --- Protection and XRC domains (pd.c): only numbers --- */
 #define SKUA_PDN_MAX	0xffffff	/* the largest: contexts have 24 bits for it */
 int skua_pd_alloc(struct skua_dev *dev, u32 *pdn);
 void skua_pd_free(struct skua_dev *dev, u32 pdn);
@@ -552,7 +550,7 @@ void skua_set_destroy(struct skua_dev *dev, u32 set);
 /* --- Netdev of the function: set by skua_en, used by skua_ib --- */
 struct net_device;
 void skua_set_netdev(struct skua_dev *dev, struct net_device *ndev);
-/* Returns a held netdev (dev_put()), perhaps not registered yet, or NULL. */
+/* Returns the netdev with a reference (see dev_put()) or NULL; may not be registered yet. */
 struct net_device *skua_get_netdev(struct skua_dev *dev);
 
 #endif /* LINUX_SKUA_CORE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Auxiliary devices of the netdev and the ib_device, and what the two share.
+ * Auxiliary devices for the netdev and the ib_device, and the netdev pointer they share.
  */
 #include <linux/netdevice.h>
 
@@ -51,7 +51,7 @@ static void skua_adev_del(struct skua_adev **sadev)
 	*sadev = NULL;
 }
 
-/* What is bound without operations for this cannot stay. */
+/* Return: false if a driver without skua_client_ops is bound, so the device must go. */
 static bool skua_adev_down(struct skua_adev *sadev, enum skua_down_reason reason)
 {
 	bool stays = true;
@@ -77,11 +77,11 @@ static int skua_adev_up(struct skua_adev *sadev)
 }
 
 /**
- * skua_aux_up() - let the clients use the device
+ * skua_aux_up() - let the auxiliary drivers use the device
  * @dev: the function, which is up
  *
- * Auxiliary devices that the device is good for and that are not there are added. The
- * netdev comes first: the ib_device is bound to it.
+ * Adds auxiliary devices that do not exist yet, according to the device's capabilities.
+ * The netdev's comes first, because the ib_device is bound to the netdev.
  *
  * Return: 0 or a negative errno; skua_aux_down() is needed in either case.
  */
@@ -110,12 +110,12 @@ int skua_aux_up(struct skua_dev *dev)
 }
 
 /**
- * skua_aux_down() - have the clients use the device no more
+ * skua_aux_down() - make the auxiliary drivers stop using the device
  * @dev: the function
- * @reason: what they are told
+ * @reason: passed to the drivers
  *
- * On return they have destroyed all their objects. The netdev stays; the ib_device goes,
- * as the RDMA core has no way to keep one over a reset.
+ * On return they have destroyed all their objects. The netdev stays registered; the
+ * ib_device is unregistered, because the RDMA core cannot keep one across a reset.
  */
 void skua_aux_down(struct skua_dev *dev, enum skua_down_reason reason)
 {
@@ -125,14 +125,14 @@ void skua_aux_down(struct skua_dev *dev, enum skua_down_reason reason)
 }
 
 /**
- * skua_aux_unplug() - take the auxiliary devices away
+ * skua_aux_unplug() - delete the auxiliary devices
  * @dev: the function, in any state
  *
  * On return the clients have destroyed all their objects.
  */
 void skua_aux_unplug(struct skua_dev *dev)
 {
-	/* If the device is dead, clients hear of that before they go. */
+	/* If the device is dead, the drivers get SKUA_EVENT_DEAD before they are removed. */
 	flush_work(&dev->dead_work);
 	skua_adev_del(&dev->adev_rdma);
 	skua_adev_del(&dev->adev_eth);
@@ -161,9 +161,9 @@ void skua_aux_exit(struct skua_dev *dev)
 }
 
 /**
- * skua_set_netdev() - tell which netdev the function has
+ * skua_set_netdev() - set the netdev of the function
  * @dev: the function
- * @ndev: netdev when its registration begins, or NULL when that ends; under RTNL
+ * @ndev: the netdev when its registration begins, NULL when it ends; RTNL is held
  */
 void skua_set_netdev(struct skua_dev *dev, struct net_device *ndev)
 {

@@ -2,12 +2,11 @@
 /*
  * Command ring.
  *
- * Each slot has its mailboxes for good, so that issuing a command allocates
- * nothing, and a command that never ends keeps what the device may still write.
+ * Each slot has its own mailboxes, so that issuing a command allocates nothing, and a
+ * command that times out keeps the memory that the device may still write.
  *
- * Completion is seen in the slot: the event only says when to look. A thread
- * that waits for the event looks by itself once a second as well, so that a lost
- * interrupt costs a second and nothing else.
+ * Completion is determined by the slot; the event only wakes the waiting thread. The
+ * thread also checks the slot once a second, so that a lost interrupt causes only a delay.
  */
 #include <kunit/visibility.h>
 #include <linux/delay.h>
@@ -24,8 +23,8 @@
 #define SKUA_CMD_POLL_MAX_US	1000
 
 /*
- * How often a waiting thread looks at its slot without having been told, and how
- * many times at least before it gives up.
+ * Interval in which a thread that waits for an event also checks its slot, and the minimum
+ * number of checks before a timeout.
  */
 #define SKUA_CMD_LOOK_MS	1000
 #define SKUA_CMD_LOOKS		5
@@ -77,7 +76,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_cmd_name);
 
 static int skua_cmd_errno(u32 status)
 {
-	/* A status of a later interface than ours is an error all the same. */
+	/* A status code that this version of the interface does not define. */
 	if (status >= ARRAY_SIZE(skua_cmd_errnos))
 		return -EIO;
 	return skua_cmd_errnos[status];
@@ -86,7 +85,7 @@ static int skua_cmd_errno(u32 status)
 static unsigned long skua_cmd_timeout(const struct skua_dev *dev,
 				      const struct skua_cmd_info *info)
 {
-	/* Set by debugfs, for tests that will not wait so long. */
+	/* Can be shortened in debugfs, for tests. */
 	u32 ms = READ_ONCE(dev->cmd_timeout_ms);
 
 	if (!ms)
@@ -103,7 +102,7 @@ static int skua_cmd_slot_try(struct skua_dev *dev, const struct skua_cmd_info *i
 	unsigned int i, end;
 
 	guard(spinlock_irqsave)(&q->lock);
-	/* Under the lock: either we see the flag or skua_cmd_abort() sees us. */
+	/* With the lock held: either the flag is seen here or skua_cmd_abort() sees this slot. */
 	if (!q->open || skua_dead(dev))
 		return -EIO;
 
@@ -151,7 +150,7 @@ static void skua_cmd_slot_put(struct skua_dev *dev, struct skua_cmd_ctx *ctx)
 	wake_up(&q->wait);
 }
 
-/* Has the device completed the slot? Then take the status over. */
+/* Check whether the device has completed the slot, and read its status. */
 static bool skua_cmd_take(struct skua_cmd_ctx *ctx)
 {
 	if (le32_to_cpu(READ_ONCE(ctx->slot->done)) != ctx->token)
@@ -164,9 +163,9 @@ static bool skua_cmd_take(struct skua_cmd_ctx *ctx)
 }
 
 /**
- * skua_cmd_complete() - a command EQE came
+ * skua_cmd_complete() - handle a command EQE
  * @dev: the function
- * @token: what the EQE says: anything, the device is not trusted
+ * @token: token from the EQE, not trusted
  *
  * Called in hard interrupt context.
  */
@@ -182,8 +181,8 @@ void skua_cmd_complete(struct skua_dev *dev, u32 token)
 		return;
 	}
 	/*
-	 * The generation tells an event that comes late, after its command was
-	 * found done by looking, from the one of the slot's present use.
+	 * The generation in the token distinguishes this use of the slot from an earlier
+	 * one, of which the event came only after the slot was checked and reused.
 	 */
 	ctx = &q->ctx[i];
 	if (ctx->state != SKUA_CMD_BUSY || ctx->token != token || !skua_cmd_take(ctx)) {
@@ -195,8 +194,8 @@ void skua_cmd_complete(struct skua_dev *dev, u32 token)
 EXPORT_SYMBOL_IF_KUNIT(skua_cmd_complete);
 
 /*
- * State of a command under way: 0 done, -EIO never any more, -EAGAIN neither.
- * @late is set if it was this look that found it done.
+ * Check a pending command. Return: 0 if it is done, -EIO if the device is dead, else
+ * -EAGAIN. @late is set if it is done although no event was received.
  */
 static int skua_cmd_look(struct skua_dev *dev, struct skua_cmd_ctx *ctx, bool *late)
 {
@@ -235,7 +234,8 @@ static int skua_cmd_wait_event(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
 		if (!err && late) {
 			scoped_guard(spinlock_irqsave, &dev->cmdq.lock)
 				dev->cmdq.late++;
-			dev_warn_ratelimited(dev->dev, "%s done, but no event came\n",
+			dev_warn_ratelimited(dev->dev,
+					     "%s: completed, but its event was lost\n",
 					     info->name);
 		}
 		return err;
@@ -273,7 +273,7 @@ static void skua_cmd_post(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
 
 	if (in_len)
 		memcpy(mbox, in, in_len);
-	/* What the device leaves alone must not be an older command's. */
+	/* Clear the output of an earlier command. */
 	memset(mbox + SKUA_CMD_MBOX_OUT, 0, out_len);
 	*ctx->slot = (struct skua_cmd_slot) {
 		.token = cpu_to_le32(ctx->token),
@@ -312,7 +312,7 @@ static void skua_cmd_account(struct skua_dev *dev, enum skua_cmd_op op, u32 toke
 	stat->max_ns = max(stat->max_ns, ns);
 }
 
-/* A command has run out of time, or the device has died under it. */
+/* Handle a command that timed out or that was pending when the device died. */
 static int skua_cmd_give_up(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
 			    const struct skua_cmd_info *info, int err)
 {
@@ -320,7 +320,7 @@ static int skua_cmd_give_up(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
 		return err;
 	scoped_guard(spinlock_irqsave, &dev->cmdq.lock)
 		ctx->state = SKUA_CMD_LOST;
-	dev_err(dev->dev, "%s (token %#x) has no end\n", info->name, ctx->token);
+	dev_err(dev->dev, "%s: not completed in time, token %#x\n", info->name, ctx->token);
 	skua_declare_dead(dev, "command timed out");
 	return -ETIMEDOUT;
 }
@@ -328,19 +328,19 @@ static int skua_cmd_give_up(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
 /**
  * skua_cmd_exec() - execute a command
  * @dev: the function
- * @op: which
- * @in: input, of the opcode's structure
- * @in_len: its bytes: the structure's size, or more where it ends in an array
- * @out: where the output goes
- * @out_len: its bytes, at least the structure's size. What the device did not
- *	write is zero.
+ * @op: opcode
+ * @in: input, the structure of the opcode
+ * @in_len: its size, or more if the structure ends in an array
+ * @out: output buffer
+ * @out_len: its size, at least that of the structure. Bytes that the device did not write
+ *	are zero.
  *
- * Sleeps; a reclaim-safe command allocates nothing, waits for nothing that
- * allocates, and ends when the device dies. When the fate of the command is not
- * known the device is declared dead.
+ * Sleeps. A reclaim-safe command allocates nothing, waits for nothing that allocates, and
+ * returns when the device dies. A device that does not complete a command in time is
+ * declared dead.
  *
- * Return: 0; the errno that belongs to the device's status; -EIO if the device
- * is dead or died; -ETIMEDOUT if this command was what it died of.
+ * Return: 0, the errno for the device's status, -EIO if the device is dead, or -ETIMEDOUT
+ * if this command was not completed in time.
  */
 int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, size_t in_len,
 		  void *out, size_t out_len)
@@ -381,7 +381,7 @@ int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, siz
 	skua_cmd_slot_put(dev, ctx);
 	if (err)
 		return err;
-	/* Users can make commands fail at will: no noise in the log. */
+	/* Debug level only, because users can make commands fail. */
 	if (status)
 		dev_dbg(dev->dev, "%s: status %#x, %s\n", info->name, status,
 			status < ARRAY_SIZE(skua_cmd_texts) ? skua_cmd_texts[status] : "?");
@@ -429,8 +429,8 @@ EXPORT_SYMBOL_IF_KUNIT(skua_cmd_query);
  * @op: which
  * @index: the object's number
  *
- * Comes back only when the device no longer owns the object: because it said so,
- * or because it can do no DMA any more.
+ * On return the device no longer uses the object: either the command succeeded, or the
+ * device was declared dead and does no DMA.
  */
 void skua_cmd_destroy(struct skua_dev *dev, enum skua_cmd_op op, u32 index)
 {
@@ -446,7 +446,7 @@ void skua_cmd_destroy(struct skua_dev *dev, enum skua_cmd_op op, u32 index)
 }
 
 /**
- * skua_cmd_abort() - wake all who wait for a command of a dead device
+ * skua_cmd_abort() - wake all threads that wait for commands of a dead device
  * @dev: the function, already marked dead
  */
 void skua_cmd_abort(struct skua_dev *dev)
@@ -462,12 +462,12 @@ void skua_cmd_abort(struct skua_dev *dev)
 }
 
 /**
- * skua_cmdq_use_events() - have completions told by event, or not
+ * skua_cmdq_use_events() - switch between events and polling
  * @dev: the function
- * @events: true once there is a command EQ; false before it goes
+ * @events: true when the command EQ is created; false before it is destroyed
  *
- * Commands under way keep the mode they were issued in; the caller sees to it
- * that there are none when the EQ goes.
+ * Pending commands keep the mode in which they were issued. The caller ensures that there
+ * are none when the EQ is destroyed.
  */
 void skua_cmdq_use_events(struct skua_dev *dev, bool events)
 {
@@ -486,7 +486,7 @@ static void skua_cmdq_free(struct skua_dev *dev)
 }
 
 /**
- * skua_cmdq_init() - make the ring; the caller tells the device of it
+ * skua_cmdq_init() - allocate the command ring; the caller passes it to the device
  * @dev: the function
  *
  * Return: 0 or -ENOMEM.
@@ -521,8 +521,8 @@ int skua_cmdq_init(struct skua_dev *dev)
 EXPORT_SYMBOL_IF_KUNIT(skua_cmdq_init);
 
 /**
- * skua_cmdq_exit() - free the ring and all mailboxes, lost ones too
- * @dev: the function, which has been reset or does no DMA any more
+ * skua_cmdq_exit() - free the ring and all mailboxes, those of lost commands included
+ * @dev: the function, which has been reset or does no more DMA
  */
 void skua_cmdq_exit(struct skua_dev *dev)
 {
@@ -532,7 +532,7 @@ void skua_cmdq_exit(struct skua_dev *dev)
 		q->open = false;
 	wake_up_all(&q->wait);
 	wait_event(q->wait, !READ_ONCE(q->users));
-	/* The last one out may still hold the lock. */
+	/* The last thread may still hold the lock. */
 	scoped_guard(spinlock_irqsave, &q->lock)
 		WARN_ON(q->users);
 	skua_cmdq_free(dev);

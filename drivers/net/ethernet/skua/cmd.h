@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The command ring, for the core's own files.
+ * Command ring, internal to skua_core.
  */
 #ifndef SKUA_CORE_CMD_H
 #define SKUA_CORE_CMD_H
@@ -20,12 +20,12 @@
 #define SKUA_CMD_OPS		(SKUA_CMD_RESUME_PAGE_FAULT + 1)
 
 /**
- * enum skua_cmd_state - life of a command slot
- * @SKUA_CMD_FREE: nobody's
- * @SKUA_CMD_BUSY: the device's, from the doorbell on
- * @SKUA_CMD_DONE: completed, the issuer has yet to fetch the output
- * @SKUA_CMD_LOST: given up: the device may still write slot and mailboxes, so
- *	neither is used again before the device has been reset
+ * enum skua_cmd_state - state of a command slot
+ * @SKUA_CMD_FREE: not in use
+ * @SKUA_CMD_BUSY: owned by the device
+ * @SKUA_CMD_DONE: completed, but the output is not copied yet
+ * @SKUA_CMD_LOST: timed out. The device may still write slot and mailboxes, so they are
+ *	not used again before it is reset.
  */
 enum skua_cmd_state {
 	SKUA_CMD_FREE,
@@ -35,14 +35,14 @@ enum skua_cmd_state {
 };
 
 /**
- * struct skua_cmd_ctx - software's side of a command slot
+ * struct skua_cmd_ctx - driver state of a command slot
  * @slot: its place in the ring
  * @mbox: input mailbox, followed by the output mailbox
  * @done: completed by the event, and when the device dies
- * @token: of the present use
+ * @token: token of the present use
  * @gen: generation of the present use
- * @state: whose it is
- * @status: what the device said, when DONE
+ * @state: state of the slot
+ * @status: status from the device, when DONE
  */
 struct skua_cmd_ctx {
 	struct skua_cmd_slot *slot;
@@ -55,12 +55,12 @@ struct skua_cmd_ctx {
 };
 
 /**
- * struct skua_cmd_stat - what became of the commands of one opcode
- * @count: issued
- * @errors: refused by the device
- * @lost: without an end
- * @ns: time they took together
- * @max_ns: longest
+ * struct skua_cmd_stat - statistics of the commands of one opcode
+ * @count: commands issued
+ * @errors: commands that the device failed
+ * @lost: commands that were not completed
+ * @ns: sum of the execution times
+ * @max_ns: longest execution time
  */
 struct skua_cmd_stat {
 	u64 count;
@@ -70,17 +70,17 @@ struct skua_cmd_stat {
 	u64 max_ns;
 };
 
-/* Commands that debugfs remembers. */
+/* Number of commands in the debugfs file command_trace. */
 #define SKUA_CMD_TRACE		64
 
 /**
- * struct skua_cmd_trace - a command that was
- * @end: when it ended, since boot
- * @ns: how long it took
+ * struct skua_cmd_trace - an executed command
+ * @end: time of its end, since boot
+ * @ns: execution time
  * @op: enum skua_cmd_op
  * @token: its token
- * @status: what the device said
- * @err: it has no end: negative errno
+ * @status: status from the device
+ * @err: negative errno if it was not completed
  */
 struct skua_cmd_trace {
 	u64 end;
@@ -94,18 +94,18 @@ struct skua_cmd_trace {
 /**
  * struct skua_cmdq - the command ring
  * @ring: slots, shared with the device
- * @ctx: software's side of them
+ * @ctx: driver state of the slots
  * @lock: protects @ctx[].state, @ctx[].token, @open, @users, @stat, @stale and
  *	@trace; taken in hard interrupt context
  * @wait: for a free slot, and for @users to reach zero
- * @open: commands are taken
+ * @open: commands are accepted
  * @users: threads inside skua_cmd_exec()
- * @events: completions come by event
- * @late: completions seen in the slot without an event
- * @stale: events that belong to no command under way
- * @stat: by opcode
+ * @events: completions are reported by events
+ * @late: completions that were found in the slot without an event
+ * @stale: events that match no pending command
+ * @stat: statistics by opcode
  * @trace: the last commands, a ring
- * @traced: how many there were
+ * @traced: number of commands written to @trace
  */
 struct skua_cmdq {
 	struct skua_buf ring;

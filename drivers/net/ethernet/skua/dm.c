@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device memory: BAR 4, handed out by pages so that each can be mapped into one
- * process.
+ * Device memory: BAR 4, allocated in pages, because it is mapped to user space.
  */
 #include <linux/bitmap.h>
 #include <linux/cleanup.h>
@@ -46,9 +45,9 @@ int skua_dm_alloc(struct skua_dev *dev, struct skua_dm *dm, u64 size, u32 log_al
 	dm->offset = first << PAGE_SHIFT;
 	dm->size = pages << PAGE_SHIFT;
 	dm->pfn = PHYS_PFN(base) + first;
-	/* Nobody shall read what its last owner left. */
+	/* Do not leak the data of the previous owner. */
 	memset_io(dev->dm_map + dm->offset, 0, dm->size);
-	/* Zeros that are still being combined must not overtake what the owner writes. */
+	/* Flush the write-combining buffers before the owner writes by another mapping. */
 	wmb();
 	return 0;
 }
@@ -57,7 +56,7 @@ EXPORT_SYMBOL_NS_GPL(skua_dm_alloc, "SKUA");
 /**
  * skua_dm_free() - free device memory
  * @dev: the function
- * @dm: what skua_dm_alloc() gave; no region lies in it and nobody maps it
+ * @dm: memory from skua_dm_alloc(), neither mapped nor used by a region
  */
 void skua_dm_free(struct skua_dev *dev, const struct skua_dm *dm)
 {
@@ -67,7 +66,7 @@ void skua_dm_free(struct skua_dev *dev, const struct skua_dm *dm)
 EXPORT_SYMBOL_NS_GPL(skua_dm_free, "SKUA");
 
 #ifndef SKUA_COMPAT_MMAP_PFNS
-/* Other devices get at it only where the kernel can tell whether they reach it. */
+/* Peer-to-peer DMA is optional: kernels without support return -EOPNOTSUPP. */
 static int skua_dm_init_p2p(struct skua_dev *dev)
 {
 	int err = pcim_p2pdma_init(dev->pdev);
@@ -79,13 +78,12 @@ static int skua_dm_init_p2p(struct skua_dev *dev)
 }
 
 /**
- * skua_dm_provider() - what stands for device memory in DMA between devices
+ * skua_dm_provider() - get the peer-to-peer DMA provider of the device memory
  * @dev: the function
  *
- * It is there until the driver lets go of the function: whoever maps the memory for
- * another device takes the mapping back before.
+ * It is valid until the driver is unbound. Exported dma-bufs are revoked before that.
  *
- * Return: the provider, or NULL if there is no such DMA.
+ * Return: the provider, or NULL without support for peer-to-peer DMA.
  */
 struct p2pdma_provider *skua_dm_provider(const struct skua_dev *dev)
 {
@@ -100,7 +98,7 @@ static int skua_dm_init_p2p(struct skua_dev *dev)
 #endif
 
 /**
- * skua_dm_init() - get ready to hand out device memory
+ * skua_dm_init() - initialize the allocator of device memory
  * @dev: the function, whose limits are known
  *
  * Return: 0, also if there is none, or a negative errno.

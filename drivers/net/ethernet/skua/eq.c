@@ -2,11 +2,9 @@
 /*
  * Event queues and interrupts.
  *
- * Command and completion EQs are polled by the hard interrupt handler, the async
- * and the page fault EQ by work items of their own, since their events go to
- * callbacks that may sleep, and a page fault may have to wait for memory. The
- * device never overflows an EQ: what we have not consumed waits in its contexts,
- * so nothing is copied or dropped here.
+ * Command and completion EQs are polled by the hard interrupt handler, the async EQ and the
+ * page fault EQ by work items of their own, because their callbacks may sleep. The device
+ * never overflows an EQ: events for which there is no room stay pending in its contexts.
  */
 #include <kunit/visibility.h>
 #include <linux/cpumask.h>
@@ -23,7 +21,7 @@
 #define SKUA_EQ_LOG_FAULT	8
 #define SKUA_EQ_LOG_COMP	10
 
-/* Every slot has at most one completion event under way. */
+/* Each command slot has at most one outstanding event. */
 static_assert(SKUA_EQ_LOG_CMD >= SKUA_CMDQ_LOG_SLOTS);
 
 static void skua_eq_comp(struct skua_eq *eq, u32 cqn)
@@ -31,7 +29,7 @@ static void skua_eq_comp(struct skua_eq *eq, u32 cqn)
 	struct skua_cq *cq;
 
 	guard(rcu)();
-	/* Only CQs of this very EQ: what keeps them is synchronize_irq(). */
+	/* @cqs has only CQs of this EQ, so synchronize_irq() protects their destruction. */
 	cq = xa_load(&eq->cqs, cqn);
 	if (!cq)
 		eq->bad++;
@@ -157,10 +155,10 @@ static void skua_eq_arm(struct skua_eq *eq)
 }
 
 /**
- * skua_eq_poll() - handle what is in an EQ, then arm it
- * @eq: the EQ; nobody else polls it at the same time
+ * skua_eq_poll() - handle the events in an EQ, then arm it
+ * @eq: the EQ; callers are serialized
  *
- * Bounded: if there is more, the device interrupts as soon as the EQ is armed.
+ * Bounded: if there are more events, the device interrupts as soon as the EQ is armed.
  *
  * Return: the number of events.
  */
@@ -176,7 +174,7 @@ unsigned int skua_eq_poll(struct skua_eq *eq)
 
 		if (!skua_eqe_is_new(eqe, eq->ci, eq->log_size))
 			break;
-		/* The rest of the entry is older than its phase bit. */
+		/* Read the entry after its phase bit. */
 		dma_rmb();
 		copy = *eqe;
 		skua_eq_dispatch(eq, &copy);
@@ -194,8 +192,8 @@ static void skua_eq_work(struct work_struct *work)
 	u32 i;
 
 	/*
-	 * One turn round the ring at least: skua_eq_flush_async() counts on
-	 * whatever was there; but not for ever, should the device never stop.
+	 * Handle at least as many events as the ring holds, because skua_eq_flush_async()
+	 * relies on it, but not more, in case the device keeps writing.
 	 */
 	for (i = 0; i <= 1U << eq->log_size; i += SKUA_EQ_BUDGET) {
 		if (skua_eq_poll(eq) < SKUA_EQ_BUDGET)
@@ -220,12 +218,12 @@ static irqreturn_t skua_irq(int irq, void *data)
 		else
 			skua_eq_poll(eq);
 	}
-	/* An arm that meets an event already handled interrupts for nothing. */
+	/* May be spurious, if an event was handled before the EQ was armed. */
 	return IRQ_HANDLED;
 }
 
 /**
- * skua_eq_kick() - look at the EQs that work items poll without having been told
+ * skua_eq_kick() - poll the EQs of work items without an interrupt
  * @dev: the function
  */
 void skua_eq_kick(struct skua_dev *dev)
@@ -237,11 +235,11 @@ void skua_eq_kick(struct skua_dev *dev)
 }
 
 /**
- * skua_eq_flush_async() - have all async events handled that are in the EQ
+ * skua_eq_flush_async() - wait until the async events that are in the EQ are handled
  * @dev: the function
  *
- * After an object's destroy command: whatever the device had to say about it is
- * in the EQ by then, interrupt or not. Not from an event callback.
+ * Called after the destroy command of an object: its last events are in the EQ by then,
+ * whether or not an interrupt has arrived. Must not be called from an event callback.
  */
 void skua_eq_flush_async(struct skua_dev *dev)
 {
@@ -250,7 +248,7 @@ void skua_eq_flush_async(struct skua_dev *dev)
 	flush_work(&dev->async_eq.work);
 }
 
-/* --- Making and unmaking --- */
+/* --- Creation and destruction --- */
 
 static int skua_eq_create(struct skua_dev *dev, struct skua_eq *eq)
 {
@@ -335,11 +333,11 @@ static int skua_vector_request(struct skua_dev *dev, unsigned int i)
 }
 
 /**
- * skua_irqs_init() - get interrupt vectors, and EQs to go with them
+ * skua_irqs_init() - allocate interrupt vectors and assign EQs to them
  * @dev: the function, whose limits are known
  *
- * One vector for commands and async events and one for each CPU's completions,
- * or as few as one for all.
+ * One vector is for commands and async events, and one per CPU for completions; with
+ * fewer vectors they are shared.
  *
  * Return: 0 or a negative errno.
  */
@@ -409,7 +407,7 @@ void skua_irqs_exit(struct skua_dev *dev)
 	pci_free_irq_vectors(dev->pdev);
 }
 
-/* Tell the device which EQs its events go to, or that they go nowhere. */
+/* Set the EQs for command, async and page fault events, or SKUA_NO_EQ. */
 static int skua_eqs_attach(struct skua_dev *dev, bool on)
 {
 	struct skua_cmd_modify_device_in in = {
@@ -426,7 +424,7 @@ static int skua_eqs_attach(struct skua_dev *dev, bool on)
 }
 
 /**
- * skua_eqs_init() - create the EQs and take commands' completions from theirs
+ * skua_eqs_init() - create the EQs and use events for commands
  * @dev: the function, with interrupts
  *
  * Return: 0 or a negative errno.
@@ -455,8 +453,8 @@ int skua_eqs_init(struct skua_dev *dev)
 }
 
 /**
- * skua_eqs_exit() - back to polled commands, and destroy the EQs
- * @dev: the function; nobody but the caller issues commands any more
+ * skua_eqs_exit() - switch to polled commands and destroy the EQs
+ * @dev: the function; only the caller issues commands
  */
 void skua_eqs_exit(struct skua_dev *dev)
 {
@@ -465,9 +463,9 @@ void skua_eqs_exit(struct skua_dev *dev)
 
 	skua_cmdq_use_events(dev, false);
 	err = skua_eqs_attach(dev, false);
-	/* Else DESTROY_EQ fails next, and that has consequences. */
+	/* If this fails, DESTROY_EQ fails as well, and the device is declared dead. */
 	if (err && !skua_dead(dev))
-		dev_err(dev->dev, "EQs stay attached: %pe\n", ERR_PTR(err));
+		dev_err(dev->dev, "MODIFY_DEVICE: cannot detach the EQs: %pe\n", ERR_PTR(err));
 	for (i = dev->num_comp; i--;)
 		skua_eq_destroy(dev, &dev->comp_eq[i]);
 	skua_eq_destroy(dev, &dev->fault_eq);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Event queues and interrupts, for the core's own files.
+ * Event queues and interrupts, internal to skua_core.
  */
 #ifndef SKUA_CORE_EQ_H
 #define SKUA_CORE_EQ_H
@@ -21,8 +21,9 @@
  */
 #define SKUA_VECTOR_EQS		4
 
-/* Entries that one visit handles before it re-arms: bounds the time with
- * interrupts off. The device interrupts again at once if there are more.
+/*
+ * Events handled before the EQ is armed again, to bound the time with interrupts off. The
+ * device interrupts again if there are more.
  */
 #define SKUA_EQ_BUDGET		128
 
@@ -33,15 +34,14 @@
  * @eqn: its number
  * @vector: interrupt vector
  * @log_size: log2 of its entries
- * @created: the device knows it
- * @ci: consumer index; only whoever polls the EQ changes it: the interrupt
- *	handler, or @work
+ * @created: the EQ exists in the device
+ * @ci: consumer index, changed only by the poller, which is the interrupt handler or @work
  * @cqs: completion EQ: struct skua_cq by number. Read under RCU by the interrupt
- *	handler; a CQ taken out is safe after synchronize_irq().
- * @defer: its events are handled in process context
- * @work: then polls it
+ *	handler; a removed CQ may be freed after synchronize_irq().
+ * @defer: its events are handled in process context, by @work
+ * @work: polls the EQ if @defer is set
  * @count: events handled
- * @bad: events that made no sense
+ * @bad: invalid events: unknown type, or no such object
  */
 struct skua_eq {
 	struct skua_dev *dev;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Page faults of the device: from its event queue to whoever pages in, and back.
+ * Page faults of the device: delivery to the handler, and resumption of the queue.
  */
 #include <kunit/visibility.h>
 
 #include "skua.h"
 
 /**
- * skua_fault_raise() - a page fault was reported
+ * skua_fault_raise() - deliver a page fault to the handler
  * @dev: the function
- * @fault: what the event says
+ * @fault: the fault as the device reported it
  *
- * From the work of the page fault EQ only. A device that nobody serves has its
- * work requests fail: it would wait for ever.
+ * Called by the work of the page fault EQ only. Without a handler the work request fails,
+ * as it would wait for ever.
  */
 void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault)
 {
@@ -25,26 +25,24 @@ void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault)
 }
 
 /**
- * skua_fault_set_handler() - serve page faults, or no longer
+ * skua_fault_set_handler() - set or clear the page fault handler
  * @dev: the function
- * @handler: who does; NULL: nobody, and the last one is not called any more on
- *	return
+ * @handler: the handler, or NULL. On return the previous one is not called any more.
  */
 void skua_fault_set_handler(struct skua_dev *dev, struct skua_fault_handler *handler)
 {
 	WRITE_ONCE(dev->fault_handler, handler);
-	/* A work item that runs may have seen the old one. */
+	/* A running work item may still use the old handler. */
 	if (!handler && dev->fault_eq.created)
 		flush_work(&dev->fault_eq.work);
 }
 EXPORT_SYMBOL_NS_GPL(skua_fault_set_handler, "SKUA");
 
 /**
- * skua_fault_resume() - have the queue that waits go on
+ * skua_fault_resume() - resume the queue that waits for a page fault
  * @dev: the function
- * @token: of the fault
- * @error: the page cannot be had: the work request fails. Else the access is tried
- *	again.
+ * @token: token of the fault
+ * @error: the page is not available and the work request fails; else the access is retried
  *
  * The command is reclaim-safe.
  */
@@ -60,10 +58,10 @@ void skua_fault_resume(struct skua_dev *dev, u32 token, bool error)
 		return;
 	err = skua_cmd_in(dev, SKUA_CMD_RESUME_PAGE_FAULT, &in);
 	/*
-	 * -EINVAL is no error: the device knows the token no more, for the QP is
-	 * gone. After any other a queue would wait for ever.
+	 * -EINVAL means that the token is no longer valid, because the QP is gone. After
+	 * any other error a queue would wait for ever.
 	 */
 	if (err && err != -EINVAL)
-		skua_declare_dead(dev, "page fault could not be settled");
+		skua_declare_dead(dev, "RESUME_PAGE_FAULT failed");
 }
 EXPORT_SYMBOL_NS_GPL(skua_fault_resume, "SKUA");

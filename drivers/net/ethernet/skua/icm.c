@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ICM: the device's contexts and translations in host memory.
+ * ICM: the device's contexts and translation tables in host memory.
  *
- * Memory is given to the device a chunk at a time, when the first entry in it is
- * wanted, and taken back when the last one is gone. What is mapped is the
- * device's: only MTT entries are ever touched from here.
+ * Memory is mapped in chunks: when the first entry of a chunk is used, until the last one
+ * is freed. Mapped memory belongs to the device; the driver writes MTT entries only.
  */
 #include <kunit/visibility.h>
 #include <linux/overflow.h>
@@ -40,8 +39,8 @@ static void skua_icm_chunk_free(struct skua_dev *dev, struct skua_icm_chunk *chu
 }
 
 /*
- * One contiguous piece if there is one, else smaller ones; charged to who wants the first
- * entry in it, as the others are not known yet.
+ * One contiguous piece if possible, else smaller ones. Charged to the process that uses the
+ * first entry of the chunk.
  */
 static struct skua_icm_chunk *skua_icm_chunk_alloc(struct skua_dev *dev, u32 size)
 {
@@ -117,8 +116,8 @@ static int skua_icm_chunk_new(struct skua_dev *dev, struct skua_icm_tbl *t, u64 
 
 err_erase:
 	/*
-	 * Either the device refused, and did nothing, or it was declared dead,
-	 * and does no DMA: in both cases the memory is ours.
+	 * Either the device has failed the command without effect, or it was declared
+	 * dead and does no DMA: the memory can be freed.
 	 */
 	xa_erase(&t->chunks, index);
 err_free:
@@ -150,9 +149,9 @@ static void skua_icm_chunk_put(struct skua_dev *dev, struct skua_icm_tbl *t, u64
 
 	err = skua_icm_chunk_unmap(dev, t, index);
 	if (err && !skua_dead(dev)) {
-		/* Still the device's. It serves again, or ends with the table. */
-		dev_err_ratelimited(dev->dev, "ICM at %#llx stays mapped: %pe\n",
-				    t->base + index * t->chunk_size, ERR_PTR(err));
+		/* Still owned by the device. Reused, or freed with the table. */
+		dev_err_ratelimited(dev->dev, "UNMAP_ICM of %u bytes at %#llx failed: %pe\n",
+				    t->chunk_size, t->base + index * t->chunk_size, ERR_PTR(err));
 		return;
 	}
 	xa_erase(&t->chunks, index);
@@ -166,7 +165,7 @@ static u64 skua_icm_chunk_of(const struct skua_icm_tbl *t, u64 index)
 }
 
 /**
- * skua_icm_get_range() - have entries backed by memory
+ * skua_icm_get_range() - back entries with memory
  * @dev: the function
  * @id: table
  * @first: first entry
@@ -198,11 +197,11 @@ int skua_icm_get_range(struct skua_dev *dev, enum skua_icm_table id, u64 first, 
 EXPORT_SYMBOL_IF_KUNIT(skua_icm_get_range);
 
 /**
- * skua_icm_put_range() - entries are no longer wanted
+ * skua_icm_put_range() - release entries
  * @dev: the function
  * @id: table
  * @first: first entry
- * @count: entries, as they were got
+ * @count: entries, the same as for skua_icm_get_range()
  */
 void skua_icm_put_range(struct skua_dev *dev, enum skua_icm_table id, u64 first, u64 count)
 {
@@ -215,7 +214,7 @@ void skua_icm_put_range(struct skua_dev *dev, enum skua_icm_table id, u64 first,
 EXPORT_SYMBOL_IF_KUNIT(skua_icm_put_range);
 
 /**
- * skua_icm_get() - have an entry backed by memory
+ * skua_icm_get() - back an entry with memory
  * @dev: the function
  * @id: table
  * @index: entry
@@ -229,7 +228,7 @@ int skua_icm_get(struct skua_dev *dev, enum skua_icm_table id, u64 index)
 EXPORT_SYMBOL_IF_KUNIT(skua_icm_get);
 
 /**
- * skua_icm_put() - an entry is no longer wanted
+ * skua_icm_put() - release an entry
  * @dev: the function
  * @id: table
  * @index: entry
@@ -269,7 +268,7 @@ void *skua_icm_entry(struct skua_dev *dev, enum skua_icm_table id, u64 index, u3
 EXPORT_SYMBOL_IF_KUNIT(skua_icm_entry);
 
 /**
- * skua_icm_table_init() - make an empty table
+ * skua_icm_table_init() - initialize an empty table
  * @t: the table
  * @base: its first ICM address
  * @entry_size: bytes of an entry, a power of two
@@ -289,8 +288,8 @@ void skua_icm_table_init(struct skua_icm_tbl *t, u64 base, u32 entry_size, u8 lo
 EXPORT_SYMBOL_IF_KUNIT(skua_icm_table_init);
 
 /**
- * skua_icm_table_exit() - free what is left of a table
- * @dev: the function, which has been reset or does no DMA any more
+ * skua_icm_table_exit() - free the chunks of a table
+ * @dev: the function, which has been reset or does no more DMA
  * @t: the table
  */
 void skua_icm_table_exit(struct skua_dev *dev, struct skua_icm_tbl *t)
@@ -301,7 +300,7 @@ void skua_icm_table_exit(struct skua_dev *dev, struct skua_icm_tbl *t)
 	if (!t->entry_size)
 		return;
 	xa_for_each(&t->chunks, index, chunk) {
-		/* What refused to be unmapped has none; a leak has some. */
+		/* Chunks that could not be unmapped have no references left. */
 		WARN_ON_ONCE(chunk->refs);
 		skua_icm_chunk_free(dev, chunk);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ICM tables, for the core's own files.
+ * ICM tables, internal to skua_core.
  */
 #ifndef SKUA_CORE_ICM_H
 #define SKUA_CORE_ICM_H
@@ -10,7 +10,7 @@
 
 #include <linux/skua/core.h>
 
-/* Host memory comes and goes in chunks of this, or of a whole smaller table. */
+/* Host memory is mapped in chunks of this size, or of the size of a smaller table. */
 #define SKUA_ICM_CHUNK_SIZE	0x10000
 #define SKUA_ICM_CHUNK_RUNS	(SKUA_ICM_CHUNK_SIZE / SKUA_ICM_PAGE_SIZE)
 

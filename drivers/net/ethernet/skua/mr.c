@@ -8,17 +8,18 @@
 #include "trace.h"
 
 /*
- * Indices are taken from so many, or from so many times those in use: enough that most
- * guesses of a peer miss, few enough that the contexts' memory stays in proportion.
+ * Key indices are drawn from a range of at least so many, or so many times the number of
+ * keys in use: large enough that most guesses of a peer miss, small enough that the memory
+ * for contexts stays in proportion.
  */
 #define SKUA_KEY_RANGE_MIN	4096U
 #define SKUA_KEY_RANGE_PER_KEY	4
-/* Attempts to find a free one by chance; each fails for one in four, unless all are few. */
+/* Attempts to draw a free index; each fails with a probability of about 1/4. */
 #define SKUA_KEY_DRAWS		32
 
 /*
- * An index at random: who knows one key learns nothing about the others. The range
- * begins at a place of the device's own, and goes round at the end of the table.
+ * Draw a random index, so that other keys cannot be derived from a known one. The range
+ * starts at a random place of the table and wraps around at its end.
  */
 static int skua_key_alloc(struct skua_dev *dev, u32 *index)
 {
@@ -50,11 +51,11 @@ static void skua_key_free(struct skua_dev *dev, u32 index)
 }
 
 /**
- * skua_mr_reserve() - take a key, and have its MPT entry backed by memory
+ * skua_mr_reserve() - allocate a key and back its MPT entry with memory
  * @dev: the function
  * @mr: filled in
  *
- * The device knows nothing of the key before skua_mr_enable().
+ * The key is not valid in the device before skua_mr_enable().
  *
  * Return: 0, -ENOSPC, or another negative errno.
  */
@@ -80,7 +81,7 @@ EXPORT_SYMBOL_NS_GPL(skua_mr_reserve, "SKUA");
 /**
  * skua_mr_unreserve() - undo skua_mr_reserve()
  * @dev: the function
- * @mr: a key that the device knows nothing of
+ * @mr: a key without an MPT entry
  */
 void skua_mr_unreserve(struct skua_dev *dev, const struct skua_mr *mr)
 {
@@ -94,11 +95,10 @@ EXPORT_SYMBOL_NS_GPL(skua_mr_unreserve, "SKUA");
 /**
  * skua_mr_enable() - create the MPT entry of a reserved key
  * @dev: the function
- * @mr: the key, which gets another variant: what knows it from an earlier use has
- *	no access
+ * @mr: the key. It gets another variant, so that the key of an earlier use is not valid.
  * @mpt: everything but the key
  *
- * Return: 0 or a negative errno; then the device knows nothing of the key.
+ * Return: 0, or a negative errno and there is no MPT entry.
  */
 int skua_mr_enable(struct skua_dev *dev, struct skua_mr *mr, struct skua_mpt *mpt)
 {
@@ -123,10 +123,10 @@ EXPORT_SYMBOL_NS_GPL(skua_mr_enable, "SKUA");
  * @dev: the function
  * @mr: the region or window
  *
- * On success no access through it is under way, and none will be.
+ * On success no access with the key is in progress, and later ones fail.
  *
- * Return: 0, or -EBUSY while windows are bound to it, and nothing happened. With a
- * dead device it always succeeds.
+ * Return: 0, or -EBUSY without effect if windows are bound to it. Always succeeds if the
+ * device is dead.
  */
 int skua_mr_disable(struct skua_dev *dev, struct skua_mr *mr)
 {
@@ -165,10 +165,10 @@ EXPORT_SYMBOL_NS_GPL(skua_mr_create, "SKUA");
  * @dev: the function
  * @mr: the region or window
  *
- * On success no access through it is under way, and none will be.
+ * On success no access with the key is in progress, and later ones fail.
  *
- * Return: 0, or -EBUSY while windows are bound to it, and nothing happened. A
- * region of a dead device is always freed.
+ * Return: 0, or -EBUSY without effect if windows are bound to it. Always succeeds if the
+ * device is dead.
  */
 int skua_mr_destroy(struct skua_dev *dev, struct skua_mr *mr)
 {
@@ -188,8 +188,8 @@ EXPORT_SYMBOL_NS_GPL(skua_mr_destroy, "SKUA");
  * @mr: the region
  * @mpt: everything but the key, which stays
  *
- * On success no access through the old entry is under way. On failure the old
- * entry is in force, or the device is dead.
+ * On success no access by the old entry is in progress. On failure the old entry stays
+ * valid, or the device is dead.
  *
  * Return: 0, -EBUSY while windows are bound to it, or another negative errno.
  */

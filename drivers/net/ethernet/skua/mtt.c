@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MTT: runs of translation entries, given out in whole groups.
+ * MTT: allocation of ranges of translation entries, in multiples of SKUA_MTT_GROUP.
  */
 #include "skua.h"
 
-/* Any value that is not NULL: the tree keeps the ranges. */
+/* The maple tree stores ranges only; the value must not be NULL. */
 #define SKUA_MTT_TAKEN		xa_mk_value(1)
 
 /*
- * The device may read an entry at any time, and must not find a page's address by
- * halves. Where a store takes two, the half with SKUA_MTT_PRESENT is the last to come
- * and the first to go. No page takes another's place at once.
+ * The device may read an entry at any time and must not see half of an address. On 32-bit
+ * kernels, which need two stores, the half with SKUA_MTT_PRESENT is written last when an
+ * entry is set, and first when it is cleared. An entry is cleared before it is set again.
  */
 static void skua_mtt_store(__le64 *entry, __le64 val)
 {
@@ -24,15 +24,15 @@ static void skua_mtt_store(__le64 *entry, __le64 val)
 	memcpy(part, &val, sizeof(part));
 	if (!val)
 		WRITE_ONCE(half[0], part[0]);
-	/* Not present before its address changes. */
+	/* Order the clearing of SKUA_MTT_PRESENT before the change of the address. */
 	dma_wmb();
 	WRITE_ONCE(half[1], part[1]);
-	/* The address before it is present. */
+	/* Order the address before the setting of SKUA_MTT_PRESENT. */
 	dma_wmb();
 	WRITE_ONCE(half[0], part[0]);
 }
 
-/* Without @pages the entries become empty. */
+/* Write entries; clear them if @pages is NULL. */
 static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pages, u32 npages,
 			  u64 flags)
 {
@@ -49,8 +49,8 @@ static void skua_mtt_fill(struct skua_dev *dev, u64 index, const dma_addr_t *pag
 		npages -= run;
 	}
 	/*
-	 * The command that makes the entries known to the device is rung by an
-	 * MMIO write, which orders these stores to coherent memory before it.
+	 * The doorbell of the command that makes the entries valid is an MMIO write,
+	 * which orders these stores to coherent memory before it.
 	 */
 }
 
@@ -109,8 +109,9 @@ int skua_mtt_alloc(struct skua_dev *dev, struct skua_mtt *mtt, const dma_addr_t 
 EXPORT_SYMBOL_NS_GPL(skua_mtt_alloc, "SKUA");
 
 /*
- * On return no access through entries as they were before is under way. Does not
- * fail and allocates nothing, so that memory reclaim may wait for it.
+ * Invalidate cached translations. On return no access by the previous contents of the
+ * entries is in progress. Cannot fail and allocates nothing, so that memory reclaim may
+ * wait for it.
  */
 static void skua_mtt_sync(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u32 count)
 {
@@ -120,16 +121,16 @@ static void skua_mtt_sync(struct skua_dev *dev, const struct skua_mtt *mtt, u32 
 	};
 
 	if (!skua_dead(dev) && skua_cmd_in(dev, SKUA_CMD_SYNC_MTT, &in) && !skua_dead(dev))
-		skua_declare_dead(dev, "cached translations could not be dropped");
+		skua_declare_dead(dev, "SYNC_MTT failed");
 }
 
 /**
- * skua_mtt_clear() - take the pages out of MTT entries
+ * skua_mtt_clear() - clear MTT entries that are in use
  * @dev: the function
  * @mtt: entries that contexts may use
  *
- * On return no access to the pages is under way, and those to come fail. Does not
- * fail and allocates nothing, so that memory reclaim may wait for it.
+ * On return no access to the pages is in progress, and later ones fail. Cannot fail and
+ * allocates nothing, so that memory reclaim may wait for it.
  */
 void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt)
 {
@@ -139,17 +140,16 @@ void skua_mtt_clear(struct skua_dev *dev, const struct skua_mtt *mtt)
 EXPORT_SYMBOL_NS_GPL(skua_mtt_clear, "SKUA");
 
 /**
- * skua_mtt_refill() - give entries that no context uses now to the next user
+ * skua_mtt_refill() - write a new page list to entries that no context uses
  * @dev: the function
  * @mtt: the entries
  * @pages: bus addresses, multiples of the page size
- * @npages: how many, at most those that there are; what the others name stays there,
- *	and is the next user's to keep out of
- * @write: the device may write there
- * @known: a context has used the entries, so that the device may remember them
+ * @npages: number of pages, at most that of the entries. Further entries keep their
+ *	contents; the next region must not extend to them.
+ * @write: the device may write to the pages
+ * @known: the entries were used by a context, so that the device may cache them
  *
- * Of pages that are listed already nothing is written, and the device need not
- * forget what it remembers rightly.
+ * Only entries that differ are written and invalidated.
  *
  * Return: the number of entries that changed.
  */
@@ -184,13 +184,13 @@ EXPORT_SYMBOL_NS_GPL(skua_mtt_refill, "SKUA");
  * @dev: the function
  * @mtt: entries that no context uses any more
  *
- * On return the device has forgotten the translations: neither the entries' next
- * owner nor that of the pages need fear an access through a cached one.
+ * On return the device has no cached copies of the entries, so that both entries and pages
+ * can be reused.
  */
 void skua_mtt_free(struct skua_dev *dev, struct skua_mtt *mtt)
 {
 	skua_mtt_sync(dev, mtt, 0, mtt->npages);
-	/* Free entries are empty: a directory that is reserved counts on it. */
+	/* Free entries are zero: reserved directories rely on it. */
 	skua_mtt_fill(dev, mtt->first, NULL, mtt->npages, 0);
 	skua_icm_put_range(dev, SKUA_ICM_MTT, mtt->first, mtt->npages);
 	skua_mtt_unreserve(dev, mtt);
@@ -200,15 +200,15 @@ EXPORT_SYMBOL_NS_GPL(skua_mtt_free, "SKUA");
 /* --- entries that change while contexts use them --- */
 
 /**
- * skua_mtt_set() - put a page into an entry
+ * skua_mtt_set() - set an entry to a page
  * @dev: the function
  * @mtt: entries that contexts may use
- * @i: which
- * @addr: the page, a multiple of the page size
- * @write: the device may write there
+ * @i: index in @mtt
+ * @addr: bus address, a multiple of the page size
+ * @write: the device may write to the page
  *
- * The device looks again before it believes that there is no page: nobody need tell
- * it of this one. Only what takes a page away or changes it must (skua_mtt_zap()).
+ * No invalidation is needed, because the device reads an entry again before it reports a
+ * page fault. Clearing an entry needs one (skua_mtt_zap()).
  */
 void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
 		  bool write)
@@ -222,12 +222,12 @@ void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_a
 EXPORT_SYMBOL_NS_GPL(skua_mtt_set, "SKUA");
 
 /**
- * skua_mtt_writable() - may the device write to the page of an entry?
+ * skua_mtt_writable() - check whether an entry has a writable page
  * @dev: the function
  * @mtt: entries that contexts may use
- * @i: which
+ * @i: index in @mtt
  *
- * Return: true if there is a page, and it may.
+ * Return: true if it has.
  */
 bool skua_mtt_writable(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i)
 {
@@ -239,17 +239,17 @@ bool skua_mtt_writable(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i)
 EXPORT_SYMBOL_NS_GPL(skua_mtt_writable, "SKUA");
 
 /**
- * skua_mtt_zap() - take pages out of entries
+ * skua_mtt_zap() - clear those of a range of entries that have a page
  * @dev: the function
  * @mtt: entries that contexts may use
- * @first: first of those that lose their pages
- * @count: how many
+ * @first: first index in @mtt
+ * @count: number of entries
  *
- * On return no access to the pages is under way, and those to come find none. Does
- * not fail and allocates nothing, so that memory reclaim may wait for it. Where
- * there was no page the device is not asked.
+ * On return no access to the pages is in progress, and later ones fault. Cannot fail and
+ * allocates nothing, so that memory reclaim may wait for it. Issues no command if no entry
+ * had a page.
  *
- * Return: the number of pages that were there.
+ * Return: the number of pages removed.
  */
 u32 skua_mtt_zap(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u32 count)
 {
@@ -276,11 +276,11 @@ u32 skua_mtt_zap(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u3
 EXPORT_SYMBOL_NS_GPL(skua_mtt_zap, "SKUA");
 
 /**
- * skua_mtt_dir_set() - put a block's list into a directory
+ * skua_mtt_dir_set() - add the page list of a block to a directory
  * @dev: the function
- * @dir: the directory, as it was reserved
- * @i: which block
- * @block: its list
+ * @dir: the directory, from skua_mtt_reserve()
+ * @i: index of the block
+ * @block: its page list
  *
  * Return: 0 or a negative errno.
  */
@@ -291,12 +291,12 @@ int skua_mtt_dir_set(struct skua_dev *dev, const struct skua_mtt *dir, u32 i,
 	u32 run;
 	int err;
 
-	/* A piece of the directory stays mapped while there is a block in it. */
+	/* A part of the directory is backed with memory while it has a block. */
 	err = skua_icm_get(dev, SKUA_ICM_MTT, dir->first + i);
 	if (err)
 		return err;
 	entry = skua_icm_entry(dev, SKUA_ICM_MTT, dir->first + i, &run);
-	/* The device finds the list empty, or better, but not as it was before. */
+	/* Order the initialization of the page list before the entry that refers to it. */
 	dma_wmb();
 	skua_mtt_store(entry, le64_encode_bits(block->first, SKUA_MTT_LIST) |
 			      cpu_to_le64(SKUA_MTT_PRESENT));
@@ -305,12 +305,12 @@ int skua_mtt_dir_set(struct skua_dev *dev, const struct skua_mtt *dir, u32 i,
 EXPORT_SYMBOL_NS_GPL(skua_mtt_dir_set, "SKUA");
 
 /**
- * skua_mtt_dir_clear() - take a block's list out of a directory
+ * skua_mtt_dir_clear() - remove the page list of a block from a directory
  * @dev: the function
  * @dir: the directory
- * @i: which block
+ * @i: index of the block
  *
- * On return no access through the list is under way, and it may be freed.
+ * On return no access by the list is in progress, and it may be freed.
  */
 void skua_mtt_dir_clear(struct skua_dev *dev, const struct skua_mtt *dir, u32 i)
 {
@@ -320,11 +320,11 @@ void skua_mtt_dir_clear(struct skua_dev *dev, const struct skua_mtt *dir, u32 i)
 EXPORT_SYMBOL_NS_GPL(skua_mtt_dir_clear, "SKUA");
 
 /**
- * skua_mtt_dir_free() - give up a directory
+ * skua_mtt_dir_free() - free a directory
  * @dev: the function
  * @dir: the directory, without blocks, which no context uses any more
  *
- * The device may remember that it is empty: the entries' next owner need not fear that.
+ * Also invalidates cached copies of its empty entries.
  */
 void skua_mtt_dir_free(struct skua_dev *dev, const struct skua_mtt *dir)
 {

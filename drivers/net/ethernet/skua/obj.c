@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The common part of CQ, SRQ and QP.
+ * Numbers, lookup and lifetime of CQs, SRQs and QPs.
  *
- * An object is reserved (it has a number and nobody finds it), published (events
- * find it), retired (nobody finds it, and nobody who found it is left), and
- * released (the number may be given out again). Between the last two the caller
- * makes sure that no event of the old object is still in an EQ.
+ * An object is reserved (it has a number), published (lookup by number finds it), retired
+ * (lookup fails, and all references are dropped) and released (its number can be reused).
+ * Before the release the caller ensures that no event of the object is left in an EQ.
  */
 #include <kunit/visibility.h>
 #include <linux/random.h>
@@ -16,9 +15,9 @@
 #define SKUA_NUM_MULTICAST	0xffffff
 
 /**
- * skua_obj_table_init() - make an empty table
+ * skua_obj_table_init() - initialize an empty table
  * @t: the table
- * @first: first index to hand out
+ * @first: first index to allocate
  * @last: last one
  * @index_bits: width of the index in a number
  * @num_bits: width of a number
@@ -34,7 +33,7 @@ void skua_obj_table_init(struct skua_obj_table *t, u32 first, u32 last, u8 index
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_table_init);
 
 /**
- * skua_obj_table_exit() - all objects are gone
+ * skua_obj_table_exit() - free a table without objects
  * @t: the table
  */
 void skua_obj_table_exit(struct skua_obj_table *t)
@@ -52,12 +51,12 @@ static void skua_obj_init(struct skua_obj *obj, u32 num)
 }
 
 /**
- * skua_obj_reserve() - give an object a number
+ * skua_obj_reserve() - allocate a number for an object
  * @t: the table
  * @obj: the object
  *
- * Indices are handed out densely, so that contexts share ICM pages; the bits
- * above make the number of a new object differ from the index's last owner's.
+ * Indices are allocated densely, so that contexts share ICM pages. The bits above the index
+ * are random, so that the number of a new object differs from that of an earlier one.
  *
  * Return: 0, -ENOSPC or -ENOMEM.
  */
@@ -83,7 +82,7 @@ int skua_obj_reserve(struct skua_obj_table *t, struct skua_obj *obj)
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_reserve);
 
 /**
- * skua_obj_reserve_at() - give an object a number of its own
+ * skua_obj_reserve_at() - reserve a given number for an object
  * @t: the table
  * @obj: the object
  * @num: a number whose index is outside of the table's range
@@ -101,7 +100,7 @@ int skua_obj_reserve_at(struct skua_obj_table *t, struct skua_obj *obj, u32 num)
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_reserve_at);
 
 /**
- * skua_obj_release() - give the number back
+ * skua_obj_release() - free the number of an object
  * @t: the table
  * @obj: a reserved or retired object
  */
@@ -112,23 +111,23 @@ void skua_obj_release(struct skua_obj_table *t, struct skua_obj *obj)
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_release);
 
 /**
- * skua_obj_publish() - let events find the object
+ * skua_obj_publish() - make the object known to lookups
  * @t: the table
  * @obj: a reserved object
  */
 void skua_obj_publish(struct skua_obj_table *t, struct skua_obj *obj)
 {
-	/* The slot is there since the number was reserved: this cannot fail. */
+	/* Cannot fail: the slot was allocated when the number was reserved. */
 	WARN_ON(xa_err(xa_store(&t->xa, skua_obj_index(t, obj->num), obj, GFP_KERNEL)));
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_publish);
 
 /**
- * skua_obj_retire() - hide the object and wait for those who found it
+ * skua_obj_retire() - hide the object from lookups and wait until its references are dropped
  * @t: the table
  * @obj: a published object
  *
- * The number stays reserved. Not from an event callback.
+ * The number stays reserved. Must not be called from an event callback.
  */
 void skua_obj_retire(struct skua_obj_table *t, struct skua_obj *obj)
 {
@@ -140,9 +139,9 @@ void skua_obj_retire(struct skua_obj_table *t, struct skua_obj *obj)
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_retire);
 
 /**
- * skua_obj_get() - find an object and keep it from going
+ * skua_obj_get() - look up an object and take a reference
  * @t: the table
- * @num: its number, as the device tells it: anything
+ * @num: its number from the device, not trusted
  *
  * Return: the object, to be dropped with skua_obj_put(), or NULL.
  */
@@ -160,9 +159,9 @@ struct skua_obj *skua_obj_get(struct skua_obj_table *t, u32 num)
 EXPORT_SYMBOL_IF_KUNIT(skua_obj_get);
 
 /**
- * skua_obj_next() - find the next object and keep it from going
+ * skua_obj_next() - look up the next object and take a reference
  * @t: the table
- * @index: where to begin; where it was found
+ * @index: first index to look at; set to the index of the object
  *
  * Return: the object, to be dropped with skua_obj_put(), or NULL at the end.
  */

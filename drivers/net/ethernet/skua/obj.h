@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Numbers, lookup and lifetime of CQs, SRQs and QPs, for the core's own files.
+ * Numbers, lookup and lifetime of CQs, SRQs and QPs, internal to skua_core.
  */
 #ifndef SKUA_CORE_OBJ_H
 #define SKUA_CORE_OBJ_H
@@ -16,7 +16,7 @@
  *	one step against retiring; process context only.
  * @range: indices handed out
  * @index_bits: width of the index in a number
- * @num_bits: width of a number; what is above the index varies at random
+ * @num_bits: width of a number; the bits above the index are random
  */
 struct skua_obj_table {
 	struct xarray xa;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Protection domains and XRC domains: numbers that contexts name, and nothing more.
+ * Protection domains and XRC domains: allocation of the numbers that contexts contain.
  */
 #include "skua.h"
 
@@ -13,7 +13,7 @@
  */
 int skua_pd_alloc(struct skua_dev *dev, u32 *pdn)
 {
-	/* Not 0, which is what a context forgotten to fill in would name. */
+	/* Not 0, so that a context that was not filled in has no valid domain. */
 	int id = ida_alloc_range(&dev->pds, 1, SKUA_PDN_MAX, GFP_KERNEL_ACCOUNT);
 
 	if (id < 0)
@@ -26,7 +26,7 @@ EXPORT_SYMBOL_NS_GPL(skua_pd_alloc, "SKUA");
 /**
  * skua_pd_free() - free a protection domain
  * @dev: the function
- * @pdn: its number; no object names it any more
+ * @pdn: its number, to which no object refers any more
  */
 void skua_pd_free(struct skua_dev *dev, u32 pdn)
 {
@@ -43,7 +43,7 @@ EXPORT_SYMBOL_NS_GPL(skua_pd_free, "SKUA");
  */
 int skua_xrcd_alloc(struct skua_dev *dev, u32 *xrcd)
 {
-	/* Not 0, which says that there is none. */
+	/* Not 0, which means none. */
 	int id = ida_alloc_range(&dev->xrcds, 1, SKUA_PDN_MAX, GFP_KERNEL_ACCOUNT);
 
 	if (id < 0)
@@ -56,7 +56,7 @@ EXPORT_SYMBOL_NS_GPL(skua_xrcd_alloc, "SKUA");
 /**
  * skua_xrcd_free() - free an XRC domain
  * @dev: the function
- * @xrcd: its number; no object names it any more
+ * @xrcd: its number, to which no object refers any more
  */
 void skua_xrcd_free(struct skua_dev *dev, u32 xrcd)
 {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the device can do, and how its tables lie in ICM.
+ * Limits of the device, and the layout of its tables in ICM.
  *
- * The tables are as large as the device allows: they cost host memory only where
- * they are used.
+ * The tables are as large as the device allows, because only parts that are used take up
+ * host memory.
  */
 #include <linux/random.h>
 
 #include "skua.h"
 
-/* QPNs 0 and 1 are special QPs' (the general services QP is made by number). */
+/* QPNs 0 and 1 are reserved for special QPs (the GSI QP is created with number 1). */
 #define SKUA_QP_FIRST		2
-/* Nobody is given 0: a number forgotten to fill in then names nothing. */
+/* 0 is not used, so that a number that was not filled in is invalid. */
 #define SKUA_OBJ_FIRST		1
 #define SKUA_NUM_BITS		24
 #define SKUA_LOG_EQ_MAX		16
-/* More than anybody needs, and few enough for rings to have sizes. */
+/* Limit of the ring size. */
 #define SKUA_LOG_CQ_MAX		22
 
 static u32 skua_pow2(unsigned int log)
@@ -49,14 +49,16 @@ static int skua_profile_tables(struct skua_dev *dev, const struct skua_cmd_query
 
 		if (!entry_size && i >= SKUA_ICM_TABLES)
 			continue;
-		/* MTT entries are written from here, so that their size is not free. */
+		/* MTT entries are written by the driver, so their size is fixed. */
 		if (!skua_icm_desc_ok(entry_size, log_num) ||
 		    (i == SKUA_ICM_MTT && entry_size != SKUA_ICM_MTT_SIZE)) {
-			dev_err(dev->dev, "ICM table %u: 2^%u entries of %u bytes?\n", i,
-				log_num, entry_size);
+			dev_err(dev->dev,
+				"QUERY_DEVICE: ICM table %u has 2^%u entries of %u bytes: size must be a power of two up to %u (MTT: %u), the table at most 2^%u bytes\n",
+				i, log_num, entry_size, SKUA_ICM_CHUNK_SIZE, SKUA_ICM_MTT_SIZE,
+				SKUA_ICM_ADDR_BITS - 1);
 			return -EPROTO;
 		}
-		/* A table that is not known here is there, and stays empty. */
+		/* A table that the driver does not know gets one entry, which is not used. */
 		if (i >= SKUA_ICM_TABLES)
 			log_num = 0;
 		/* Indices are 24 bits wide wherever they are named, but for MTT. */
@@ -70,7 +72,8 @@ static int skua_profile_tables(struct skua_dev *dev, const struct skua_cmd_query
 		in->icm[i].log_num = cpu_to_le32(log_num);
 	}
 	if (base > BIT_ULL(SKUA_ICM_ADDR_BITS)) {
-		dev_err(dev->dev, "ICM tables do not fit\n");
+		dev_err(dev->dev, "QUERY_DEVICE: ICM tables of %#llx bytes exceed 2^%u\n", base,
+			SKUA_ICM_ADDR_BITS);
 		return -EPROTO;
 	}
 	return 0;
@@ -81,7 +84,7 @@ static u32 skua_table_num(const struct skua_dev *dev, enum skua_icm_table id)
 	return skua_pow2(dev->icm[id].log_num);
 }
 
-/* How many objects there can be of what the ICM tables have room for. */
+/* Limits that follow from the sizes of the ICM tables. */
 static void skua_profile_objects(struct skua_dev *dev,
 				 const struct skua_cmd_query_device_out *out)
 {
@@ -98,13 +101,13 @@ static void skua_profile_objects(struct skua_dev *dev,
 	lim->max_cq = skua_table_num(dev, SKUA_ICM_CQC) - SKUA_OBJ_FIRST;
 	lim->max_srq = skua_table_num(dev, SKUA_ICM_SRQC) - SKUA_OBJ_FIRST;
 	lim->max_mr = skua_table_num(dev, SKUA_ICM_MPT) - SKUA_OBJ_FIRST;
-	/* In whole groups. */
+	/* Allocated in groups. */
 	lim->max_mtt = ALIGN_DOWN(BIT_ULL(dev->icm[SKUA_ICM_MTT].log_num), SKUA_MTT_GROUP);
 	lim->max_gids = min_t(u32, le16_to_cpu(out->max_gids), skua_table_num(dev, SKUA_ICM_GID));
 	lim->max_flows = skua_table_num(dev, SKUA_ICM_FLOW);
 	lim->max_rss = skua_table_num(dev, SKUA_ICM_RSS);
 	lim->max_mcg = skua_table_num(dev, SKUA_ICM_MCG);
-	/* The first is the device's. */
+	/* The first entry has the counters of the device. */
 	lim->max_sets = skua_table_num(dev, SKUA_ICM_CNT) - 1;
 	dev->max_vectors = min3((u32)le16_to_cpu(out->msix_vectors),
 				(u32)SKUA_MSIX_VECTORS_MAX,
@@ -146,7 +149,11 @@ static int skua_profile_check(struct skua_dev *dev, const struct skua_cmd_query_
 	    out->log_min_page < SKUA_ICM_PAGE_SHIFT || out->log_max_page > 63 ||
 	    out->log_min_page > out->log_max_page || !le16_to_cpu(out->msix_vectors) ||
 	    out->max_wqe_blocks < 2 || out->max_wqe_blocks > SKUA_WQE_MAX_BLOCKS) {
-		dev_err(dev->dev, "device says what cannot be\n");
+		dev_err(dev->dev,
+			"QUERY_DEVICE: size %u (min %zu), ports %u (1), page sizes 2^%u to 2^%u (2^%u to 2^63), MSI-X vectors %u (min 1), WQE blocks %u (2 to %u)\n",
+			le32_to_cpu(out->size), sizeof(*out), out->ports, out->log_min_page,
+			out->log_max_page, SKUA_ICM_PAGE_SHIFT, le16_to_cpu(out->msix_vectors),
+			out->max_wqe_blocks, SKUA_WQE_MAX_BLOCKS);
 		return -EPROTO;
 	}
 	return 0;
@@ -205,10 +212,10 @@ static void skua_tables_exit(struct skua_dev *dev)
 }
 
 /**
- * skua_profile_init() - ask what the device is, and start it
+ * skua_profile_init() - query the device's limits, lay out ICM and initialize the device
  * @dev: the function, with a command ring
  *
- * Afterwards objects can be made.
+ * Afterwards objects can be created.
  *
  * Return: 0 or a negative errno.
  */
@@ -239,8 +246,8 @@ int skua_profile_init(struct skua_dev *dev)
 }
 
 /**
- * skua_profile_exit() - free what is left of the tables
- * @dev: the function, which has been reset or does no DMA any more
+ * skua_profile_exit() - free the object and ICM tables
+ * @dev: the function, which has been reset or does no more DMA
  */
 void skua_profile_exit(struct skua_dev *dev)
 {

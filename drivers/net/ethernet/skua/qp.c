@@ -5,7 +5,7 @@
 #include "skua.h"
 #include "trace.h"
 
-/* The IBTA's number of the general services QP. */
+/* Number of the general services QP (IBTA). */
 #define SKUA_QPN_GSI		1
 
 /* Tables with one entry for each QP. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * skua_core: the PCI function, as the core's own files see it.
+ * Internal header of skua_core, the driver of the PCI function.
  */
 #ifndef SKUA_SKUA_H
 #define SKUA_SKUA_H
@@ -25,21 +25,19 @@ struct devlink;
 struct devlink_health_reporter;
 
 /**
- * struct skua_hw_ops - what the core does to the device other than by memory
- * @cmd_db: write the token of a filled slot
- * @quiesce: on return the device does no DMA any more. Any context.
- *
- * A seam for KUnit, where there is no device.
+ * struct skua_hw_ops - device accesses of the command ring, replaced in KUnit tests
+ * @cmd_db: ring the command doorbell with the token of a slot
+ * @quiesce: stop DMA of the device; on return none is in progress. Any context.
  */
 struct skua_hw_ops {
 	void (*cmd_db)(struct skua_dev *dev, u32 token);
 	void (*quiesce)(struct skua_dev *dev);
 };
 
-/* A key is index and variant. */
+/* A key consists of an index and a variant. */
 #define SKUA_KEY_INDEX		GENMASK(31, 8)
 #define SKUA_KEY_VARIANT	GENMASK(7, 0)
-/* Mark in the array of keys: there is an MPT entry, in the device. */
+/* Mark in the array of keys: the device has an MPT entry for the key. */
 #define SKUA_KEY_LIVE		XA_MARK_1
 
 #define SKUA_DEBUGFS_FILES	5
@@ -48,7 +46,7 @@ struct skua_hw_ops {
 /**
  * struct skua_dev - a PCI function
  * @dev: the device, for DMA and messages
- * @pdev: the same
+ * @pdev: the same as a PCI device
  * @hw: access to the device
  * @regs: BAR 0
  * @limits: what the device can do
@@ -67,24 +65,24 @@ struct skua_hw_ops {
  * @cmd_eq: command completions
  * @async_eq: async events
  * @fault_eq: page faults
- * @fault_handler: takes them: read by the work of @fault_eq only
+ * @fault_handler: page fault handler; read by the work of @fault_eq only
  * @comp_eq: completion events, by completion vector
  * @num_comp: completion vectors
  * @vectors: interrupt vectors
- * @num_vectors: elements of it
+ * @num_vectors: elements of @vectors
  * @uar: UAR page of the kernel
  * @uars: UAR pages in use
  * @dm_lock: protects @dm_used
  * @dm_used: pages of device memory in use
- * @dm_pages: how many there are
- * @dm_map: device memory, mapped
- * @dm_provider: device memory as other devices reach it, or NULL
+ * @dm_pages: pages of device memory
+ * @dm_map: kernel mapping of the device memory
+ * @dm_provider: peer-to-peer DMA provider of the device memory, or NULL
  * @cqs: CQs
  * @srqs: SRQs
  * @qps: QPs
  * @keys: key indices in use, those with an MPT entry marked SKUA_KEY_LIVE
- * @num_keys: how many
- * @key_base: where the range that they are taken from begins
+ * @num_keys: number of keys in use
+ * @key_base: first index of the range from which keys are drawn
  * @pds: protection domains in use
  * @xrcds: XRC domains in use
  * @rsss: RSS contexts in use

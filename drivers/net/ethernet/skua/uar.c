@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UAR pages: doorbell pages of BAR 2, one owner each.
+ * UAR pages: doorbell pages of BAR 2. Each belongs to one context or to the kernel.
  */
 #include <linux/io.h>
 
@@ -27,7 +27,7 @@ int skua_uar_alloc(struct skua_dev *dev, struct skua_uar *uar, bool map)
 	uar->map = NULL;
 	if (!map)
 		return 0;
-	/* Not write-combined: doorbells are single stores that shall leave at once. */
+	/* Not write-combined: doorbell stores must reach the device immediately. */
 	uar->map = ioremap(base + (phys_addr_t)index * PAGE_SIZE, PAGE_SIZE);
 	if (!uar->map) {
 		ida_free(&dev->uars, index);
@@ -40,7 +40,7 @@ EXPORT_SYMBOL_NS_GPL(skua_uar_alloc, "SKUA");
 /**
  * skua_uar_free() - free a UAR page
  * @dev: the function
- * @uar: the page, which no context names any more
+ * @uar: the page, to which no context refers any more
  */
 void skua_uar_free(struct skua_dev *dev, struct skua_uar *uar)
 {
@@ -72,8 +72,9 @@ void skua_ring_db(const struct skua_uar *uar, unsigned int reg, u32 lo, u32 hi)
 
 #else
 
-/* Keeps the halves of a doorbell together: the device has one latch for a page,
- * and this one lock serves all pages. Taken in any context.
+/*
+ * Keeps the two halves of a doorbell together, because the device has one latch per page.
+ * One lock for all pages; taken in any context.
  */
 static DEFINE_SPINLOCK(skua_db_lock);
 
@@ -88,7 +89,7 @@ void skua_ring_db(const struct skua_uar *uar, unsigned int reg, u32 lo, u32 hi)
 EXPORT_SYMBOL_NS_GPL(skua_ring_db, "SKUA");
 
 /**
- * skua_uars_init() - get ready to hand out UAR pages, and take the kernel's
+ * skua_uars_init() - initialize the allocator of UAR pages, and allocate the kernel's page
  * @dev: the function, whose limits are known
  *
  * Return: 0 or a negative errno.
