@@ -73,8 +73,10 @@ static void test_domains(void **state)
 		.qp_type = IBV_QPT_RC,
 		.cap = { 1, 1, 1, 1, 0 },
 	};
+	const struct fake_obj *o;
 	struct ibv_cq_ex *cqx;
 	struct ibv_qp *qp;
+	size_t i;
 
 	(void)state;
 	given = 0;
@@ -93,6 +95,10 @@ static void test_domains(void **state)
 	assert_non_null(qp);
 	assert_int_equal(type_asked, SKUADV_RES_QP);
 	assert_int_equal(given, 2);
+	/* Whatever was there before, as in memory of the provider's own */
+	o = fake_qp(qp);
+	for (i = 0; i < o->qp_req.buf_len; i++)
+		assert_int_equal(((uint8_t *)(uintptr_t)o->qp_req.buf_addr)[i], 0);
 	/* One thread: the locks are left out, all goes on */
 	fake_modify(qp, IBV_QPS_RTS);
 	fake_post_writes(qp, 1, 5);

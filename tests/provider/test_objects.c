@@ -164,8 +164,6 @@ static void test_qp_sizes(void **state)
 			}
 			/* Only one that nobody asked to have a queue has more than asked for */
 			assert_int_equal(o->qp_req.has_sq, caps[i].max_send_wr || !cap.max_recv_wr);
-			/* The receive CQ of one that receives nothing may go before it */
-			assert_int_equal(o->recv_cq, types[t] == IBV_QPT_XRC_SEND ? 0 : cq->handle);
 			if (types[t] == IBV_QPT_XRC_SEND) {
 				assert_int_equal(cap.max_recv_wr, 0);
 				assert_int_equal(cap.max_recv_sge, 0);
@@ -315,6 +313,12 @@ static void test_qp_refused(void **state)
 		{ 1, { 1, 1, 1, 1, 0 }, EOPNOTSUPP },
 	};
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { 1, 1, 1, 1, 0 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
+		.pd = fake.pd,
+	};
 	struct ibv_qp_cap cap;
 	unsigned int i;
 
@@ -333,6 +337,50 @@ static void test_qp_refused(void **state)
 	attr.recv_cq = NULL;
 	assert_null(ibv_create_qp(fake.pd, &attr));
 	assert_int_equal(errno, EINVAL);
+	ex.send_cq = cq;
+	ex.recv_cq = cq;
+	assert_null(ibv_create_qp_ex(fake.ctx, &ex));
+	assert_int_equal(errno, EOPNOTSUPP);
+	fake_destroy_cq(cq);
+}
+
+/* An XRC initiator receives nothing: a receive CQ that it was given may go before it */
+static void test_qp_xrc_recv_cq(void **state)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_XRC_SEND, .cap = { 1, 0, 1, 0, 0 } };
+	struct ibv_qp *qp;
+
+	(void)state;
+	attr.send_cq = fake_make_cq(4);
+	attr.recv_cq = fake_make_cq(4);
+	qp = ibv_create_qp(fake.pd, &attr);
+	assert_non_null(qp);
+	fake_destroy_cq(attr.recv_cq);
+	fake_destroy_qp(qp);
+	fake_destroy_cq(attr.send_cq);
+}
+
+/* Completions name WQEs by 16 bits, however long the device's rings may be */
+static void test_qp_ring_limit(void **state)
+{
+	struct ibv_qp_cap cap = { 65537, 1, 1, 1, 0 };
+	struct ibv_qp *qp;
+
+	(void)state;
+	fake_close();
+	fake.lim.max_sq_blocks = 1 << 20;
+	fake.lim.max_rq_wqes = 1 << 20;
+	fake_open();
+	cq = fake_make_cq(64);
+	assert_null(make(IBV_QPT_RC, &cap));
+	assert_int_equal(errno, EINVAL);
+	cap = (struct ibv_qp_cap){ 1, 65537, 1, 1, 0 };
+	assert_null(make(IBV_QPT_RC, &cap));
+	assert_int_equal(errno, EINVAL);
+	cap = (struct ibv_qp_cap){ 65536, 65536, 1, 1, 0 };
+	qp = make(IBV_QPT_RC, &cap);
+	assert_non_null(qp);
+	fake_destroy_qp(qp);
 	fake_destroy_cq(cq);
 }
 
@@ -651,7 +699,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CLOSED(context_limits), CLOSED(context_fails), CLOSED(context_import),
 		CASE(qp_sizes), CASE(qp_promise), CASE(qp_promise_atomics),
-		CASE(qp_no_inline), CASE(qp_refused), CASE(qp_caps),
+		CASE(qp_no_inline), CASE(qp_refused), CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
+		CASE(qp_caps),
 		CASE(qp_modify), CASE(qp_ece), CASE(cq_sizes), CASE(cq_refused), CASE(cq_busy),
 		CASE(records),
 	};
