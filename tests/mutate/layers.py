@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How the faults of each layer are built and tested: see run.
+"""How the faults of user space are built and tested: see run.
 
 A worker has a copy of the sources and a build directory of its own; trial() puts a
 file with a fault in it there, builds what depends on it, and says which test noticed.
 """
 import fcntl
+import hashlib
+import json
 import os
+import re
 import signal
 import subprocess
+import time
 
 BUILD = os.environ.get('MUTATE_BUILD', '/build/mutate')
-TEST_TIME = 100     # seconds; the longest test takes a tenth of it
 
 
 class Failure(Exception):
@@ -37,13 +40,111 @@ def must(what, cmd, limit=900, **kw):
     return out
 
 
-class UserSpace:
-    """The model with its unit and contract tests, in a build directory of its own."""
+def used(pid):
+    """Processor time of a process so far, in ticks."""
+    with open('/proc/%d/stat' % pid, encoding='utf-8') as f:
+        part = f.read().rsplit(')', 1)[1].split()
+    return int(part[11]) + int(part[12])
 
-    copied = ['tools/model', 'include', 'uapi', 'tests/unit', 'tests/contract', 'dkms.conf']
+
+class Test:
+    """
+    A test program. Its limits are processor time and standing still, not time: others may
+    keep the machine busy.
+    """
+
+    still = 30      # seconds in which a test that is not stuck uses some processor time
+
+    def __init__(self, name, path):
+        self.name = name
+        self.path = path
+        self.cpu = 1.0
+
+    def run(self, env):
+        """0: it passes; 124: it has no end."""
+        limit = int(10 * self.cpu) + 5
+        with subprocess.Popen(['prlimit', '--core=0', '--cpu=%d' % limit, self.path], env=env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, start_new_session=True) as p:
+            last, since = -1, time.monotonic()
+            while True:
+                try:
+                    rc = p.wait(timeout=2)
+                    return 124 if rc == -signal.SIGXCPU else rc
+                except subprocess.TimeoutExpired:
+                    now = used(p.pid)
+                    if now != last:
+                        last, since = now, time.monotonic()
+                    elif time.monotonic() - since > self.still:
+                        os.killpg(p.pid, signal.SIGKILL)
+                        p.wait()
+                        return 124
+
+    def measure(self, env):
+        """Run it, and set its limit by what it takes; False: it fails."""
+        before = os.times()
+        rc = self.run(env)
+        after = os.times()
+        self.cpu = (after.children_user + after.children_system -
+                    before.children_user - before.children_system)
+        return rc == 0
+
+
+class Verdicts:
+    """
+    What earlier runs found, by the contents of the sources: a run that was broken off goes
+    on, and what did not change is not run again.
+    """
+
+    def __init__(self, layer, top):
+        self.dir = os.path.join(BUILD, 'verdicts', layer)
+        os.makedirs(self.dir, exist_ok=True)
+        self.sums = {}
+        for part in LAYERS[layer].copied:
+            path = os.path.join(top, part)
+            names = [path] if os.path.isfile(path) else [
+                os.path.join(d, f) for d, _, files in os.walk(path) for f in files]
+            for name in names:
+                with open(name, 'rb') as f:
+                    self.sums[os.path.relpath(name, top)] = hashlib.sha256(f.read()).hexdigest()
+
+    def key(self, fault, test):
+        """A fault that TEST noticed does not depend on the other tests."""
+        kind, _, name = (test or '').partition(':')
+        text = [fault.path] + [k + t for k, t in fault.lines]
+        for path in sorted(self.sums):
+            base = os.path.basename(path)
+            other = kind and (re.fullmatch(r'test_\w+\.c', base) and
+                              base != 'test_%s.c' % name.split()[0])
+            if not other:
+                text += [path, self.sums[path]]
+        return hashlib.sha256('\n'.join(text).encode()).hexdigest()
+
+    def known(self, fault):
+        """(True, test or None) if there is a verdict for the sources as they are."""
+        try:
+            with open(os.path.join(self.dir, fault.name), encoding='utf-8') as f:
+                old = json.load(f)
+        except (OSError, ValueError):
+            return False, None
+        return old['key'] == self.key(fault, old['test']), old['test']
+
+    def keep(self, fault, test):
+        """A new verdict."""
+        path = os.path.join(self.dir, fault.name)
+        with open(path + '.new', 'w', encoding='utf-8') as f:
+            json.dump({'key': self.key(fault, test), 'test': test}, f)
+        os.rename(path + '.new', path)
+
+
+class UserSpace:
+    """A copy of the sources, their build and their tests."""
+
+    name = None
+    copied = []
 
     def __init__(self, top, number):
-        self.dir = os.path.join(BUILD, '%s%d' % (self.__class__.__name__.lower(), number))
+        self.dir = os.path.join(BUILD, '%s%d' % (self.name, number))
         self.src = os.path.join(self.dir, 'src')
         os.makedirs(self.src, exist_ok=True)
         # A second run in one checkout waits for the first
@@ -52,31 +153,31 @@ class UserSpace:
         # No CCACHE_BASEDIR: it makes targets in the lists of dependencies relative, and
         # what includes a header is not built again then
         self.env = dict(os.environ, CCACHE_DIR=os.path.join(BUILD, 'ccache'),
-                        CCACHE_NOHASHDIR='1')
+                        CCACHE_NOHASHDIR='1', TMPDIR='/tmp')
+        self.env.pop('CCACHE_BASEDIR', None)
         must('copy', ['rsync', '-rcR', '--delete', *self.copied, self.src + '/'], cwd=top)
-        self.tests = self.all_tests()
+        self.tests = {}
+        for t in self.all_tests():
+            kind, name = t.split(':')
+            self.tests[t] = Test(t, '%s/%s/test_%s' % (self.dir, kind, name))
 
     def all_tests(self):
-        """Names of this layer's tests, the quick ones first."""
-        unit = sorted(f[5:-2] for f in os.listdir(self.src + '/tests/unit')
+        """Names of this layer's tests."""
+        raise NotImplementedError
+
+    def compile(self, tests):
+        """Build these tests; (exit code, output)."""
+        raise NotImplementedError
+
+    def programs(self, part):
+        """Names of the test programs of a directory of tests."""
+        return sorted(f[5:-2] for f in os.listdir(os.path.join(self.src, part))
                       if f.startswith('test_') and f.endswith('.c'))
-        unit.sort(key=lambda t: t.startswith(('rc_', 'u', 'pace', 'mcast')))
-        return ['unit:' + t for t in unit] + ['contract:tables', 'contract:wqe',
-                                              'contract:ring']
 
     def make(self, tests):
         """Build these tests; an error text, or None."""
-        for kind in ('unit', 'contract'):
-            names = [t.split(':')[1] for t in tests if t.startswith(kind + ':')]
-            out = os.path.join(self.dir, kind)
-            if not names:
-                continue
-            rc, text = call(['make', '-s', '-C', 'tests/' + kind, 'O=' + out, 'CC=ccache cc',
-                             'CFLAGS=-O1'] + ['%s/test_%s' % (out, n) for n in names],
-                            cwd=self.src, env=self.env)
-            if rc:
-                return text
-        return None
+        rc, text = self.compile(tests) if tests else (0, None)
+        return text if rc else None
 
     def first_red(self, tests):
         """
@@ -84,26 +185,25 @@ class UserSpace:
         have to do with processes, and with time on a busy machine.
         """
         for t in tests:
-            kind, name = t.split(':')
-            cmd = ['%s/%s/test_%s' % (self.dir, kind, name)]
-            rc, _ = call(cmd, TEST_TIME, env=self.env)
+            rc = self.tests[t].run(self.env)
             if rc == 124:
                 return t + ' (no end)'
-            if rc and call(cmd, TEST_TIME, env=self.env)[0]:
+            if rc and self.tests[t].run(self.env):
                 return t
         return None
 
-    def baseline(self, tests):
-        """Without a fault everything is built and passes."""
-        err = self.make(tests)
+    def baseline(self):
+        """Without a fault everything is built and passes; how long each test takes."""
+        err = self.make(list(self.tests))
         if err:
             raise Failure('no build without a fault: ' + err[-2000:])
-        red = self.first_red(tests)
-        if red:
-            raise Failure('%s fails without a fault' % red)
+        for t in self.tests.values():
+            if not t.measure(self.env) and not t.measure(self.env):
+                raise Failure('%s fails without a fault' % t.name)
 
     def put(self, path, text):
-        """A source file's new contents."""
+        """A source file's new contents, surely newer than what was built."""
+        time.sleep(0.02)
         with open(os.path.join(self.src, path), 'w', encoding='utf-8') as f:
             f.write(text)
 
@@ -116,8 +216,10 @@ class UserSpace:
         with open(path, encoding='utf-8') as f:
             before = f.read()
         self.put(fault.path, text)
+        rest = sorted((t for t in self.tests if t not in fault.tests),
+                      key=lambda t: self.tests[t].cpu)
         try:
-            for tests in (fault.tests, [t for t in self.tests if t not in fault.tests]):
+            for tests in (fault.tests, rest):
                 err = self.make(tests)
                 if err:
                     first = [t for t in err.split('\n') if 'error:' in t] or [err[-200:]]
@@ -131,12 +233,37 @@ class UserSpace:
 
 
 class Model(UserSpace):
-    """Faults of tools/model."""
+    """The model with its unit and contract tests."""
+
+    name = 'model'
+    copied = ['tools/model', 'include', 'uapi', 'tests/unit', 'tests/contract', 'dkms.conf']
+
+    def all_tests(self):
+        return (['unit:' + t for t in self.programs('tests/unit')] +
+                ['contract:' + t for t in self.programs('tests/contract')])
+
+    def compile(self, tests):
+        for kind in ('unit', 'contract'):
+            out = os.path.join(self.dir, kind)
+            names = ['%s/test_%s' % (out, t.split(':')[1]) for t in tests
+                     if t.startswith(kind + ':')]
+            if not names:
+                continue
+            if kind == 'unit':
+                names.append(out + '/libskua.so')
+            # The compiler's warnings are not what is to notice a fault
+            rc, text = call(['make', '-s', '-C', 'tests/' + kind, 'O=' + out, 'CC=ccache cc',
+                             'SHARED=1', 'CFLAGS=-O1 -fPIC -w'] + names,
+                            cwd=self.src, env=self.env)
+            if rc:
+                return rc, text
+        return 0, None
 
 
 class Provider(UserSpace):
     """The provider with its tests; rdma-core's tree is read where it was built."""
 
+    name = 'provider'
     copied = ['tools/rdma-core/providers/skua', 'include', 'tests/provider']
 
     def __init__(self, top, number):
@@ -144,30 +271,21 @@ class Provider(UserSpace):
         super().__init__(top, number)
 
     def all_tests(self):
-        names = sorted(f[5:-2] for f in os.listdir(self.src + '/tests/provider')
-                       if f.startswith('test_') and f.endswith('.c'))
-        names.sort(key=lambda t: t in ('random', 'cq'))
-        return ['provider:' + t for t in names]
+        return ['provider:' + t for t in self.programs('tests/provider')]
 
-    def make(self, tests):
+    def compile(self, tests):
         out = os.path.join(self.dir, 'provider')
-        names = [t.split(':')[1] for t in tests]
-        if not names:
-            return None
-        # The compiler's warnings are not what is to notice a fault
-        rc, text = call(['make', '-s', '-C', 'tests/provider', 'O=' + out, 'CC=/usr/bin/cc',
-                         'CFLAGS=-O0 -w'] + ['%s/test_%s' % (out, n) for n in names],
-                        cwd=self.src, env=self.env)
-        return text if rc else None
+        return call(['make', '-s', '-C', 'tests/provider', 'O=' + out, 'CC=ccache cc',
+                     'CFLAGS=-O0 -w'] + ['%s/test_%s' % (out, t.split(':')[1]) for t in tests],
+                    cwd=self.src, env=self.env)
 
 
-def workers(layer, top, faults, num):
+LAYERS = {'model': Model, 'provider': Provider}
+
+
+def workers(layer, top, num):
     """So many workers of a layer whose tests pass as things are."""
-    os.makedirs(BUILD, exist_ok=True)
-    kind = {'model': Model, 'provider': Provider}[layer]
-    made = [kind(top, n) for n in range(num)]
-    named = sorted({t for f in faults for t in f.tests})
-    made[0].baseline(named)
-    for w in made[1:]:
-        w.make(named)
+    made = [LAYERS[layer](top, n) for n in range(num)]
+    for w in made:
+        w.baseline()
     return made
