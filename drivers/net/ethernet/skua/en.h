@@ -131,11 +131,21 @@ enum skua_en_hw_stat {
 };
 
 /**
+ * enum skua_en_channel_flag - bits of a channel
+ * @SKUA_EN_CH_FAILED: in error, or not believed any more: NAPI leaves it alone until it
+ *	is replaced
+ */
+enum skua_en_channel_flag {
+	SKUA_EN_CH_FAILED,
+};
+
+/**
  * struct skua_en_channel - a queue pair and who serves it
  * @en: owner
  * @napi: polls both CQs
  * @qp: core object
  * @index: queue number of the netdev
+ * @flags: enum skua_en_channel_flag, by atomic bit operations
  * @buf: receive ring, send ring, doorbell record
  * @dbr: doorbell record
  * @txcq: send completions
@@ -164,6 +174,7 @@ struct skua_en_channel {
 	struct napi_struct napi;
 	struct skua_qp qp;
 	u32 index;
+	unsigned long flags;
 	struct skua_buf buf;
 	struct skua_qp_dbr *dbr;
 
@@ -245,10 +256,9 @@ struct skua_en_rx_mode {
  * @filters: flow rules in force; fewer than @mode has addresses: some failed
  * @filter: their numbers
  * @rx_mode: carries the address lists to the device, where the stack does not
- * @failed: queues whose channels are in error, or are not believed any more: NAPI
- *	leaves them alone until they are replaced
- * @restarts: how often that was done, by queue; under @stats_lock
- * @restart: replaces the channels of @failed
+ * @restarts: how often a channel was replaced since it had failed, by queue; under
+ *	@stats_lock
+ * @restart: replaces the channels that have failed
  * @mod_usec: interrupt moderation of the receive CQs
  * @mod_count: likewise, in frames
  * @attached: the device is up and the netdev uses it; under RTNL
@@ -278,7 +288,6 @@ struct skua_en {
 #ifdef SKUA_COMPAT_RX_MODE
 	struct work_struct rx_mode;
 #endif
-	DECLARE_BITMAP(failed, SKUA_EN_MAX_CHANNELS);
 	u64 restarts[SKUA_EN_MAX_CHANNELS];
 	struct delayed_work restart;
 	u16 mod_usec;
@@ -303,8 +312,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 					       const struct skua_en_conf *conf, u32 index);
 void skua_en_channel_start(struct skua_en_channel *ch);
 void skua_en_channel_stop(struct skua_en_channel *ch);
-__printf(3, 4) void skua_en_queue_fail(struct skua_en *en, unsigned int index,
-				       const char *fmt, ...);
+__printf(2, 3) void skua_en_channel_fail(struct skua_en_channel *ch, const char *fmt, ...);
 void skua_en_channel_destroy(struct skua_en_channel *ch);
 void skua_en_cq_arm(struct skua_en *en, struct skua_en_cq *cq);
 const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq);
@@ -345,7 +353,9 @@ void skua_en_rx_mode_refresh(struct skua_en *en);
 
 /* en_stats.c */
 extern const struct netdev_stat_ops skua_en_stat_ops;
+void skua_en_stats_sum(struct skua_en_stats *to, const struct skua_en_stats *from);
 void skua_en_stats_add(struct skua_en_stats *to, const struct skua_en_channel *ch);
+void skua_en_hw_stats_start(struct skua_en *en);
 void skua_en_hw_stats_work(struct work_struct *work);
 void skua_en_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stats);
 void skua_en_get_eth_mac_stats(struct net_device *ndev, struct ethtool_eth_mac_stats *mac);

@@ -75,7 +75,7 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 	bool tx_more;
 	int done;
 
-	if (unlikely(test_bit(ch->index, ch->en->failed))) {
+	if (unlikely(test_bit(SKUA_EN_CH_FAILED, &ch->flags))) {
 		if (budget)
 			napi_complete_done(napi, 0);
 		return 0;
@@ -213,26 +213,28 @@ static int skua_en_qp_state(struct skua_en_channel *ch, enum skua_qp_state state
 }
 
 /**
- * skua_en_queue_fail() - have the channel of a queue in error replaced
- * @en: the netdev
- * @index: number of the queue
+ * skua_en_channel_fail() - have a channel in error replaced
+ * @ch: the channel, in use or not
  * @fmt: the error, for the log
  *
- * NAPI stops serving the channel at once; skua_en_restart_work() replaces it.
+ * NAPI stops serving the channel at once; skua_en_restart_work() replaces it if it is in
+ * use by then. A channel that has been replaced already does not count against its
+ * successor.
  *
  * Context: any.
  */
-void skua_en_queue_fail(struct skua_en *en, unsigned int index, const char *fmt, ...)
+void skua_en_channel_fail(struct skua_en_channel *ch, const char *fmt, ...)
 {
 	struct va_format vaf = { .fmt = fmt };
+	struct skua_en *en = ch->en;
 	va_list args;
 
-	if (test_and_set_bit(index, en->failed))
+	if (test_and_set_bit(SKUA_EN_CH_FAILED, &ch->flags))
 		return;
 	va_start(args, fmt);
 	vaf.va = &args;
 	if (net_ratelimit())
-		netdev_err(en->ndev, "queue %u: %pV, restarting it\n", index, &vaf);
+		netdev_err(en->ndev, "queue %u: %pV, restarting it\n", ch->index, &vaf);
 	va_end(args);
 	if (!READ_ONCE(en->dead))
 		mod_delayed_work(system_percpu_wq, &en->restart, 0);
@@ -245,8 +247,7 @@ static void skua_en_qp_event(struct skua_qp *qp, enum skua_qp_event event)
 
 	if (event == SKUA_QP_EV_FATAL || event == SKUA_QP_EV_REQ_ERR ||
 	    event == SKUA_QP_EV_ACCESS_ERR)
-		skua_en_queue_fail(ch->en, ch->index, "QP 0x%x: error event %d", qp->obj.num,
-				   event);
+		skua_en_channel_fail(ch, "QP 0x%x: error event %d", qp->obj.num, event);
 }
 
 static int skua_en_qp_create(struct skua_en_channel *ch)
@@ -405,9 +406,10 @@ void skua_en_channel_destroy(struct skua_en_channel *ch)
 	struct skua_en *en = ch->en;
 
 	skua_qp_destroy(en->dev, &ch->qp);
+	/* It looks at the send CQ once more. */
+	skua_en_tx_flush(ch);
 	skua_en_cq_destroy(en, &ch->rxcq);
 	skua_en_cq_destroy(en, &ch->txcq);
-	skua_en_tx_flush(ch);
 	skua_en_rx_flush(ch);
 	page_pool_destroy(ch->pool);
 	skua_en_rings_free(ch);

@@ -228,9 +228,8 @@ static void skua_en_channels_swap(struct skua_en *en, const struct skua_en_conf 
 		old[i] = en->channel[i];
 		if (old[i])
 			skua_en_stats_add(&en->stats, old[i]);
-		en->channel[i] = ch && i < conf->channels ? ch[i] : NULL;
+		WRITE_ONCE(en->channel[i], ch && i < conf->channels ? ch[i] : NULL);
 	}
-	bitmap_zero(en->failed, SKUA_EN_MAX_CHANNELS);
 	if (conf)
 		en->conf = *conf;
 	spin_unlock_bh(&en->stats_lock);
@@ -433,10 +432,9 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 	netdev_tx_reset_queue(txq);
 	spin_lock_bh(&en->stats_lock);
 	skua_en_stats_add(&en->stats, old);
-	en->channel[i] = ch[i];
+	WRITE_ONCE(en->channel[i], ch[i]);
 	en->restarts[i]++;
 	spin_unlock_bh(&en->stats_lock);
-	clear_bit(i, en->failed);
 	skua_en_filters_move(en);
 	skua_en_channel_start(ch[i]);
 	netif_tx_wake_queue(txq);
@@ -447,6 +445,9 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 /**
  * skua_en_restart_work() - replace the channels that failed
  * @work: of the netdev
+ *
+ * A new channel may fail before it is in use: that queues this work again, which gets RTNL
+ * when the channel is in use.
  */
 void skua_en_restart_work(struct work_struct *work)
 {
@@ -456,8 +457,9 @@ void skua_en_restart_work(struct work_struct *work)
 	int err;
 
 	rtnl_lock();
-	for_each_set_bit(i, en->failed, en->conf.channels) {
-		if (!en->channel[i] || READ_ONCE(en->dead))
+	for (i = 0; i < en->conf.channels; i++) {
+		if (!en->channel[i] || !test_bit(SKUA_EN_CH_FAILED, &en->channel[i]->flags) ||
+		    READ_ONCE(en->dead))
 			continue;
 		err = skua_en_restart(en, i);
 		if (!err)

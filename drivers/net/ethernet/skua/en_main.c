@@ -254,6 +254,7 @@ static int skua_en_register(struct skua_en *en)
 		goto out;
 	/* register_netdevice() has marked it present. */
 	if (skua_is_up(en->dev)) {
+		skua_en_hw_stats_start(en);
 		err = skua_en_attach(en);
 		if (err)
 			unregister_netdevice(en->ndev);

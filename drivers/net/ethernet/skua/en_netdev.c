@@ -168,8 +168,19 @@ static int skua_en_change_mtu(struct net_device *ndev, int mtu)
 
 static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
 {
-	skua_en_queue_fail(netdev_priv(ndev), queue, "packets are not completed for %u s",
-			   ndev->watchdog_timeo / HZ);
+	struct skua_en *en = netdev_priv(ndev);
+	struct skua_en_channel *ch;
+
+	/*
+	 * The channel may be replaced at this moment. Its memory stays until
+	 * netif_napi_del(), in skua_en_channel_destroy(), has waited for RCU readers.
+	 */
+	rcu_read_lock();
+	ch = READ_ONCE(en->channel[queue]);
+	if (ch)
+		skua_en_channel_fail(ch, "packets are not completed for %u s",
+				     ndev->watchdog_timeo / HZ);
+	rcu_read_unlock();
 }
 
 /*

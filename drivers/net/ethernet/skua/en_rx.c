@@ -156,13 +156,13 @@ static bool skua_en_rx_check(struct skua_en_channel *ch, const struct skua_cqe *
 		   status == SKUA_CQE_OK && len >= ETH_HLEN && len <= skua_en_rx_capacity(ch)))
 		return true;
 	if (status != SKUA_CQE_OK)
-		skua_en_queue_fail(ch->en, ch->index, "receive status %u, vendor error 0x%x",
-				   status, le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
+		skua_en_channel_fail(ch, "receive status %u, vendor error 0x%x", status,
+				     le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
 	else
-		skua_en_queue_fail(ch->en, ch->index,
-				   "receive completion of WQE %u, %u bytes; expected WQE %u of %u, <= %u bytes",
-				   skua_cqe_wqe_index(cqe), len, pos & 0xffff, ch->rx_pi - pos,
-				   skua_en_rx_capacity(ch));
+		skua_en_channel_fail(ch,
+				     "receive completion of WQE %u, %u bytes; expected WQE %u of %u, <= %u bytes",
+				     skua_cqe_wqe_index(cqe), len, pos & 0xffff, ch->rx_pi - pos,
+				     skua_en_rx_capacity(ch));
 	return false;
 }
 

@@ -9,7 +9,12 @@
 
 #include "en.h"
 
-static void skua_en_stats_sum(struct skua_en_stats *to, const struct skua_en_stats *from)
+/**
+ * skua_en_stats_sum() - add statistics to sums
+ * @to: the sums
+ * @from: what to add
+ */
+void skua_en_stats_sum(struct skua_en_stats *to, const struct skua_en_stats *from)
 {
 	const u64 *f = (const u64 *)from;
 	u64 *t = (u64 *)to;
@@ -60,6 +65,35 @@ static const u16 skua_en_hw_counter[SKUA_EN_HW_COUNT] = {
 	[SKUA_EN_HW_TX_ERR] = SKUA_CNT_ETH_TX_ERR,
 };
 
+static u64 *skua_en_device_counters(struct skua_en *en)
+{
+	u64 *value = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
+
+	if (value && !skua_query_counters(en->dev, value))
+		return value;
+	kfree(value);
+	return NULL;
+}
+
+/**
+ * skua_en_hw_stats_start() - begin with the device's counters as they are
+ * @en: a new netdev, not yet attached to its device, which is up
+ *
+ * What they count from here on is the netdev's. If they cannot be read, because the device
+ * is about to be reset, the netdev's begin with what the device then has.
+ */
+void skua_en_hw_stats_start(struct skua_en *en)
+{
+	u64 *value = skua_en_device_counters(en);
+	unsigned int i;
+
+	if (!value)
+		return;
+	for (i = 0; i < SKUA_EN_HW_COUNT; i++)
+		en->hw_seen[i] = value[skua_en_hw_counter[i]];
+	kfree(value);
+}
+
 /**
  * skua_en_hw_stats_work() - query the device's counters
  * @work: of the netdev
@@ -72,19 +106,17 @@ void skua_en_hw_stats_work(struct work_struct *work)
 	unsigned int i;
 	u64 *value;
 
-	value = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
+	value = READ_ONCE(en->dead) ? NULL : skua_en_device_counters(en);
 	if (!value)
 		return;
-	if (!READ_ONCE(en->dead) && !skua_query_counters(en->dev, value)) {
-		spin_lock_bh(&en->stats_lock);
-		for (i = 0; i < SKUA_EN_HW_COUNT; i++) {
-			u64 now = value[skua_en_hw_counter[i]];
+	spin_lock_bh(&en->stats_lock);
+	for (i = 0; i < SKUA_EN_HW_COUNT; i++) {
+		u64 now = value[skua_en_hw_counter[i]];
 
-			en->hw_stats[i] += now - (now < en->hw_seen[i] ? 0 : en->hw_seen[i]);
-			en->hw_seen[i] = now;
-		}
-		spin_unlock_bh(&en->stats_lock);
+		en->hw_stats[i] += now - (now < en->hw_seen[i] ? 0 : en->hw_seen[i]);
+		en->hw_seen[i] = now;
 	}
+	spin_unlock_bh(&en->stats_lock);
 	kfree(value);
 }
 
@@ -194,16 +226,6 @@ const struct netdev_stat_ops skua_en_stat_ops = {
 };
 
 /* --- Of the MAC: Ethernet and RoCE frames --- */
-
-static u64 *skua_en_device_counters(struct skua_en *en)
-{
-	u64 *value = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
-
-	if (value && !skua_query_counters(en->dev, value))
-		return value;
-	kfree(value);
-	return NULL;
-}
 
 /**
  * skua_en_get_eth_mac_stats() - counters of IEEE 802.3 that the device has

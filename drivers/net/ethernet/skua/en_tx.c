@@ -271,26 +271,32 @@ static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
 	return info->blocks;
 }
 
+/* Does the completion say that the WQE at @ci, of those up to @pi, was sent? */
+static bool skua_en_tx_sent(const struct skua_cqe *cqe, u32 ci, u32 pi)
+{
+	return ci != pi && skua_cqe_wqe_index(cqe) == (ci & 0xffff) &&
+	       skua_cqe_status(cqe) == SKUA_CQE_OK;
+}
+
 /*
  * Check a completion against the WQE it must be for: every WQE reports, in order. On an
  * error status or an impossible index the queue has failed.
  */
 static bool skua_en_tx_check(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 ci)
 {
-	u32 status = skua_cqe_status(cqe);
 	/* Pairs with the release in skua_en_xmit(). */
 	u32 pi = smp_load_acquire(&ch->tx_pi);
+	u32 status;
 
-	if (likely(ci != pi && skua_cqe_wqe_index(cqe) == (ci & 0xffff) &&
-		   status == SKUA_CQE_OK))
+	if (likely(skua_en_tx_sent(cqe, ci, pi)))
 		return true;
+	status = skua_cqe_status(cqe);
 	if (status != SKUA_CQE_OK)
-		skua_en_queue_fail(ch->en, ch->index, "send status %u, vendor error 0x%x", status,
-				   le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
+		skua_en_channel_fail(ch, "send status %u, vendor error 0x%x", status,
+				     le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
 	else
-		skua_en_queue_fail(ch->en, ch->index,
-				   "send completion of block %u, expected block %u of %u",
-				   skua_cqe_wqe_index(cqe), ci & 0xffff, pi - ci);
+		skua_en_channel_fail(ch, "send completion of block %u, expected block %u of %u",
+				     skua_cqe_wqe_index(cqe), ci & 0xffff, pi - ci);
 	return false;
 }
 
@@ -344,17 +350,32 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_poll);
 
 /**
- * skua_en_tx_flush() - free what was never completed
- * @ch: the channel, its QP destroyed
+ * skua_en_tx_flush() - free what is left in the send ring
+ * @ch: the channel, stopped, its QP destroyed, its send CQ still there
+ *
+ * What was sent since the last poll counts as sent, the rest as dropped. The channel's own
+ * statistics have been added to the netdev's before.
  */
 void skua_en_tx_flush(struct skua_en_channel *ch)
 {
-	struct skua_en_tx_stats stats = {};
+	struct skua_en_tx_stats lost = {};
+	struct skua_en_stats stats = {};
+	const struct skua_cqe *cqe;
 
+	while (ch->tx_ci != ch->tx_pi) {
+		cqe = skua_en_cq_next(&ch->txcq);
+		if (!cqe || !skua_en_tx_sent(cqe, ch->tx_ci, ch->tx_pi))
+			break;
+		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &stats.tx);
+	}
 	while (ch->tx_ci != ch->tx_pi)
-		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &stats);
+		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &lost);
+	/* A completion in error, the channel's last one, has counted one of them. */
+	if (ch->tx_stats.errors && lost.packets)
+		lost.packets--;
+	stats.xmit.dropped = lost.packets;
 	spin_lock_bh(&ch->en->stats_lock);
-	ch->en->stats.xmit.dropped += stats.packets;
+	skua_en_stats_sum(&ch->en->stats, &stats);
 	spin_unlock_bh(&ch->en->stats_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_flush);

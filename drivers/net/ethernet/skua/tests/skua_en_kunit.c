@@ -252,7 +252,7 @@ static void test_order(struct kunit *test)
 	}
 	KUNIT_EXPECT_GE(test, t->publishes, 2 * BIT(LOG_RQ));
 	KUNIT_EXPECT_EQ(test, t->room_early, 0);
-	KUNIT_EXPECT_TRUE(test, bitmap_empty(t->en->failed, SKUA_EN_MAX_CHANNELS));
+	KUNIT_EXPECT_FALSE(test, test_bit(SKUA_EN_CH_FAILED, &t->ch->flags));
 }
 
 /* Sends do not keep a poll for ever. */
@@ -268,6 +268,38 @@ static void test_tx_budget(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, SKUA_EN_TX_BUDGET);
 	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
 	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, SKUA_EN_TX_BUDGET + 10);
+}
+
+/* Completed, but not polled any more: these were sent. */
+static void test_flush(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < 5; i++)
+		send_one(t);
+	complete_sends(t, 3);
+	skua_en_tx_flush(t->ch);
+	KUNIT_EXPECT_EQ(test, t->en->stats.tx.packets, 3);
+	KUNIT_EXPECT_EQ(test, t->en->stats.tx.bytes, 3 * FRAME_LEN);
+	KUNIT_EXPECT_EQ(test, t->en->stats.xmit.dropped, 2);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, t->ch->tx_pi);
+}
+
+/* A packet that failed counts as that, not as dropped, too. */
+static void test_flush_failed(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		send_one(t);
+	cq_write(&t->ch->txcq, t->tx_pi++, 0, SKUA_CQE_LOC_PROT_ERR, 0);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
+	skua_en_tx_flush(t->ch);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_stats.errors, 1);
+	KUNIT_EXPECT_EQ(test, t->en->stats.tx.packets, 0);
+	KUNIT_EXPECT_EQ(test, t->en->stats.xmit.dropped, 2);
 }
 
 /* A queue that has no channel: the packet is dropped, and counted. */
@@ -330,14 +362,14 @@ static void test_lie(struct kunit *test)
 		send_one(t);
 	receive(t, 3);
 	KUNIT_EXPECT_EQ(test, poll(t, 64), 3);
-	KUNIT_EXPECT_FALSE(test, test_bit(0, t->en->failed));
+	KUNIT_EXPECT_FALSE(test, test_bit(SKUA_EN_CH_FAILED, &t->ch->flags));
 	if (lie->tx)
 		cq_write(&t->ch->txcq, t->tx_pi++, t->ch->tx_ci + lie->index, lie->status, 0);
 	else
 		cq_write(&t->ch->rxcq, t->rx_pi++, t->ch->rxcq.ci + lie->index, lie->status,
 			 lie->len);
 	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
-	KUNIT_EXPECT_TRUE(test, test_bit(0, t->en->failed));
+	KUNIT_EXPECT_TRUE(test, test_bit(SKUA_EN_CH_FAILED, &t->ch->flags));
 	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, 0);
 	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
 	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.errors, lie->tx ? 0 : 1);
@@ -347,6 +379,45 @@ static void test_lie(struct kunit *test)
 	cq_write(&t->ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_OK, FRAME_LEN);
 	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
 	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
+}
+
+static void count_restart(struct work_struct *work)
+{
+	container_of(to_delayed_work(work), struct skua_en, restart)->restarts[0]++;
+}
+
+/* The next send of a channel fails. Return: how often restarts were asked for so far. */
+static u64 fail_send(struct ent *t, struct skua_en_channel *ch)
+{
+	cq_write(&ch->txcq, ch->txcq.ci, ch->tx_ci, SKUA_CQE_LOC_PROT_ERR, 0);
+	local_bh_disable();
+	skua_en_tx_poll(ch, 64);
+	local_bh_enable();
+	flush_delayed_work(&t->en->restart);
+	return t->en->restarts[0];
+}
+
+/* What a channel did is not held against the other one of its queue. */
+static void test_replaced(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct skua_en_channel *old = zalloc(test, sizeof(*old));
+
+	old->en = t->en;
+	ent_rings(t, old);
+	INIT_DELAYED_WORK(&t->en->restart, count_restart);
+	t->en->dead = false;
+	/* Late, of the channel that was replaced: the one in use goes on. */
+	KUNIT_EXPECT_EQ(test, fail_send(t, old), 1);
+	receive(t, 3);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 3);
+	/* The one in use, before the failure of the other one is dealt with */
+	KUNIT_EXPECT_EQ(test, fail_send(t, t->ch), 2);
+	receive(t, 3);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
+	/* Once is enough. */
+	KUNIT_EXPECT_EQ(test, fail_send(t, t->ch), 2);
+	t->en->dead = true;
 }
 
 /* Completions by chance, most of them wrong: nothing is freed twice or left. */
@@ -370,7 +441,7 @@ static void test_noise(struct kunit *test)
 			cq_write(&t->ch->rxcq, t->rx_pi++, prandom_u32_state(&rnd),
 				 prandom_u32_state(&rnd) % 3, prandom_u32_state(&rnd));
 		poll(t, 16);
-		if (!test_bit(0, t->en->failed))
+		if (!test_bit(SKUA_EN_CH_FAILED, &t->ch->flags))
 			continue;
 		/* What a restart does, as far as the rings are concerned */
 		local_bh_disable();
@@ -382,7 +453,7 @@ static void test_noise(struct kunit *test)
 		t->ch->tx_ci = t->tx_pi;
 		t->ch->tx_pi = t->tx_pi;
 		netdev_tx_reset_queue(netdev_get_tx_queue(t->en->ndev, 0));
-		clear_bit(0, t->en->failed);
+		clear_bit(SKUA_EN_CH_FAILED, &t->ch->flags);
 		skua_en_rx_fill(t->ch);
 		local_bh_enable();
 		t->publishes++;
@@ -393,8 +464,11 @@ static void test_noise(struct kunit *test)
 static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE(test_order),
 	KUNIT_CASE(test_tx_budget),
+	KUNIT_CASE(test_flush),
+	KUNIT_CASE(test_flush_failed),
 	KUNIT_CASE(test_no_channel),
 	KUNIT_CASE_PARAM(test_lie, lie_gen_params),
+	KUNIT_CASE(test_replaced),
 	KUNIT_CASE(test_noise),
 	{}
 };
