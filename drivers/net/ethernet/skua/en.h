@@ -154,6 +154,8 @@ enum skua_en_channel_flag {
  * @tx_dma: by segment
  * @tx_pi: producer index in blocks; written by xmit under the queue's lock
  * @tx_ci: consumer index in blocks; written by NAPI
+ * @watch_pi: @tx_pi when skua_en_watch_work() looked last
+ * @watch_ci: @tx_ci likewise
  * @log_sq: log2 of the send ring's blocks
  * @xmit_sync: lets @xmit_stats be read whole on 32-bit
  * @xmit_stats: transmit counters of xmit
@@ -184,6 +186,8 @@ struct skua_en_channel {
 	struct skua_en_tx_dma *tx_dma;
 	u32 tx_pi;
 	u32 tx_ci;
+	u32 watch_pi;
+	u32 watch_ci;
 	u8 log_sq;
 	struct u64_stats_sync xmit_sync;
 	struct skua_en_xmit_stats xmit_stats;
@@ -259,6 +263,7 @@ struct skua_en_rx_mode {
  * @restarts: how often a channel was replaced since it had failed, by queue; under
  *	@stats_lock
  * @restart: replaces the channels that have failed
+ * @watch: looks for packets that are not completed, while the netdev is up
  * @mod_usec: interrupt moderation of the receive CQs
  * @mod_count: likewise, in frames
  * @attached: the device is up and the netdev uses it; under RTNL
@@ -290,6 +295,7 @@ struct skua_en {
 #endif
 	u64 restarts[SKUA_EN_MAX_CHANNELS];
 	struct delayed_work restart;
+	struct delayed_work watch;
 	u16 mod_usec;
 	u16 mod_count;
 	bool attached;
@@ -324,6 +330,7 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev);
 netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device *ndev,
 					 netdev_features_t features);
 bool skua_en_tx_poll(struct skua_en_channel *ch, int budget);
+bool skua_en_tx_stuck(struct skua_en_channel *ch);
 void skua_en_tx_flush(struct skua_en_channel *ch);
 
 /* en_rx.c */
@@ -341,6 +348,7 @@ int skua_en_up(struct skua_en *en);
 void skua_en_down(struct skua_en *en);
 int skua_en_reconfigure(struct skua_en *en, const struct skua_en_conf *conf);
 void skua_en_restart_work(struct work_struct *work);
+void skua_en_watch_work(struct work_struct *work);
 int skua_en_modify_port(struct skua_en *en, struct skua_cmd_modify_port_in *in);
 int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode);
 

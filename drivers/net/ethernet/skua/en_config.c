@@ -306,6 +306,7 @@ int skua_en_up(struct skua_en *en)
 	}
 	netif_tx_start_all_queues(en->ndev);
 	skua_en_link_watch(en, true);
+	schedule_delayed_work(&en->watch, en->ndev->watchdog_timeo);
 	return 0;
 
 err_stop:
@@ -328,6 +329,7 @@ void skua_en_down(struct skua_en *en)
 {
 	struct skua_en_channel *old[SKUA_EN_MAX_CHANNELS];
 
+	cancel_delayed_work_sync(&en->watch);
 	skua_en_link_watch(en, false);
 	skua_en_port_down(en);
 	skua_en_filters_clear(en);
@@ -471,4 +473,28 @@ void skua_en_restart_work(struct work_struct *work)
 	rtnl_unlock();
 	if (again)
 		schedule_delayed_work(&en->restart, HZ);
+}
+
+/**
+ * skua_en_watch_work() - look for packets that the device does not complete
+ * @work: of the netdev
+ *
+ * The stack's watchdog looks only at queues that are stopped. Packets lost in others would
+ * keep their sockets' send buffers, and TCP does not send again what a queue still has.
+ */
+void skua_en_watch_work(struct work_struct *work)
+{
+	struct skua_en *en = container_of(to_delayed_work(work), struct skua_en, watch);
+	struct skua_en_channel *ch;
+	unsigned int i;
+
+	for (i = 0; i < SKUA_EN_MAX_CHANNELS; i++) {
+		/* As in skua_en_tx_timeout(): a channel that is replaced stays that long. */
+		guard(rcu)();
+		ch = READ_ONCE(en->channel[i]);
+		if (ch && skua_en_tx_stuck(ch))
+			skua_en_channel_fail(ch, "packets are not completed for %u s",
+					     en->ndev->watchdog_timeo / HZ);
+	}
+	schedule_delayed_work(&en->watch, en->ndev->watchdog_timeo);
 }

@@ -101,6 +101,7 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	INIT_WORK(&en->rx_mode, skua_en_rx_mode_work);
 #endif
 	INIT_DELAYED_WORK(&en->restart, skua_en_restart_work);
+	INIT_DELAYED_WORK(&en->watch, skua_en_watch_work);
 	INIT_WORK(&en->hw_stats_work, skua_en_hw_stats_work);
 
 	SET_NETDEV_DEV(ndev, en->dma);

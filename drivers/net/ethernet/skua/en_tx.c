@@ -350,6 +350,23 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_poll);
 
 /**
+ * skua_en_tx_stuck() - does the device not complete packets any more?
+ * @ch: the channel; nobody else asks at the same time
+ *
+ * Return: true if packets were under way at the last call, and none was completed since.
+ */
+bool skua_en_tx_stuck(struct skua_en_channel *ch)
+{
+	u32 ci = READ_ONCE(ch->tx_ci);
+	bool stuck = ch->watch_pi != ch->watch_ci && ch->watch_ci == ci;
+
+	ch->watch_ci = ci;
+	ch->watch_pi = READ_ONCE(ch->tx_pi);
+	return stuck;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_stuck);
+
+/**
  * skua_en_tx_flush() - free what is left in the send ring
  * @ch: the channel, stopped, its QP destroyed, its send CQ still there
  *

@@ -381,6 +381,27 @@ static void test_lie(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
 }
 
+/* Only what was there at the last look, and is still there, is late. */
+static void test_stuck(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	send_one(t);
+	send_one(t);
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	complete_sends(t, 1);
+	poll(t, 64);
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	send_one(t);
+	KUNIT_EXPECT_TRUE(test, skua_en_tx_stuck(t->ch));
+	complete_sends(t, 2);
+	poll(t, 64);
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+}
+
 static void count_restart(struct work_struct *work)
 {
 	container_of(to_delayed_work(work), struct skua_en, restart)->restarts[0]++;
@@ -468,6 +489,7 @@ static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE(test_flush_failed),
 	KUNIT_CASE(test_no_channel),
 	KUNIT_CASE_PARAM(test_lie, lie_gen_params),
+	KUNIT_CASE(test_stuck),
 	KUNIT_CASE(test_replaced),
 	KUNIT_CASE(test_noise),
 	{}
