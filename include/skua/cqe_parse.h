@@ -27,7 +27,7 @@ _Static_assert((__u32)SKUA_CQE_PHASE == 1U << 31 && (__u32)SKUA_EQE_PHASE == 1U 
  */
 static inline _Bool skua_phase_is_new(__u32 own, __u32 index, unsigned int log_size)
 {
-	return (own >> 31 ^ index >> log_size) & 1;
+	return (own ^ index << (31 - log_size)) >> 31;
 }
 
 /**

@@ -314,6 +314,16 @@ static inline void skua_wqe_reg_pages(struct skua_wqe_reg *r, __u64 page_list, _
 }
 
 /**
+ * skua_wqe_inline_set() - store the length of an inline segment
+ * @head: its first segment
+ * @len: bytes of payload
+ */
+static inline void skua_wqe_inline_set(struct skua_wqe_inline *head, __u32 len)
+{
+	head->len = cpu_to_le32(len);
+}
+
+/**
  * struct skua_inline_cursor - an inline payload being gathered
  * @ring: send ring
  * @start: free-running byte of the ring at which the inline segment starts
@@ -370,23 +380,18 @@ static inline void skua_inline_put(struct skua_inline_cursor *cur, const void *s
  * skua_inline_end() - finish an inline segment
  * @cur: cursor
  *
- * Pads the last segment with zeros and stores the length.
+ * Stores the length. The rest of the last segment keeps what it had: the device does not
+ * look at it.
  *
  * Return: segments that the payload took up.
  */
 static inline unsigned int skua_inline_end(const struct skua_inline_cursor *cur)
 {
 	const struct skua_sq_ring *ring = cur->ring;
-	__u32 end = cur->start + (__u32)sizeof(struct skua_wqe_inline) + cur->len;
-	/* A ring ends where a segment ends: the padding never wraps. */
-	__u32 pad = -end & (SKUA_WQE_SEG - 1);
-	struct skua_wqe_inline *head;
+	__u32 head = cur->start & ring->byte_mask;
 
-	if (pad)
-		memset((__u8 *)ring->buf + (end & ring->byte_mask), 0, pad);
-	head = (struct skua_wqe_inline *)((__u8 *)ring->buf + (cur->start & ring->byte_mask));
-	head->len = cpu_to_le32(cur->len);
-	return (end + pad - cur->start) / SKUA_WQE_SEG;
+	skua_wqe_inline_set((struct skua_wqe_inline *)((__u8 *)ring->buf + head), cur->len);
+	return skua_wqe_inline_segs(cur->len);
 }
 
 /**

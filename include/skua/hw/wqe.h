@@ -217,9 +217,10 @@ _Static_assert(sizeof(struct skua_wqe_data) == SKUA_WQE_SEG, "skua_wqe_data");
 #define SKUA_RESERVED_KEYS		1
 
 /**
- * struct skua_wqe_inline - inline segment: length, then the payload, padded to
- *	a whole segment
+ * struct skua_wqe_inline - inline segment: length, then the payload
  * @len: bytes of payload
+ *
+ * It takes up whole segments; what follows the payload in the last one has no meaning.
  */
 struct skua_wqe_inline {
 	__le32 len;

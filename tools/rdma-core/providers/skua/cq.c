@@ -48,12 +48,10 @@ static void cq_hash(struct skua_cq *cq, struct skua_qp **bucket, uint32_t mask,
 	*head = qp;
 }
 
-static struct skua_qp *cq_find(struct skua_cq *cq, uint32_t qpn)
+static __attribute__((noinline)) struct skua_qp *cq_search(struct skua_cq *cq, uint32_t qpn)
 {
-	struct skua_qp *qp = cq->last;
+	struct skua_qp *qp;
 
-	if (likely(qp && qp->vqp.qp.qp_num == qpn))
-		return qp;
 	for (qp = cq->bucket[qpn & cq->mask]; qp; qp = qp->next[cq_link(cq, qp)]) {
 		if (qp->vqp.qp.qp_num == qpn) {
 			cq->last = qp;
@@ -61,6 +59,14 @@ static struct skua_qp *cq_find(struct skua_cq *cq, uint32_t qpn)
 		}
 	}
 	return NULL;
+}
+
+/* Most often a CQE is of the same QP as the one before. */
+static inline struct skua_qp *cq_find(struct skua_cq *cq, uint32_t qpn)
+{
+	struct skua_qp *qp = cq->last;
+
+	return likely(qp && qp->vqp.qp.qp_num == qpn) ? qp : cq_search(cq, qpn);
 }
 
 /*
@@ -103,7 +109,14 @@ static void cq_grow(struct skua_cq *cq)
 
 static struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
 {
-	return &cq->ring[index & ((1U << cq->log_size) - 1)];
+	return &cq->ring[index & cq->ring_mask];
+}
+
+static void cq_set_ring(struct skua_cq *cq, struct skua_cqe *ring, uint32_t log_size)
+{
+	cq->ring = ring;
+	cq->log_size = log_size;
+	cq->ring_mask = (1U << log_size) - 1;
 }
 
 static uint32_t cqe_is_shared(const struct skua_cqe *cqe)
@@ -156,7 +169,7 @@ static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	uint32_t end = ci, gone = 0, i;
 
-	while (end - ci < 1U << cq->log_size && skua_cqe_is_new(cqe_at(cq, end), end, cq->log_size))
+	while (end - ci <= cq->ring_mask && skua_cqe_is_new(cqe_at(cq, end), end, cq->log_size))
 		end++;
 	udma_from_device_barrier();
 
@@ -300,17 +313,16 @@ static inline bool outstanding(unsigned int index, uint32_t ci, uint32_t pi, uin
 	return likely(ahead < pi - ci);
 }
 
-static inline bool sent_to_wc(struct skua_sq *sq, const struct skua_cqe *cqe, struct ibv_wc *wc)
+static inline bool sent_to_wc(struct skua_sq *sq, unsigned int index, struct ibv_wc *wc)
 {
 	const struct skua_sent *sent;
 	uint32_t at;
 
-	if (!outstanding(skua_cqe_wqe_index(cqe),
-			 atomic_load_explicit(&sq->ci, memory_order_relaxed),
-			 atomic_load_explicit(&sq->pi, memory_order_acquire), &at))
+	if (unlikely(!outstanding(index, atomic_load_explicit(&sq->ci, memory_order_relaxed),
+				  atomic_load_explicit(&sq->pi, memory_order_acquire), &at)))
 		return false;
 
-	sent = &sq->sent[at & (sq->blocks - 1)];
+	sent = &sq->sent[at & sq->mask];
 	/* No WQE begins at this block. */
 	if (unlikely(sent->at != at))
 		return false;
@@ -338,19 +350,6 @@ static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, st
 	}
 }
 
-/* A receive through an SRQ: that of the QP, or if @qp is NULL an XRC SRQ. */
-static inline bool shared_to_wc(struct skua_cq *cq, struct skua_qp *qp, const struct skua_cqe *cqe,
-				unsigned int opcode, struct ibv_wc *wc)
-{
-	struct skua_srq *srq;
-
-	srq = qp ? to_ssrq(qp->vqp.qp.srq) : cq_find_srq(cq, le32_to_cpu(cqe->srqn));
-	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id)))
-		return false;
-	rcvd_fill(cqe, opcode, wc);
-	return true;
-}
-
 static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, unsigned int opcode,
 			      struct ibv_wc *wc)
 {
@@ -368,7 +367,7 @@ static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, un
 }
 
 /* IBV_WC_IP_CSUM_OK: an IPv4 frame, and both its checksums were verified. */
-static bool eth_csum_ok(const struct skua_cqe *cqe)
+static inline bool eth_csum_ok(const struct skua_cqe *cqe)
 {
 	const uint16_t all = SKUA_CQE_CSUM_IPV4 | SKUA_CQE_CSUM_L3_OK | SKUA_CQE_CSUM_L4_OK;
 
@@ -376,7 +375,7 @@ static bool eth_csum_ok(const struct skua_cqe *cqe)
 }
 
 /* Who sent a datagram. */
-static void dgram_to_wc(const struct skua_cqe *cqe, struct ibv_wc *wc)
+static __attribute__((noinline)) void dgram_to_wc(const struct skua_cqe *cqe, struct ibv_wc *wc)
 {
 	wc->src_qp = le32_to_cpu(cqe->ud.src_qpn);
 	wc->pkey_index = le16_to_cpu(cqe->ud.pkey_index);
@@ -396,55 +395,83 @@ static bool cqe_is_fatal(const struct skua_qp *qp, unsigned int opcode)
 	       (qp->vqp.qp.qp_type != IBV_QPT_UD && qp->vqp.qp.qp_type != IBV_QPT_UC);
 }
 
+/* @qp is NULL for an XRC target, which has no state here. */
+static __attribute__((noinline)) void wc_failed(struct skua_qp *qp, const struct skua_cqe *cqe,
+						unsigned int opcode, struct ibv_wc *wc)
+{
+	wc->status = wc_status(skua_cqe_status(cqe));
+	wc->vendor_err = skua_cqe_vendor(cqe);
+	if (qp && cqe_is_fatal(qp, opcode))
+		skua_qp_in_error(qp);
+}
+
+/* What every completion reports. Returns false if it is of an error. */
+static inline bool wc_common(struct skua_qp *qp, const struct skua_cqe *cqe, unsigned int opcode,
+			     struct ibv_wc *wc)
+{
+	unsigned int status = skua_cqe_status(cqe);
+
+	wc->qp_num = le32_to_cpu(cqe->qpn);
+	wc->byte_len = le32_to_cpu(cqe->byte_len);
+	wc->status = IBV_WC_SUCCESS;
+	wc->vendor_err = 0;
+	if (likely(status == SKUA_CQE_OK))
+		return true;
+	wc_failed(qp, cqe, opcode, wc);
+	return false;
+}
+
+/* What a receive reports, by the type of the QP; @qp is NULL for an XRC target. */
+static inline void rcvd_common(struct skua_qp *qp, const struct skua_cqe *cqe, unsigned int opcode,
+			       struct ibv_wc *wc)
+{
+	if (unlikely(!wc_common(qp, cqe, opcode, wc)))
+		return;
+	if (opcode == SKUA_CQE_RECV_ETH)
+		wc->wc_flags = eth_csum_ok(cqe) ? IBV_WC_IP_CSUM_OK : 0;
+	else if (opcode == SKUA_CQE_RECV && qp && qp->vqp.qp.qp_type == IBV_QPT_UD)
+		dgram_to_wc(cqe, wc);
+}
+
+/* A receive through an SRQ: that of the QP, or an XRC SRQ. */
+static __attribute__((noinline)) bool shared_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
+						   unsigned int opcode, struct ibv_wc *wc)
+{
+	struct skua_qp *qp = cq_find_sharing(cq, cqe);
+	struct skua_srq *srq;
+
+	srq = qp ? to_ssrq(qp->vqp.qp.srq) : cq_find_srq(cq, le32_to_cpu(cqe->srqn));
+	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id)))
+		return false;
+	rcvd_fill(cqe, opcode, wc);
+	rcvd_common(qp, cqe, opcode, wc);
+	return true;
+}
+
 /* Returns false if the CQE names no QP of this CQ or no outstanding WQE: it is ignored. */
-static inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe, struct ibv_wc *wc)
+static ALWAYS_INLINE inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
+					   struct ibv_wc *wc)
 {
 	unsigned int opcode = skua_cqe_opcode(cqe);
-	unsigned int status = skua_cqe_status(cqe);
 	struct skua_qp *qp;
 
-	if ((opcode == SKUA_CQE_RECV || opcode == SKUA_CQE_RECV_WRITE_IMM) &&
-	    cqe_is_shared(cqe)) {
-		qp = cq_find_sharing(cq, cqe);
-		if (unlikely(!shared_to_wc(cq, qp, cqe, opcode, wc)))
-			return false;
-		goto found;
-	}
+	if (opcode != SKUA_CQE_REQ && opcode != SKUA_CQE_RECV_ETH && cqe_is_shared(cqe))
+		return opcode < SKUA_CQE_RECV_ETH && shared_to_wc(cq, cqe, opcode, wc);
 	qp = cq_find(cq, le32_to_cpu(cqe->qpn));
 	if (unlikely(!qp))
 		return false;
-
 	/* A queue that completes on another CQ is protected by the lock of that. */
 	if (opcode == SKUA_CQE_REQ) {
-		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq || !sent_to_wc(&qp->sq, cqe, wc)))
+		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq ||
+			     !sent_to_wc(&qp->sq, skua_cqe_wqe_index(cqe), wc)))
 			return false;
-	} else if (unlikely(qp->vqp.qp.recv_cq != &cq->vcq.cq)) {
-		return false;
-	} else if (opcode <= SKUA_CQE_RECV_WRITE_IMM) {
-		if (unlikely(!rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
-			return false;
-	} else if (opcode == SKUA_CQE_RECV_ETH) {
-		if (unlikely(!rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
-			return false;
-		wc->wc_flags = eth_csum_ok(cqe) ? IBV_WC_IP_CSUM_OK : 0;
-	} else {
-		return false;
-	}
-
-found:
-	wc->qp_num = le32_to_cpu(cqe->qpn);
-	wc->byte_len = le32_to_cpu(cqe->byte_len);
-	wc->status = wc_status(status);
-	wc->vendor_err = skua_cqe_vendor(cqe);
-	/* A receive through an XRC SRQ: the QP is an XRC target, which has no state here. */
-	if (!qp)
+		wc_common(qp, cqe, opcode, wc);
 		return true;
-	if (unlikely(status != SKUA_CQE_OK)) {
-		if (cqe_is_fatal(qp, opcode))
-			skua_qp_in_error(qp);
-	} else if (opcode == SKUA_CQE_RECV && qp->vqp.qp.qp_type == IBV_QPT_UD) {
-		dgram_to_wc(cqe, wc);
 	}
+	if (unlikely(opcode > SKUA_CQE_RECV_ETH || qp->vqp.qp.recv_cq != &cq->vcq.cq ||
+		     !rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
+		return false;
+	rcvd_common(qp, cqe, opcode, wc);
 	return true;
 }
 
@@ -473,7 +500,7 @@ static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 		ci = atomic_load_explicit(&qp->sq.ci, memory_order_relaxed);
 		pi = atomic_load_explicit(&qp->sq.pi, memory_order_acquire);
 		while (n < num && ci != pi) {
-			const struct skua_sent *sent = &qp->sq.sent[ci & (qp->sq.blocks - 1)];
+			const struct skua_sent *sent = &qp->sq.sent[ci & qp->sq.mask];
 
 			wc_flushed(qp, sent->wr_id, sent->opcode, &wc[n++]);
 			ci += sent->blocks;
@@ -491,30 +518,40 @@ static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 	return n;
 }
 
+/* There is a new CQE at the consumer index. */
+static ALWAYS_INLINE inline int cq_take(struct skua_cq *cq, uint32_t ci, int num,
+					     struct ibv_wc *wc)
+{
+	const struct skua_cqe *cqe = cqe_at(cq, ci);
+	int n = 0;
+
+	do {
+		/* The phase before the rest of the CQE and what it reports. */
+		udma_from_device_barrier();
+		if (likely(cqe_to_wc(cq, cqe, wc))) {
+			n++;
+			wc++;
+		}
+		cqe = cqe_at(cq, ++ci);
+	} while (n != num && skua_cqe_is_new(cqe, ci, cq->log_size));
+	atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
+	skua_db_cq_ci(cq->dbr, ci);
+	return n;
+}
+
 int skua_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
 	struct skua_cq *cq = to_scq(ibcq);
-	uint32_t ci, start;
+	uint32_t ci;
 	int n = 0;
 
 	skua_lock(&cq->lock);
-	start = atomic_load_explicit(&cq->ci, memory_order_relaxed);
-	for (ci = start; n < num; ci++) {
-		const struct skua_cqe *cqe = cqe_at(cq, ci);
-
-		if (!skua_cqe_is_new(cqe, ci, cq->log_size))
-			break;
-		/* The phase before the rest of the CQE and what it reports. */
-		udma_from_device_barrier();
-		if (likely(cqe_to_wc(cq, cqe, &wc[n])))
-			n++;
-	}
-
-	if (ci != start) {
-		atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
-		skua_db_cq_ci(cq->dbr, ci);
-	} else if (unlikely(!READ_ONCE(cq->status->alive))) {
-		n = cq_flush_lost(cq, num, wc);
+	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	if (!skua_cqe_is_new(cqe_at(cq, ci), ci, cq->log_size)) {
+		if (unlikely(!READ_ONCE(cq->status->alive)))
+			n = cq_flush_lost(cq, num, wc);
+	} else if (likely(num > 0)) {
+		n = cq_take(cq, ci, num, wc);
 	}
 	skua_unlock(&cq->lock);
 	return n;
@@ -614,7 +651,7 @@ static int cq_setup(struct skua_context *ctx, struct skua_cq *cq,
 	if (skua_mem_alloc_in(ctx, cq->pd, &cq->buf, sizeof(struct skua_cqe) << cq->log_size,
 			      SKUADV_RES_CQ))
 		return errno;
-	cq->ring = cq->buf.addr;
+	cq_set_ring(cq, cq->buf.addr, cq->log_size);
 	cq->dbr = skua_dbr_alloc(ctx);
 	if (!cq->dbr)
 		return ENOMEM;
@@ -771,8 +808,7 @@ static int cq_switch(struct skua_cq *cq, const struct skua_mem *buf, uint32_t lo
 		return ret;
 	udma_from_device_barrier();
 	cq_move(cq, buf->addr, log_size, ci, resp.drv_payload.pi);
-	cq->ring = buf->addr;
-	cq->log_size = log_size;
+	cq_set_ring(cq, buf->addr, log_size);
 	return 0;
 }
 

@@ -262,6 +262,7 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 
 	/* WQEs take whole blocks: report all that fits. */
 	sq->blocks = blocks;
+	sq->mask = blocks - 1;
 	sq->max_sge = per_wr * SKUA_WQE_SEGS_PER_BLOCK - sq_head(sq);
 	sq->max_inline = min_t(uint32_t, sq->max_sge * SKUA_WQE_SEG -
 			       sizeof(struct skua_wqe_inline), lim->max_inline);

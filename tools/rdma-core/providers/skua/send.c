@@ -53,6 +53,18 @@ const uint16_t send_flags[ALL_SEND_FLAGS + 1] = {
 };
 _Static_assert(ALL_SEND_FLAGS == 31, "send_flags is indexed by the flags");
 
+void send_inline_long(const struct skua_sq_ring *ring, uint32_t index, unsigned int seg,
+		      const struct ibv_sge *sg, unsigned int num)
+{
+	struct skua_inline_cursor cur;
+	unsigned int i;
+
+	skua_inline_begin(&cur, ring, index, seg);
+	for (i = 0; i < num; i++)
+		skua_inline_put(&cur, (const void *)(uintptr_t)sg[i].addr, sg[i].length);
+	skua_inline_end(&cur);
+}
+
 static inline void encode_addr(struct send_enc *e, const struct ibv_send_wr *wr)
 {
 	if (e->sq->addr == SKUA_ADDR_AV)

@@ -70,6 +70,11 @@ struct send_op {
 extern const struct send_op send_ops[SEND_OPS + 1] __attribute__((visibility("hidden")));
 extern const uint16_t send_flags[ALL_SEND_FLAGS + 1] __attribute__((visibility("hidden")));
 
+/* An inline segment at segment @seg of the WQE at @index. send.c */
+void send_inline_long(const struct skua_sq_ring *ring, uint32_t index, unsigned int seg,
+		      const struct ibv_sge *sg, unsigned int num)
+		      __attribute__((visibility("hidden")));
+
 /* Start a list of WQEs at the producer index. The queue is locked. */
 static inline void enc_start(struct send_enc *e, struct skua_sq *sq)
 {
@@ -185,11 +190,31 @@ static inline int enc_sges(struct send_enc *e, const struct ibv_sge *sg, unsigne
 	return 0;
 }
 
+/* Copy at most 48 bytes, with few instructions and without a call. */
+static inline void copy_short(uint8_t *to, const uint8_t *from, unsigned int len)
+{
+	if (len >= 16) {
+		memcpy(to, from, 16);
+		if (len > 32)
+			memcpy(to + 16, from + 16, 16);
+		memcpy(to + len - 16, from + len - 16, 16);
+	} else if (len >= 8) {
+		memcpy(to, from, 8);
+		memcpy(to + len - 8, from + len - 8, 8);
+	} else if (len >= 4) {
+		memcpy(to, from, 4);
+		memcpy(to + len - 4, from + len - 4, 4);
+	} else if (len) {
+		to[0] = from[0];
+		to[len / 2] = from[len / 2];
+		to[len - 1] = from[len - 1];
+	}
+}
+
 static inline int enc_inline(struct send_enc *e, const struct ibv_sge *sg, unsigned int num)
 {
-	struct skua_inline_cursor cur;
+	unsigned int seg = e->nseg, at, i;
 	uint64_t len = 0;
-	unsigned int i;
 
 	if (unlikely(num > e->sq->max_sge))
 		return EINVAL;
@@ -197,13 +222,18 @@ static inline int enc_inline(struct send_enc *e, const struct ibv_sge *sg, unsig
 		len += sg[i].length;
 	if (unlikely(len > e->sq->max_inline))
 		return EINVAL;
-	if (unlikely(enc_reserve(e, e->nseg + skua_wqe_inline_segs(len))))
+	e->nseg += skua_wqe_inline_segs(len);
+	if (unlikely(enc_reserve(e, e->nseg)))
 		return ENOMEM;
 
-	skua_inline_begin(&cur, &e->sq->ring, e->pi, e->nseg);
-	for (i = 0; i < num; i++)
-		skua_inline_put(&cur, (const void *)(uintptr_t)sg[i].addr, sg[i].length);
-	e->nseg += skua_inline_end(&cur);
+	at = seg * SKUA_WQE_SEG + sizeof(struct skua_wqe_inline);
+	if (num == 1 && at + len <= SKUA_WQE_BLOCK) {
+		/* All in the first block, which the ring's end does not split. */
+		copy_short(e->block + at, (const void *)(uintptr_t)sg->addr, len);
+		skua_wqe_inline_set(enc_head(e, seg), len);
+	} else {
+		send_inline_long(&e->sq->ring, e->pi, seg, sg, num);
+	}
 	return 0;
 }
 
@@ -215,7 +245,7 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 	struct skua_wqe_ctrl *c = enc_head(e, 0);
 	const struct send_op *op = e->op;
 	struct skua_sq *sq = e->sq;
-	struct skua_sent *sent = &sq->sent[e->pi & (sq->blocks - 1)];
+	struct skua_sent *sent = &sq->sent[e->pi & sq->mask];
 
 	skua_wqe_ctrl_set(c, op->op, e->nseg, e->pi,
 			  (send_flags[flags & ALL_SEND_FLAGS] & op->flags) | sq->sig);

@@ -15,6 +15,7 @@
 #include <ccan/list.h>
 #include <ccan/minmax.h>
 #include <infiniband/driver.h>
+#include <util/compiler.h>
 #include <util/udma_barrier.h>
 #include <util/util.h>
 
@@ -145,6 +146,7 @@ enum skua_side {
  * @lock: serialises the pollers; protects all below but @arm_serial
  * @ring: the CQEs
  * @log_size: log2 of their number
+ * @ring_mask: their number less one
  * @cqn: its number in doorbells
  * @ci: free-running consumer index; read without @lock to arm
  * @arm_serial: serial of the next arm; events and arms change it atomically
@@ -169,6 +171,7 @@ struct skua_cq {
 	struct skua_lock lock;
 	struct skua_cqe *ring;
 	uint32_t log_size;
+	uint32_t ring_mask;
 	uint32_t cqn;
 	_Atomic(uint32_t) ci;
 	_Atomic(uint32_t) arm_serial;
@@ -229,6 +232,7 @@ struct skua_ah {
  * @ci: block after the newest completed WQE; changed under the CQ's lock
  * @sent: for each block of the ring, the WQE that starts there
  * @blocks: size of the ring
+ * @mask: @blocks less one
  * @max_sge: most gather elements of a WQE
  * @max_inline: most bytes of an inline payload
  * @addr: how WQEs name their destination
@@ -246,6 +250,7 @@ struct skua_sq {
 	_Atomic(uint32_t) ci;
 	struct skua_sent *sent;
 	uint32_t blocks;
+	uint32_t mask;
 	uint32_t max_sge;
 	uint32_t max_inline;
 	enum skua_addr addr;
