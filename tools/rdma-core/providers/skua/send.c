@@ -28,7 +28,7 @@ const struct send_op send_ops[SEND_OPS + 1] = {
 	OP(RDMA_READ, READ, RDMA_READ, RADDR, 0, F_COMMON),
 	OP(ATOMIC_CMP_AND_SWP, CAS, COMP_SWAP, CAS, 0, F_COMMON),
 	OP(ATOMIC_FETCH_AND_ADD, FAA, FETCH_ADD, FAA, 0, F_COMMON),
-	OP(FLUSH, FLUSH, FLUSH, FLUSH, OP_NODATA, F_COMMON),
+	OP(FLUSH, FLUSH, FLUSH, FLUSH, OP_LEN | OP_NODATA, F_COMMON),
 	OP(ATOMIC_WRITE, ATOMIC_WRITE, ATOMIC_WRITE, RADDR, OP_INLINE, F_WRITE),
 	OP(LOCAL_INV, LOCAL_INV, LOCAL_INV, NONE, OP_INV | OP_NODATA | OP_LOCAL, F_LOCAL),
 	OP(BIND_MW, BIND_MW, BIND_MW, BIND, OP_NODATA | OP_LOCAL, F_LOCAL),
@@ -75,10 +75,14 @@ static inline void encode_addr(struct send_enc *e, const struct ibv_send_wr *wr)
 
 static inline int encode_head(struct send_enc *e, const struct ibv_send_wr *wr)
 {
-	switch (e->op->head) {
-	case HEAD_RADDR:
+	/* The common ones by branches that are predicted, not by a jump table. */
+	if (likely(e->op->head == HEAD_NONE))
+		return 0;
+	if (likely(e->op->head == HEAD_RADDR)) {
 		enc_raddr(e, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
-		break;
+		return 0;
+	}
+	switch (e->op->head) {
 	case HEAD_CAS:
 		enc_raddr(e, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
 		enc_atomic(e, wr->wr.atomic.swap, wr->wr.atomic.compare_add);

@@ -37,9 +37,13 @@ enum send_head {
 /* What a send opcode may carry. */
 #define OP_INLINE	BIT(0)	/* its payload in the WQE */
 #define OP_IMM		BIT(1)	/* immediate data */
-#define OP_INV		BIT(2)	/* a key to invalidate, or the length of a flush */
-#define OP_NODATA	BIT(3)	/* no payload at all */
-#define OP_LOCAL	BIT(4)	/* goes nowhere: no address vector, no XRC segment */
+#define OP_INV		BIT(2)	/* a key to invalidate */
+#define OP_LEN		BIT(3)	/* the length of a flush */
+#define OP_NODATA	BIT(4)	/* no payload at all */
+#define OP_LOCAL	BIT(5)	/* goes nowhere: no address vector, no XRC segment */
+
+/* What shares a word of the control segment. */
+#define OP_WORD		(OP_IMM | OP_INV | OP_LEN)
 
 /**
  * struct send_op - a send opcode of the verbs
@@ -107,7 +111,9 @@ static inline int enc_begin(struct send_enc *e, unsigned int opcode, uint32_t op
 {
 	struct skua_sq *sq = e->sq;
 
-	if (unlikely(opcode >= SEND_OPS || !(ops >> opcode & 1)))
+	if (unlikely(opcode >= SEND_OPS))
+		return EINVAL;
+	if (unlikely(!(ops & BIT(opcode))))
 		return EINVAL;
 	if (unlikely(enc_reserve(e, 1)))
 		return ENOMEM;
@@ -249,12 +255,14 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 
 	skua_wqe_ctrl_set(c, op->op, e->nseg, e->pi,
 			  (send_flags[flags & ALL_SEND_FLAGS] & op->flags) | sq->sig);
-	if (op->how & OP_IMM)
-		skua_wqe_imm_set(c, imm);
-	else if (op->how & OP_INV)
-		skua_wqe_inv_set(c, inv_key);
-	else if (op->head == HEAD_FLUSH)
-		skua_wqe_flush_len_set(c, e->flush_len);
+	if (unlikely(op->how & OP_WORD)) {
+		if (op->how & OP_IMM)
+			skua_wqe_imm_set(c, imm);
+		else if (op->how & OP_INV)
+			skua_wqe_inv_set(c, inv_key);
+		else if (op->head == HEAD_FLUSH)
+			skua_wqe_flush_len_set(c, e->flush_len);
+	}
 	sent->wr_id = wr_id;
 	sent->at = e->pi;
 	sent->opcode = op->wc;
