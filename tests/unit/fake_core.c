@@ -136,11 +136,12 @@ unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)
 	return skua_pci_msix_vectors(&dev->pci);
 }
 
-void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len)
+void skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 {
 	(void)dev;
 	(void)frame;
 	(void)len;
+	(void)icrc_pending;
 }
 
 void skua_dev_tick(struct skua_dev *dev)

@@ -29,8 +29,9 @@ struct net {
 	struct wire_port *port[2];
 };
 
-static void station(void *priv, const void *frame, size_t len)
+static void station(void *priv, void *frame, size_t len, bool icrc_pending)
 {
+	assert_false(icrc_pending);
 	fake_rx(priv, frame, len);
 }
 

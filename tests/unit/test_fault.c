@@ -61,17 +61,19 @@ static void note(struct log *log, uint64_t now, const void *frame, size_t len)
 	}
 }
 
-static void rx_a(void *priv, const void *frame, size_t len)
+static void rx_a(void *priv, void *frame, size_t len, bool icrc_pending)
 {
 	struct fixture *f = priv;
 
+	assert_false(icrc_pending);
 	note(f->at_a, f->now, frame, len);
 }
 
-static void rx_b(void *priv, const void *frame, size_t len)
+static void rx_b(void *priv, void *frame, size_t len, bool icrc_pending)
 {
 	struct fixture *f = priv;
 
+	assert_false(icrc_pending);
 	note(f->at_b, f->now, frame, len);
 }
 

@@ -300,11 +300,12 @@ static void test_place(void **state)
 	assert_int_equal(errno, EEXIST);
 }
 
-static void ignore(void *priv, const void *frame, size_t len)
+static void ignore(void *priv, void *frame, size_t len, bool icrc_pending)
 {
 	(void)priv;
 	(void)frame;
 	(void)len;
+	(void)icrc_pending;
 }
 
 /* What the wire says about frames, and what a killed process leaves behind. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The port: link, addresses, and who gets a frame. */
 #include "core_test.h"
+#include "roce/pkt.h"
 
 static const uint8_t own[6] = { 2, 0, 0, 0, 0, 1 };
 static const uint8_t other[6] = { 2, 0, 0, 0, 0, 0x77 };
@@ -563,6 +564,34 @@ static void roce_claim(void **state)
 	assert_int_equal(got(&n), 1);
 }
 
+/* Software sees a RoCE packet that is not for RoCE: then its ICRC is written, if it was not. */
+static void roce_pending(void **state)
+{
+	struct rig *r = *state;
+	const struct skua_pkt_addr addr = {
+		.dmac = { own[0], own[1], own[2], own[3], own[4], own[5] },
+		.sgid = { [10] = 0xff, 0xff, 10, 0, 0, 9 },
+		.dgid = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+	};
+	const struct skua_pkt_bth bth = { .opcode = IB_OPCODE(RC, SEND_ONLY), .dqpn = 5 };
+	uint8_t frame[128] = { 0 }, whole[128];
+	struct skua_pkt_build b;
+	struct net n;
+	size_t len;
+
+	net_up(&n, r);
+	port(&n, SKUA_PORT_M_DFLT, n.qp[0].qpn, 0, 0);
+	assert_int_equal(skua_pkt_build_start(&b, frame, sizeof(frame), &addr, &bth), 0);
+	memset(b.payload, 0x17, 33);
+	len = skua_pkt_build_close(&b, 33);
+	memcpy(whole, frame, len);
+	skua_pkt_icrc_fill(whole, len);
+	assert_memory_not_equal(frame, whole, len);
+	skua_dev_rx(r->f.dev, frame, len, true);
+	assert_int_equal(got(&n), 1);
+	assert_memory_equal(fake_ptr(&r->f, n.buf[0]), whole, len);
+}
+
 /* --- round inside --- */
 
 static void loopback(void **state)
@@ -678,6 +707,7 @@ int main(void)
 		rig_test(gid_checks),
 		rig_test(gid_many),
 		rig_test(roce_claim),
+		rig_test(roce_pending),
 		rig_test(loopback),
 		rig_test(loopback_gid_mac),
 		rig_test(loopback_full),

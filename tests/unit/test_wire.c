@@ -59,11 +59,12 @@ static void send_frame(struct station *s, uint8_t dst, uint8_t src, uint32_t seq
 	wire_port_send(s->port, frame, len);
 }
 
-static void rx(void *priv, const void *frame, size_t len)
+static void rx(void *priv, void *frame, size_t len, bool icrc_pending)
 {
 	struct station *s = priv;
 	const uint8_t *p = frame;
 
+	assert_false(icrc_pending);
 	assert_int_equal(s->depth++, 0);
 	assert_true(s->n < LOG_MAX);
 	s->got[s->n].len = len;

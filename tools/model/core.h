@@ -566,8 +566,11 @@ enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_
 			   struct rwqe *out);
 
 /* --- port.c, eth.c --- */
-/* Send a finished frame: turned round inside if it is for ourselves. */
-void port_tx(struct skua_dev *dev, const void *frame, size_t len);
+/*
+ * Send a RoCE packet made by skua_pkt_build_close(): turned round inside if it is for
+ * ourselves. Its ICRC is written if somebody else can see it.
+ */
+void port_tx(struct skua_dev *dev, void *frame, size_t len);
 /* From a RAW_ETH queue; @loop: steering rules here may want a multicast frame as well. */
 void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop);
 /* The queue of such frames is filling: send no more in this round. */
@@ -579,7 +582,7 @@ bool port_run(struct skua_dev *dev);
 /* Are there any? */
 bool port_pending(const struct skua_dev *dev);
 /* From the wire. */
-void port_rx(struct skua_dev *dev, const void *frame, size_t len);
+void port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
 void port_link(struct skua_dev *dev, bool up);
 /* Ethernet payload limit in force. */
 uint32_t port_mtu(const struct skua_dev *dev);
@@ -609,9 +612,9 @@ void pace_set(struct skua_dev *dev, struct qp *qp);
 /* --- roce/: the engine --- */
 /*
  * A frame that port.c found to be RoCEv2 for one of our addresses, or for a group
- * with members here. @own: the device sent it itself.
+ * with members here. @own: the device sent it itself. @icrc_pending: it has no ICRC yet.
  */
-void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own);
+void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own, bool icrc_pending);
 /* Go on with datagrams to large groups; true while there are more. */
 bool roce_run(struct skua_dev *dev);
 /* No more of them can be kept: one of our own that comes now may be lost. */

@@ -172,11 +172,11 @@ unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)
 	return skua_pci_msix_vectors(&dev->pci);
 }
 
-void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len)
+void skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 {
 	if (dev->state != DEV_OPERATIONAL || !running(dev))
 		return;
-	port_rx(dev, frame, len);
+	port_rx(dev, frame, len, icrc_pending);
 	timer_sync(dev);
 }
 

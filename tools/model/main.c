@@ -112,12 +112,21 @@ static void port_send(void *wire, const void *frame, size_t len)
 	wire_port_send(wire, frame, len);
 }
 
+static void port_send_pending(void *wire, void *frame, size_t len)
+{
+	wire_port_send_pending(wire, frame, len);
+}
+
 static bool port_full(void *wire, const uint8_t dmac[6])
 {
 	return wire_port_full(wire, dmac);
 }
 
-static const struct skua_wire_ops wire_ops = { .send = port_send, .full = port_full };
+static const struct skua_wire_ops wire_ops = {
+	.send = port_send,
+	.send_pending = port_send_pending,
+	.full = port_full,
+};
 
 static void port_room(void *priv)
 {
@@ -126,11 +135,11 @@ static void port_room(void *priv)
 	skua_dev_room(fn->dev);
 }
 
-static void port_rx(void *priv, const void *frame, size_t len)
+static void port_rx(void *priv, void *frame, size_t len, bool icrc_pending)
 {
 	struct function *fn = priv;
 
-	skua_dev_rx(fn->dev, frame, len);
+	skua_dev_rx(fn->dev, frame, len, icrc_pending);
 }
 
 static int die(const char *what, const char *why)

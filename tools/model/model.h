@@ -54,11 +54,16 @@ struct skua_host_ops {
  * @send: one Ethernet frame without preamble and FCS, at least 14 bytes. The
  *	buffer is the caller's again on return. Must not call back into the
  *	sending device (skua_dev_rx() comes later, from the event loop).
+ * @send_pending: likewise a RoCE packet whose ICRC is still to be written. The wire does
+ *	that (skua_pkt_icrc_fill()) before anything but another device of this process sees
+ *	the frame; such a device is told by skua_dev_rx(). NULL: the wire wants all frames
+ *	finished.
  * @full: a frame for @dmac should be sent later, when skua_dev_room() was called. What
  *	had begun may be sent all the same. NULL: there always is room.
  */
 struct skua_wire_ops {
 	void (*send)(void *wire, const void *frame, size_t len);
+	void (*send_pending)(void *wire, void *frame, size_t len);
 	bool (*full)(void *wire, const uint8_t dmac[6]);
 };
 
@@ -129,8 +134,12 @@ unsigned int skua_dev_msix_vectors(const struct skua_dev *dev);
 int skua_dev_peer_read(struct skua_dev *dev, uint64_t addr, void *buf, size_t len);
 int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, size_t len);
 
-/* A frame from the wire, and the timer's call. */
-void skua_dev_rx(struct skua_dev *dev, const void *frame, size_t len);
+/*
+ * A frame from the wire. @icrc_pending: it was sent by skua_wire_ops.send_pending and its
+ * ICRC has not been written, so there is nothing to compare; the device may write it then.
+ */
+void skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
+/* The timer's call. */
 void skua_dev_tick(struct skua_dev *dev);
 
 /* The wire may have room again: what waited for it is tried by skua_dev_run(). */

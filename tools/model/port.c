@@ -19,6 +19,8 @@
 #define LOOP_BUDGET	64
 /* A length word that says: go on at the start of the buffer. */
 #define LOOP_SKIP	UINT32_MAX
+/* Flag of a length word: a RoCE packet whose ICRC was not written. */
+#define LOOP_PENDING	(1u << 31)
 
 int port_init(struct skua_dev *dev)
 {
@@ -183,7 +185,7 @@ static void loop_word(struct port *p, uint32_t word)
 }
 
 /* Frames lie in one piece, so the buffer's last bytes may stay empty. */
-static bool loop_put(struct port *p, const void *frame, uint32_t len)
+static bool loop_put(struct port *p, const void *frame, uint32_t len, bool icrc_pending)
 {
 	uint64_t need = (sizeof(len) + len + 7) & ~7ull;
 	uint64_t left = LOOP_SIZE - p->loop_tail % LOOP_SIZE;
@@ -195,7 +197,7 @@ static bool loop_put(struct port *p, const void *frame, uint32_t len)
 		loop_word(p, LOOP_SKIP);
 		p->loop_tail += skip;
 	}
-	loop_word(p, len);
+	loop_word(p, len | (icrc_pending ? LOOP_PENDING : 0));
 	memcpy(p->loop + p->loop_tail % LOOP_SIZE + sizeof(len), frame, len);
 	p->loop_tail += need;
 	return true;
@@ -214,39 +216,48 @@ bool port_tx_full(const struct skua_dev *dev, const uint8_t dmac[ETH_ADDR_LEN])
 	       dev->wire->full(dev->wire_priv, dmac) && (mac_multicast(dmac) || !own_mac(p, dmac));
 }
 
-static void tx(struct skua_dev *dev, const void *frame, size_t len, bool to_rules)
+/* Give a frame to those inside that it is for. True: it is to go to the wire as well. */
+static bool turn_round(struct skua_dev *dev, const void *frame, size_t len, bool icrc_pending,
+		       bool to_rules)
 {
 	struct port *p = dev->port;
 	const uint8_t *dmac = frame;
 	bool multicast = mac_multicast(dmac);
 
 	if (!p->enabled || len < ETH_HDR_LEN || len > MODEL_MAX_FRAME)
-		return;
+		return false;
 	if (!multicast && own_mac(p, dmac)) {
-		loop_put(p, frame, len);
-		return;
+		loop_put(p, frame, len, icrc_pending);
+		return false;
 	}
 	/* Own members of a group hear what the device itself sends there. */
 	if (multicast && ((p->num_mcg && to_members(dev, frame, len)) ||
 			  (to_rules && p->num_rules)))
-		loop_put(p, frame, len);
-	if (p->wire_up && dev->wire)
-		dev->wire->send(dev->wire_priv, frame, len);
+		loop_put(p, frame, len, icrc_pending);
+	return p->wire_up && dev->wire;
 }
 
-void port_tx(struct skua_dev *dev, const void *frame, size_t len)
+void port_tx(struct skua_dev *dev, void *frame, size_t len)
 {
-	tx(dev, frame, len, false);
+	if (!turn_round(dev, frame, len, true, false))
+		return;
+	if (dev->wire->send_pending) {
+		dev->wire->send_pending(dev->wire_priv, frame, len);
+	} else {
+		skua_pkt_icrc_fill(frame, len);
+		dev->wire->send(dev->wire_priv, frame, len);
+	}
 }
 
 void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop)
 {
-	tx(dev, frame, len, loop);
+	if (turn_round(dev, frame, len, false, loop))
+		dev->wire->send(dev->wire_priv, frame, len);
 }
 
 /* --- in --- */
 
-static void deliver(struct skua_dev *dev, const void *data, size_t len, bool looped)
+static void deliver(struct skua_dev *dev, void *data, size_t len, bool looped, bool icrc_pending)
 {
 	struct frame f;
 
@@ -257,16 +268,20 @@ static void deliver(struct skua_dev *dev, const void *data, size_t len, bool loo
 		dev->cnt[SKUA_CNT_ETH_RX_TOO_LONG]++;
 		return;
 	}
-	if (is_roce(dev, &f))
-		roce_rx(dev, data, len, looped);
-	else
-		steer(dev, &f, looped && mac_multicast(data));
+	if (is_roce(dev, &f)) {
+		roce_rx(dev, data, len, looped, icrc_pending);
+		return;
+	}
+	/* From here software gets it. */
+	if (icrc_pending)
+		skua_pkt_icrc_fill(data, len);
+	steer(dev, &f, looped && mac_multicast(data));
 }
 
-void port_rx(struct skua_dev *dev, const void *frame, size_t len)
+void port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 {
 	if (dev->port->wire_up)
-		deliver(dev, frame, len, false);
+		deliver(dev, frame, len, false, icrc_pending);
 }
 
 /* Of its own to a group the device loses none: while others fill the room, it waits. */
@@ -282,7 +297,8 @@ static bool must_wait(struct skua_dev *dev, const void *frame, size_t len)
 bool port_run(struct skua_dev *dev)
 {
 	struct port *p = dev->port;
-	const uint8_t *frame;
+	bool icrc_pending;
+	uint8_t *frame;
 	uint32_t len;
 
 	for (unsigned int i = 0; i < LOOP_BUDGET && p->loop_head != p->loop_tail; i++) {
@@ -293,11 +309,13 @@ bool port_run(struct skua_dev *dev)
 			p->loop_head += LOOP_SIZE - p->loop_head % LOOP_SIZE;
 			continue;
 		}
+		icrc_pending = len & LOOP_PENDING;
+		len &= ~LOOP_PENDING;
 		frame = p->loop + p->loop_head % LOOP_SIZE + sizeof(len);
 		if (must_wait(dev, frame, len))
 			break;
 		dev->cnt[SKUA_CNT_LOOPBACK_PKTS]++;
-		deliver(dev, frame, len, true);
+		deliver(dev, frame, len, true, icrc_pending);
 		p->loop_head += (sizeof(len) + len + 7) & ~7ull;
 	}
 	return p->loop_head != p->loop_tail;

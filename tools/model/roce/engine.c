@@ -310,7 +310,7 @@ bool tx_waits(struct turn *t, const struct skua_av *av)
 
 void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload)
 {
-	size_t len = skua_pkt_build_finish(b, payload);
+	size_t len = skua_pkt_build_close(b, payload);
 
 	if (!len)
 		return;

@@ -213,18 +213,19 @@ static int fixed_payload(uint8_t opcode)
 	}
 }
 
-enum skua_pkt_status skua_pkt_parse_ib(struct skua_pkt *pkt)
+static const uint8_t *icrc_of(const struct skua_pkt *pkt)
 {
-	const uint8_t *icrc = pkt->l3 + pkt->len - IB_ICRC_LEN;
-	enum skua_pkt_status status = skua_pkt_parse_bth(pkt);
+	return pkt->l3 + pkt->len - IB_ICRC_LEN;
+}
+
+/* BTH, extended headers, payload: pkt->bth is there. */
+static enum skua_pkt_status parse_rest(struct skua_pkt *pkt)
+{
+	const uint8_t *icrc = icrc_of(pkt);
 	const uint8_t *p;
 	size_t len, pad;
 	int fixed;
 
-	if (status)
-		return status;
-	if (skua_icrc_get(icrc) != skua_icrc(pkt->l3, pkt->ipv6, pkt->len - IB_ICRC_LEN))
-		return SKUA_PKT_ICRC;
 	if (pkt->bth->flags & IB_BTH_TVER_MASK)
 		return SKUA_PKT_TVER;
 	if (!pkt->op)
@@ -251,11 +252,42 @@ enum skua_pkt_status skua_pkt_parse_ib(struct skua_pkt *pkt)
 	return SKUA_PKT_OK;
 }
 
+enum skua_pkt_status skua_pkt_parse_ib(struct skua_pkt *pkt)
+{
+	enum skua_pkt_status status = skua_pkt_parse_bth(pkt);
+
+	if (status)
+		return status;
+	if (skua_icrc_get(icrc_of(pkt)) !=
+	    skua_icrc(pkt->l3, pkt->ipv6, pkt->len - IB_ICRC_LEN))
+		return SKUA_PKT_ICRC;
+	return parse_rest(pkt);
+}
+
 enum skua_pkt_status skua_pkt_parse(const void *frame, size_t len, struct skua_pkt *pkt)
 {
 	enum skua_pkt_status status = skua_pkt_parse_ip(frame, len, pkt);
 
 	return status ? status : skua_pkt_parse_ib(pkt);
+}
+
+enum skua_pkt_status skua_pkt_parse_pending(const void *frame, size_t len, struct skua_pkt *pkt)
+{
+	enum skua_pkt_status status = skua_pkt_parse_ip(frame, len, pkt);
+
+	if (!status)
+		status = skua_pkt_parse_bth(pkt);
+	return status ? status : parse_rest(pkt);
+}
+
+void skua_pkt_icrc_fill(void *frame, size_t len)
+{
+	struct skua_pkt pkt;
+
+	if (skua_pkt_parse_ip(frame, len, &pkt) || skua_pkt_parse_bth(&pkt))
+		return;
+	skua_icrc_put((uint8_t *)icrc_of(&pkt),
+		      skua_icrc(pkt.l3, pkt.ipv6, pkt.len - IB_ICRC_LEN));
 }
 
 static uint8_t *put_eth(uint8_t *p, const struct skua_pkt_addr *addr, bool ipv6)
@@ -347,7 +379,7 @@ int skua_pkt_build_start(struct skua_pkt_build *b, void *buf, size_t size,
 	return 0;
 }
 
-size_t skua_pkt_build_finish(struct skua_pkt_build *b, size_t payload_len)
+size_t skua_pkt_build_close(struct skua_pkt_build *b, size_t payload_len)
 {
 	size_t pad = -payload_len & 3;
 	size_t dgram, len;
@@ -377,12 +409,19 @@ size_t skua_pkt_build_finish(struct skua_pkt_build *b, size_t payload_len)
 		be16_put(ip4->check, 0);
 		be16_put(ip4->check, skua_inet_csum(ip4, sizeof(*ip4)));
 	}
-	skua_icrc_put(icrc, skua_icrc(b->l3, b->ipv6, dgram - IB_ICRC_LEN));
-
 	len = (size_t)(icrc + IB_ICRC_LEN - b->frame);
 	if (len < ETH_MIN_LEN) {
 		memset(b->frame + len, 0, ETH_MIN_LEN - len);
 		len = ETH_MIN_LEN;
 	}
+	return len;
+}
+
+size_t skua_pkt_build_finish(struct skua_pkt_build *b, size_t payload_len)
+{
+	size_t len = skua_pkt_build_close(b, payload_len);
+
+	if (len)
+		skua_pkt_icrc_fill(b->frame, len);
 	return len;
 }

@@ -183,6 +183,9 @@ enum skua_pkt_status skua_pkt_parse_ib(struct skua_pkt *pkt);
 /* Both halves. */
 enum skua_pkt_status skua_pkt_parse(const void *frame, size_t len, struct skua_pkt *pkt);
 
+/* Likewise, of a packet whose ICRC was not written (skua_pkt_build_close()): it is not compared. */
+enum skua_pkt_status skua_pkt_parse_pending(const void *frame, size_t len, struct skua_pkt *pkt);
+
 /*
  * Longest headers of a frame (tagged, IPv6, masked CmpSwap over XRC) and what
  * stands behind the payload: buffers of SKUA_PKT_OVERHEAD + MTU always do.
@@ -288,6 +291,21 @@ struct skua_pkt_build {
  */
 int skua_pkt_build_start(struct skua_pkt_build *b, void *buf, size_t size,
 			 const struct skua_pkt_addr *addr, const struct skua_pkt_bth *bth);
+
+/**
+ * skua_pkt_build_close() - pad the payload, fill in lengths and checksum, leave the ICRC out
+ * @b: the packet
+ * @payload_len: bytes that stand at @b->payload
+ *
+ * The CRC is most of what a packet costs. A packet that nobody outside this process sees
+ * needs none; skua_pkt_icrc_fill() writes it as soon as somebody does.
+ *
+ * Return: as skua_pkt_build_finish().
+ */
+size_t skua_pkt_build_close(struct skua_pkt_build *b, size_t payload_len);
+
+/* Write the ICRC of a packet made by skua_pkt_build_close(). Other frames are not changed. */
+void skua_pkt_icrc_fill(void *frame, size_t len);
 
 /**
  * skua_pkt_build_finish() - pad the payload, fill in lengths, checksum and ICRC

@@ -165,7 +165,7 @@ static bool group_waits(const struct engine *e, const uint8_t dgid[16])
 
 /* The rest of a datagram waits for its turn. What there is no room for is lost. */
 static void group_put(struct skua_dev *dev, const struct skua_pkt *pkt, const void *frame,
-		      size_t len, bool own, uint32_t pos)
+		      size_t len, bool own, bool icrc_pending, uint32_t pos)
 {
 	struct engine *e = dev->engine;
 	struct group_rx *g = &e->group[e->group_tail % ENGINE_GROUPS];
@@ -176,6 +176,7 @@ static void group_put(struct skua_dev *dev, const struct skua_pkt *pkt, const vo
 	}
 	g->pos = pos;
 	g->own = own;
+	g->icrc_pending = icrc_pending;
 	memcpy(g->dgid, pkt->dgid, sizeof(g->dgid));
 	g->len = (uint32_t)len;
 	memcpy(g->frame, frame, len);
@@ -184,7 +185,7 @@ static void group_put(struct skua_dev *dev, const struct skua_pkt *pkt, const vo
 
 /* @own: the device sent it itself. */
 static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, const void *frame,
-			  size_t len, bool own)
+			  size_t len, bool own, bool icrc_pending)
 {
 	uint32_t pos = 0;
 
@@ -198,7 +199,14 @@ static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, cons
 	}
 	/* None overtakes another to the same group; groups do not wait for each other. */
 	if (group_waits(dev->engine, pkt->dgid) || deliver_some(dev, pkt, len, own, &pos))
-		group_put(dev, pkt, frame, len, own, pos);
+		group_put(dev, pkt, frame, len, own, icrc_pending, pos);
+}
+
+static enum skua_pkt_status parse(const void *frame, size_t len, bool icrc_pending,
+				  struct skua_pkt *pkt)
+{
+	return icrc_pending ? skua_pkt_parse_pending(frame, len, pkt) :
+			      skua_pkt_parse(frame, len, pkt);
 }
 
 bool roce_run(struct skua_dev *dev)
@@ -209,7 +217,7 @@ bool roce_run(struct skua_dev *dev)
 
 	if (e->group_head == e->group_tail)
 		return false;
-	if (skua_pkt_parse(g->frame, g->len, &pkt) ||
+	if (parse(g->frame, g->len, g->icrc_pending, &pkt) ||
 	    !deliver_some(dev, &pkt, g->len, g->own, &g->pos)) {
 		/* A reset in between has emptied the ring. */
 		if (e->group_head != e->group_tail)
@@ -218,12 +226,12 @@ bool roce_run(struct skua_dev *dev)
 	return e->group_head != e->group_tail;
 }
 
-void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own)
+void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own, bool icrc_pending)
 {
 	enum skua_pkt_status status;
 	struct skua_pkt pkt;
 
-	status = skua_pkt_parse(frame, len, &pkt);
+	status = parse(frame, len, icrc_pending, &pkt);
 	if (status) {
 		dev->cnt[status == SKUA_PKT_ICRC ? SKUA_CNT_RX_ICRC : SKUA_CNT_RX_MALFORMED]++;
 		return;
@@ -235,7 +243,7 @@ void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own)
 	if (pkt.opcode == IB_OPCODE_CNP)
 		dev->cnt[SKUA_CNT_RP_CNP_HANDLED]++;
 	else if (ib_gid_is_multicast(pkt.dgid))
-		deliver_group(dev, &pkt, frame, len, own);
+		deliver_group(dev, &pkt, frame, len, own, icrc_pending);
 	else
 		deliver(dev, &pkt, len, pkt.dqpn);
 }

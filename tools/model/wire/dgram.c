@@ -103,7 +103,7 @@ static void dgram_receive(struct wire_port *port)
 		if (msg[i].msg_hdr.msg_flags & MSG_TRUNC)
 			port->stats.drop_len++;
 		else
-			wire_ingress(port, iov[i].iov_base, msg[i].msg_len);
+			wire_ingress(port, iov[i].iov_base, msg[i].msg_len, false);
 	}
 }
 

@@ -34,6 +34,7 @@ struct wire_buf {
 	uint32_t len;
 	uint32_t size;			/* bytes of @data */
 	uint32_t pool;			/* which free list */
+	bool icrc_pending;		/* a RoCE packet whose ICRC is to be written */
 	uint8_t data[];
 };
 
@@ -105,7 +106,7 @@ struct wire_port {
 	struct wire *w;
 	unsigned int index;
 	char name[WIRE_NAME_MAX];
-	void (*rx)(void *priv, const void *frame, size_t len);
+	void (*rx)(void *priv, void *frame, size_t len, bool icrc_pending);
 	void *priv;
 	bool only_mac;
 	uint8_t mac[6];
@@ -178,8 +179,8 @@ uint64_t wire_now(const struct wire *w);
 struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, size_t errlen);
 void wire_port_del(struct wire_port *port);
 
-/* A frame from @port's station. */
-void wire_ingress(struct wire_port *port, const void *frame, size_t len);
+/* A frame from @port's station. @icrc_pending: see wire_port_send_pending(). */
+void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool icrc_pending);
 
 /* Give a frame, and one reference, to the ports that it is for. */
 void wire_forward(struct wire_port *from, struct wire_buf *buf);

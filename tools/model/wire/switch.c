@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../roce/hdr.h"
+#include "../roce/pkt.h"
 #include "priv.h"
 
 /* A peer that takes nothing for so long has lost what waits for it. */
@@ -62,6 +63,15 @@ struct wire_buf *wire_buf_get(struct wire_pool *pool, size_t len)
 	buf->refs = 1;
 	buf->len = (uint32_t)len;
 	return buf;
+}
+
+/* Those that hold the frame too may go on without looking at the ICRC: it is right now. */
+static void write_icrc(struct wire_buf *buf)
+{
+	if (!buf->icrc_pending)
+		return;
+	skua_pkt_icrc_fill(buf->data, buf->len);
+	buf->icrc_pending = false;
 }
 
 void wire_buf_put(struct wire_pool *pool, struct wire_buf *buf)
@@ -189,7 +199,9 @@ void wire_port_del(struct wire_port *port)
 }
 
 struct wire_port *wire_add_dev(struct wire *w, const char *name,
-			       void (*rx)(void *priv, const void *frame, size_t len), void *priv)
+			       void (*rx)(void *priv, void *frame, size_t len,
+					  bool icrc_pending),
+			       void *priv)
 {
 	struct wire_port *port = wire_port_add(w, name, NULL, 0);
 
@@ -355,7 +367,7 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 	wire_hold_pass(w->hold, port, buf, &fate);
 }
 
-void wire_ingress(struct wire_port *port, const void *frame, size_t len)
+void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool icrc_pending)
 {
 	static const struct wire_fate unharmed;
 	struct wire *w = port->w;
@@ -377,6 +389,7 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len)
 		port->stats.drop_memory++;
 		return;
 	}
+	buf->icrc_pending = icrc_pending;
 	memcpy(buf->data, frame, len);
 	mac_learn(port, eth->smac);
 	if (wire_faults_active(w->faults)) {
@@ -395,7 +408,16 @@ void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6])
 
 void wire_port_send(struct wire_port *port, const void *frame, size_t len)
 {
-	wire_ingress(port, frame, len);
+	wire_ingress(port, frame, len, false);
+}
+
+void wire_port_send_pending(struct wire_port *port, void *frame, size_t len)
+{
+	bool seen = port->w->pcap || wire_faults_active(port->w->faults);
+
+	if (seen)
+		skua_pkt_icrc_fill(frame, len);
+	wire_ingress(port, frame, len, !seen);
 }
 
 /* The way out */
@@ -421,6 +443,8 @@ static void enqueue(struct wire_port *port, struct wire_buf *buf)
 		port->stats.drop_queue++;
 		return;
 	}
+	if (!port->rx)
+		write_icrc(buf);
 	buf->refs++;
 	q->slot[q->tail++ % WIRE_QUEUE_FRAMES] = buf;
 	q->bytes += buf->size;
@@ -589,7 +613,7 @@ static void deliver(struct wire_port *port)
 		budget -= buf->len > WIRE_FRAME_COST ? (int)buf->len : WIRE_FRAME_COST;
 		port->stats.tx_frames++;
 		port->stats.tx_bytes += buf->len;
-		port->rx(port->priv, buf->data, buf->len);
+		port->rx(port->priv, buf->data, buf->len, buf->icrc_pending);
 		wire_buf_put(&port->w->pool, buf);
 	}
 }

@@ -47,7 +47,7 @@ static void tap_receive(struct wire_port *port)
 
 		if (n < 0)
 			return;
-		wire_ingress(port, w->scratch, (size_t)n);
+		wire_ingress(port, w->scratch, (size_t)n, false);
 	}
 }
 

@@ -101,19 +101,27 @@ void wire_set_turn(struct wire *w, uint64_t turn_ns);
  * wire_add_dev() - attach a station of this process
  * @w: the wire
  * @name: of the port, for counters, capture and fault rules
- * @rx: takes a frame; called by wire_poll() only; may send
+ * @rx: takes a frame; called by wire_poll() only; may send. @icrc_pending: sent by
+ *	wire_port_send_pending(), and nobody had to see its ICRC so far; @rx may write it.
  * @priv: its first argument
  *
  * Return: the port, which lives as long as the wire; NULL and errno on failure.
  */
 struct wire_port *wire_add_dev(struct wire *w, const char *name,
-			       void (*rx)(void *priv, const void *frame, size_t len), void *priv);
+			       void (*rx)(void *priv, void *frame, size_t len,
+					  bool icrc_pending),
+			       void *priv);
 /*
  * From now on the station sends with this address only: a frame with another source is
  * dropped and counted (drop_spoof), and moves no address to this port.
  */
 void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6]);
 void wire_port_send(struct wire_port *port, const void *frame, size_t len);
+/*
+ * Likewise a RoCE packet whose ICRC is still to be written. The switch does it, in @frame or
+ * in its own copy, where a capture, a fault or a port to the outside can see the packet.
+ */
+void wire_port_send_pending(struct wire_port *port, void *frame, size_t len);
 
 /**
  * wire_port_full() - is a frame better sent later?
