@@ -49,6 +49,7 @@ struct fake_frame {
  * @wire: the switch, NULL: there is none
  * @port: its port for this device
  * @owns_wire: fake_exit() ends it
+ * @raw: a benchmark: with the switch, frames are neither looked at nor copied here
  * @pending: the switch takes RoCE packets whose ICRC is still to be written, as in the
  *	daemon; in them it is wrong
  * @on_read: called before each DMA read, for a guest whose memory changes meanwhile
@@ -80,6 +81,7 @@ struct fake {
 	struct wire *wire;
 	struct wire_port *port;
 	bool owns_wire;
+	bool raw;
 	bool pending;
 	void (*on_read)(void *priv, uint64_t iova, size_t len);
 	void *on_read_priv;
