@@ -610,11 +610,12 @@ void pace_arm(struct skua_dev *dev, struct qp *qp);
 void pace_set(struct skua_dev *dev, struct qp *qp);
 
 /* --- roce/: the engine --- */
+struct roce_in;
 /*
  * A frame that port.c found to be RoCEv2 for one of our addresses, or for a group
- * with members here. @own: the device sent it itself. @icrc_pending: it has no ICRC yet.
+ * with members here.
  */
-void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own, bool icrc_pending);
+void roce_rx(struct skua_dev *dev, struct roce_in *in);
 /* Go on with datagrams to large groups; true while there are more. */
 bool roce_run(struct skua_dev *dev);
 /* No more of them can be kept: one of our own that comes now may be lost. */

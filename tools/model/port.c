@@ -149,32 +149,37 @@ static bool in_our_vlan(const struct port *p, uint16_t vlan)
 	return false;
 }
 
-/* Is it RoCE for one of our addresses, or for a group with members here? */
-static bool is_roce(struct skua_dev *dev, const struct frame *f)
+/*
+ * Is it RoCE for one of our addresses, or for a group with members here? Then @in has the
+ * first half of what it is.
+ */
+static bool is_roce(struct skua_dev *dev, const struct frame *f, struct roce_in *in)
 {
 	uint16_t vlan = f->tci & 0xfff ? f->tci & 0xfff : SKUA_GID_NO_VLAN;
+	struct skua_pkt *pkt = &in->pkt;
 	uint32_t pos = 0, qpn;
-	struct skua_pkt pkt;
 	int gid;
 
 	if (!dev->roce || f->proto != IP_PROTO_UDP ||
 	    (f->udp && be16_get(f->data + f->l4 + 2) != ROCE_UDP_PORT))
 		return false;
-	if (skua_pkt_parse_ip(f->data, f->len, &pkt) == SKUA_PKT_NOT_ROCE)
+	in->status = skua_pkt_parse_ip(f->data, f->len, pkt);
+	if (in->status == SKUA_PKT_NOT_ROCE)
 		return false;
-	if (mac_multicast(pkt.dmac))
-		return port_mcg_next(dev, pkt.dgid, &pos, &qpn) && in_our_vlan(dev->port, vlan);
-	gid = port_gid_find(dev, pkt.dgid, vlan);
-	return gid >= 0 && !memcmp(pkt.dmac, dev->port->gid[gid].mac, ETH_ADDR_LEN);
+	if (mac_multicast(pkt->dmac))
+		return port_mcg_next(dev, pkt->dgid, &pos, &qpn) && in_our_vlan(dev->port, vlan);
+	gid = port_gid_find(dev, pkt->dgid, vlan);
+	return gid >= 0 && !memcmp(pkt->dmac, dev->port->gid[gid].mac, ETH_ADDR_LEN);
 }
 
 /* Is a multicast frame that we send one that members here are to get? */
 static bool to_members(struct skua_dev *dev, const void *data, size_t len)
 {
+	struct roce_in in;
 	struct frame f;
 
 	frame_parse(&f, data, len, false);
-	return is_roce(dev, &f);
+	return is_roce(dev, &f, &in);
 }
 
 /* --- round inside --- */
@@ -259,6 +264,8 @@ void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop)
 
 static void deliver(struct skua_dev *dev, void *data, size_t len, bool looped, bool icrc_pending)
 {
+	struct roce_in in = { .frame = data, .len = len, .own = looped,
+			      .icrc_pending = icrc_pending };
 	struct frame f;
 
 	if (len < ETH_HDR_LEN || !dev->port->enabled)
@@ -268,8 +275,8 @@ static void deliver(struct skua_dev *dev, void *data, size_t len, bool looped, b
 		dev->cnt[SKUA_CNT_ETH_RX_TOO_LONG]++;
 		return;
 	}
-	if (is_roce(dev, &f)) {
-		roce_rx(dev, data, len, looped, icrc_pending);
+	if (is_roce(dev, &f, &in)) {
+		roce_rx(dev, &in);
 		return;
 	}
 	/* From here software gets it. */

@@ -109,7 +109,6 @@ struct flight {
  * struct group_rx - a datagram to a group, on its way to the members
  * @pos: the member that had it last, as port_mcg_next() has it; 0: none yet
  * @own: the device sent it itself
- * @icrc_pending: it has no ICRC yet
  * @dgid: the group
  * @len: of the frame
  * @frame: the frame
@@ -117,7 +116,6 @@ struct flight {
 struct group_rx {
 	uint32_t pos;
 	bool own;
-	bool icrc_pending;
 	uint8_t dgid[16];
 	uint32_t len;
 	uint8_t frame[MODEL_MAX_FRAME];

@@ -271,12 +271,10 @@ enum skua_pkt_status skua_pkt_parse(const void *frame, size_t len, struct skua_p
 	return status ? status : skua_pkt_parse_ib(pkt);
 }
 
-enum skua_pkt_status skua_pkt_parse_pending(const void *frame, size_t len, struct skua_pkt *pkt)
+enum skua_pkt_status skua_pkt_parse_ib_pending(struct skua_pkt *pkt)
 {
-	enum skua_pkt_status status = skua_pkt_parse_ip(frame, len, pkt);
+	enum skua_pkt_status status = skua_pkt_parse_bth(pkt);
 
-	if (!status)
-		status = skua_pkt_parse_bth(pkt);
 	return status ? status : parse_rest(pkt);
 }
 

@@ -180,11 +180,29 @@ enum skua_pkt_status skua_pkt_parse_bth(struct skua_pkt *pkt);
  */
 enum skua_pkt_status skua_pkt_parse_ib(struct skua_pkt *pkt);
 
+/* Likewise, but the ICRC was not written (skua_pkt_build_close()) and is not compared. */
+enum skua_pkt_status skua_pkt_parse_ib_pending(struct skua_pkt *pkt);
+
 /* Both halves. */
 enum skua_pkt_status skua_pkt_parse(const void *frame, size_t len, struct skua_pkt *pkt);
 
-/* Likewise, of a packet whose ICRC was not written (skua_pkt_build_close()): it is not compared. */
-enum skua_pkt_status skua_pkt_parse_pending(const void *frame, size_t len, struct skua_pkt *pkt);
+/**
+ * struct roce_in - a packet on its way in
+ * @frame: the frame
+ * @len: its bytes
+ * @own: the device sent it itself
+ * @icrc_pending: its ICRC has not been written
+ * @status: of skua_pkt_parse_ip()
+ * @pkt: from there; roce_rx() completes it
+ */
+struct roce_in {
+	const void *frame;
+	size_t len;
+	bool own;
+	bool icrc_pending;
+	enum skua_pkt_status status;
+	struct skua_pkt pkt;
+};
 
 /*
  * Longest headers of a frame (tagged, IPv6, masked CmpSwap over XRC) and what

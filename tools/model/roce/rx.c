@@ -164,29 +164,26 @@ static bool group_waits(const struct engine *e, const uint8_t dgid[16])
 }
 
 /* The rest of a datagram waits for its turn. What there is no room for is lost. */
-static void group_put(struct skua_dev *dev, const struct skua_pkt *pkt, const void *frame,
-		      size_t len, bool own, bool icrc_pending, uint32_t pos)
+static void group_put(struct skua_dev *dev, const struct roce_in *in, uint32_t pos)
 {
 	struct engine *e = dev->engine;
 	struct group_rx *g = &e->group[e->group_tail % ENGINE_GROUPS];
 
-	if (!group_room(dev, own) || len > sizeof(g->frame)) {
+	if (!group_room(dev, in->own) || in->len > sizeof(g->frame)) {
 		dev->cnt[SKUA_CNT_OUT_OF_BUFFER]++;
 		return;
 	}
 	g->pos = pos;
-	g->own = own;
-	g->icrc_pending = icrc_pending;
-	memcpy(g->dgid, pkt->dgid, sizeof(g->dgid));
-	g->len = (uint32_t)len;
-	memcpy(g->frame, frame, len);
+	g->own = in->own;
+	memcpy(g->dgid, in->pkt.dgid, sizeof(g->dgid));
+	g->len = (uint32_t)in->len;
+	memcpy(g->frame, in->frame, in->len);
 	e->group_tail++;
 }
 
-/* @own: the device sent it itself. */
-static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, const void *frame,
-			  size_t len, bool own, bool icrc_pending)
+static void deliver_group(struct skua_dev *dev, const struct roce_in *in)
 {
+	const struct skua_pkt *pkt = &in->pkt;
 	uint32_t pos = 0;
 
 	if (!pkt->deth) {
@@ -198,15 +195,14 @@ static void deliver_group(struct skua_dev *dev, const struct skua_pkt *pkt, cons
 		return;
 	}
 	/* None overtakes another to the same group; groups do not wait for each other. */
-	if (group_waits(dev->engine, pkt->dgid) || deliver_some(dev, pkt, len, own, &pos))
-		group_put(dev, pkt, frame, len, own, icrc_pending, pos);
+	if (group_waits(dev->engine, pkt->dgid) || deliver_some(dev, pkt, in->len, in->own, &pos))
+		group_put(dev, in, pos);
 }
 
-static enum skua_pkt_status parse(const void *frame, size_t len, bool icrc_pending,
-				  struct skua_pkt *pkt)
+/* It was good when it came: the ICRC is not looked at again. */
+static bool parse_again(const struct group_rx *g, struct skua_pkt *pkt)
 {
-	return icrc_pending ? skua_pkt_parse_pending(frame, len, pkt) :
-			      skua_pkt_parse(frame, len, pkt);
+	return !skua_pkt_parse_ip(g->frame, g->len, pkt) && !skua_pkt_parse_ib_pending(pkt);
 }
 
 bool roce_run(struct skua_dev *dev)
@@ -217,8 +213,7 @@ bool roce_run(struct skua_dev *dev)
 
 	if (e->group_head == e->group_tail)
 		return false;
-	if (parse(g->frame, g->len, g->icrc_pending, &pkt) ||
-	    !deliver_some(dev, &pkt, g->len, g->own, &g->pos)) {
+	if (!parse_again(g, &pkt) || !deliver_some(dev, &pkt, g->len, g->own, &g->pos)) {
 		/* A reset in between has emptied the ring. */
 		if (e->group_head != e->group_tail)
 			e->group_head++;
@@ -226,24 +221,25 @@ bool roce_run(struct skua_dev *dev)
 	return e->group_head != e->group_tail;
 }
 
-void roce_rx(struct skua_dev *dev, const void *frame, size_t len, bool own, bool icrc_pending)
+void roce_rx(struct skua_dev *dev, struct roce_in *in)
 {
-	enum skua_pkt_status status;
-	struct skua_pkt pkt;
+	enum skua_pkt_status status = in->status;
+	struct skua_pkt *pkt = &in->pkt;
 
-	status = parse(frame, len, icrc_pending, &pkt);
+	if (!status)
+		status = in->icrc_pending ? skua_pkt_parse_ib_pending(pkt) : skua_pkt_parse_ib(pkt);
 	if (status) {
 		dev->cnt[status == SKUA_PKT_ICRC ? SKUA_CNT_RX_ICRC : SKUA_CNT_RX_MALFORMED]++;
 		return;
 	}
 	dev->cnt[SKUA_CNT_RDMA_RX_PKTS]++;
-	dev->cnt[SKUA_CNT_RDMA_RX_BYTES] += len;
-	if ((pkt.tclass & IP_ECN_MASK) == IP_ECN_CE)
+	dev->cnt[SKUA_CNT_RDMA_RX_BYTES] += in->len;
+	if ((pkt->tclass & IP_ECN_MASK) == IP_ECN_CE)
 		dev->cnt[SKUA_CNT_NP_ECN_MARKED]++;
-	if (pkt.opcode == IB_OPCODE_CNP)
+	if (pkt->opcode == IB_OPCODE_CNP)
 		dev->cnt[SKUA_CNT_RP_CNP_HANDLED]++;
-	else if (ib_gid_is_multicast(pkt.dgid))
-		deliver_group(dev, &pkt, frame, len, own, icrc_pending);
+	else if (ib_gid_is_multicast(pkt->dgid))
+		deliver_group(dev, in);
 	else
-		deliver(dev, &pkt, len, pkt.dqpn);
+		deliver(dev, pkt, in->len, pkt->dqpn);
 }
