@@ -233,6 +233,13 @@ static void fake_send_pending(void *wire, void *frame, size_t len)
 	f->sent++;
 }
 
+static void *fake_frame(void *wire, size_t size)
+{
+	struct fake *f = wire;
+
+	return f->port && f->pending ? wire_port_frame(f->port, size) : NULL;
+}
+
 static bool fake_full(void *wire, const uint8_t dmac[6])
 {
 	struct fake *f = wire;
@@ -245,6 +252,7 @@ static bool fake_full(void *wire, const uint8_t dmac[6])
 static const struct skua_wire_ops wire_ops = {
 	.send = fake_send,
 	.send_pending = fake_send_pending,
+	.frame = fake_frame,
 	.full = fake_full,
 };
 

@@ -571,6 +571,8 @@ enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_
  * ourselves. Its ICRC is written if somebody else can see it.
  */
 void port_tx(struct skua_dev *dev, void *frame, size_t len);
+/* Where to make it, up to @size bytes, so that it need not be copied; NULL: anywhere. */
+void *port_frame(struct skua_dev *dev, size_t size);
 /* From a RAW_ETH queue; @loop: steering rules here may want a multicast frame as well. */
 void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop);
 /* The queue of such frames is filling: send no more in this round. */

@@ -117,6 +117,11 @@ static void port_send_pending(void *wire, void *frame, size_t len)
 	wire_port_send_pending(wire, frame, len);
 }
 
+static void *port_frame(void *wire, size_t size)
+{
+	return wire_port_frame(wire, size);
+}
+
 static bool port_full(void *wire, const uint8_t dmac[6])
 {
 	return wire_port_full(wire, dmac);
@@ -125,6 +130,7 @@ static bool port_full(void *wire, const uint8_t dmac[6])
 static const struct skua_wire_ops wire_ops = {
 	.send = port_send,
 	.send_pending = port_send_pending,
+	.frame = port_frame,
 	.full = port_full,
 };
 

@@ -58,12 +58,16 @@ struct skua_host_ops {
  *	that (skua_pkt_icrc_fill()) before anything but another device of this process sees
  *	the frame; such a device is told by skua_dev_rx(). NULL: the wire wants all frames
  *	finished.
+ * @frame: where a frame of up to @size bytes may be made, so that @send and @send_pending
+ *	need not copy it; what is there stays until one of them is given it. NULL, or it
+ *	returns NULL: make it elsewhere.
  * @full: a frame for @dmac should be sent later, when skua_dev_room() was called. What
  *	had begun may be sent all the same. NULL: there always is room.
  */
 struct skua_wire_ops {
 	void (*send)(void *wire, const void *frame, size_t len);
 	void (*send_pending)(void *wire, void *frame, size_t len);
+	void *(*frame)(void *wire, size_t size);
 	bool (*full)(void *wire, const uint8_t dmac[6]);
 };
 

@@ -242,6 +242,11 @@ static bool turn_round(struct skua_dev *dev, const void *frame, size_t len, bool
 	return p->wire_up && dev->wire;
 }
 
+void *port_frame(struct skua_dev *dev, size_t size)
+{
+	return dev->wire && dev->wire->frame ? dev->wire->frame(dev->wire_priv, size) : NULL;
+}
+
 void port_tx(struct skua_dev *dev, void *frame, size_t len)
 {
 	if (!turn_round(dev, frame, len, true, false))

@@ -274,6 +274,14 @@ static uint8_t opcode_of(const struct turn *t, uint8_t opcode)
 	return xrc && !(opcode & IB_TRANSPORT_MASK) ? opcode | IB_TRANSPORT_XRC : opcode;
 }
 
+uint8_t *tx_frame(const struct turn *t)
+{
+	struct engine *e = t->dev->engine;
+	uint8_t *frame = port_frame(t->dev, sizeof(e->frame));
+
+	return frame ? frame : e->frame;
+}
+
 bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
 	      bool ackreq, bool se)
 {
@@ -291,7 +299,7 @@ bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t
 	if (!t->addr_state)
 		t->addr_state = tx_path(t, &t->sqc->attr.av, bth.dqpn, &t->addr) ? 1 : -1;
 	if (t->addr_state < 0 ||
-	    skua_pkt_build_start(b, e->frame, sizeof(e->frame), &t->addr, &bth))
+	    skua_pkt_build_start(b, tx_frame(t), sizeof(e->frame), &t->addr, &bth))
 		return false;
 	/* Only requests have it: each names the SRQ of the WQE being sent. */
 	if (b->xrceth)

@@ -252,9 +252,11 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp);
 /* Arm the timer, mark the contexts changed. */
 void turn_end(struct turn *t);
 
+/* Where to make a packet: room for a path MTU and all headers. */
+uint8_t *tx_frame(const struct turn *t);
 /*
- * Start a packet to the QP's peer in the engine's frame buffer. False: there is no
- * path (its GID entry is gone): the packet counts as sent and lost.
+ * Start a packet to the QP's peer there. False: there is no path (its GID entry is
+ * gone): the packet counts as sent and lost.
  */
 bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
 	      bool ackreq, bool se);

@@ -45,7 +45,7 @@ enum skua_vendor ud_send(struct turn *t, const struct wqe *w, bool solicited)
 	enum skua_vendor err;
 
 	if (!tx_path(t, &w->av, w->dest_qpn, &addr) ||
-	    skua_pkt_build_start(&b, e->frame, sizeof(e->frame), &addr, &bth))
+	    skua_pkt_build_start(&b, tx_frame(t), sizeof(e->frame), &addr, &bth))
 		return SKUA_VENDOR_WQE_AV;
 	ib_deth_put(b.deth, qkey, t->qp->qpn);
 	if (b.immdt)

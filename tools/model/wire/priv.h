@@ -35,7 +35,7 @@ struct wire_buf {
 	uint32_t size;			/* bytes of @data */
 	uint32_t pool;			/* which free list */
 	bool icrc_pending;		/* a RoCE packet whose ICRC is to be written */
-	uint8_t data[];
+	uint8_t data[] __attribute__((aligned(16)));
 };
 
 #define WIRE_POOLS		4
@@ -99,6 +99,7 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @held_full: those are so many that the station has to wait
  * @n_delayed: frames which came in here and are still delayed
  * @last_due: when the last of them gets through
+ * @stage: where the station makes its next frame, NULL: nowhere yet
  * @q: frames for the station
  * @stats: counters
  */
@@ -130,6 +131,7 @@ struct wire_port {
 	bool held_full;
 	uint32_t n_delayed;
 	uint64_t last_due;
+	struct wire_buf *stage;
 	struct wire_queue q;
 	struct wire_stats stats;
 };

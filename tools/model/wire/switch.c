@@ -23,6 +23,9 @@
 #define BACKOFF_MIN_NS		(20ull * 1000)
 #define BACKOFF_MAX_NS		(5ull * 1000 * 1000)
 
+/* A frame that is made in the switch's buffer is moved to a smaller one up to this length. */
+#define STAGE_COPY_MAX		1024
+
 /* Buffers that are kept for the next frames; more go back to the system. */
 #define POOL_KEEP_BYTES		(64u << 20)
 
@@ -189,6 +192,8 @@ void wire_port_del(struct wire_port *port)
 
 	while (wire_queue_len(&port->q))
 		wire_drop_head(port);
+	if (port->stage)
+		wire_buf_put(&w->pool, port->stage);
 	closer_fd(port->closer, port->fd);
 	closer_destroy(port->closer);
 	if (port->path)
@@ -367,6 +372,37 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 	wire_hold_pass(w->hold, port, buf, &fate);
 }
 
+/*
+ * A frame that nobody looks at on its way is taken where it was made. But what waits in a
+ * queue counts with the size of its buffer: a large one is for large frames.
+ */
+static struct wire_buf *take_frame(struct wire_port *port, const void *frame, size_t len,
+				   bool unseen)
+{
+	struct wire_buf *buf = port->stage;
+
+	if (unseen && buf && frame == buf->data && len > STAGE_COPY_MAX) {
+		port->stage = NULL;
+		buf->len = (uint32_t)len;
+		return buf;
+	}
+	buf = wire_buf_get(&port->w->pool, len);
+	if (buf)
+		memcpy(buf->data, frame, len);
+	return buf;
+}
+
+void *wire_port_frame(struct wire_port *port, size_t size)
+{
+	if (port->stage && port->stage->size < size) {
+		wire_buf_put(&port->w->pool, port->stage);
+		port->stage = NULL;
+	}
+	if (!port->stage)
+		port->stage = wire_buf_get(&port->w->pool, size);
+	return port->stage ? port->stage->data : NULL;
+}
+
 void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool icrc_pending)
 {
 	static const struct wire_fate unharmed;
@@ -384,13 +420,12 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool ic
 		port->stats.drop_spoof++;
 		return;
 	}
-	buf = wire_buf_get(&w->pool, len);
+	buf = take_frame(port, frame, len, icrc_pending);
 	if (!buf) {
 		port->stats.drop_memory++;
 		return;
 	}
 	buf->icrc_pending = icrc_pending;
-	memcpy(buf->data, frame, len);
 	mac_learn(port, eth->smac);
 	if (wire_faults_active(w->faults)) {
 		ingress_faults(port, frame, buf);

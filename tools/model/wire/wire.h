@@ -122,6 +122,12 @@ void wire_port_send(struct wire_port *port, const void *frame, size_t len);
  * in its own copy, where a capture, a fault or a port to the outside can see the packet.
  */
 void wire_port_send_pending(struct wire_port *port, void *frame, size_t len);
+/*
+ * Where the station may make its next frame of up to @size bytes: the switch does not copy
+ * such a frame. The same place is returned until a frame there was sent, after which the
+ * station has no business there. NULL: there is no memory.
+ */
+void *wire_port_frame(struct wire_port *port, size_t size);
 
 /**
  * wire_port_full() - is a frame better sent later?
