@@ -275,6 +275,31 @@ static void no_event(void **state)
 	assert_int_equal(le32_to_cpu(eqe.num), 0x440002);
 }
 
+/* The heartbeat stands still for as many reads as the rule says; commands do not notice. */
+static void heartbeat_stops(void **state)
+{
+	struct rig *r = *state;
+	uint32_t last = fake_rd32(&r->f, SKUA_REG_HEARTBEAT);
+
+	assert_int_equal(rule(r, "any:fail=BUSY;off;HEARTBEAT@2-4:ignore"), 0);
+	for (unsigned int i = 1; i <= 6; i++) {
+		uint32_t now;
+
+		fake_advance(&r->f, MSEC);
+		now = fake_rd32(&r->f, SKUA_REG_HEARTBEAT);
+		if (i >= 2 && i <= 4)
+			assert_int_equal(now, last);
+		else
+			assert_int_not_equal(now, last);
+		last = now;
+	}
+	assert_status(nop(r), OK);
+	assert_show(r, "HEARTBEAT:ignore seen 6 hit 3");
+	assert_int_equal(rule(r, "off;any:fail=BUSY"), 0);
+	fake_rd32(&r->f, SKUA_REG_HEARTBEAT);
+	assert_show(r, "any:fail seen 0 hit 0");
+}
+
 static void caps_off(void **state)
 {
 	const struct skua_dev_cfg cfg = {
@@ -307,6 +332,7 @@ int main(void)
 		rig_test(no_end),
 		rig_test(late),
 		rig_test(no_event),
+		rig_test(heartbeat_stops),
 		cmocka_unit_test(caps_off),
 	};
 

@@ -134,6 +134,7 @@ static void names(void **state)
 		"ETH_SEND:fail=BUSY", "ETH_SEND:ignore", "ETH_SEND:noevent", "ETH_SEND:late=1ms",
 		"ETH_SEND:long", "ETH_RECV:fail=BUSY", "ETH_RECV:ignore", "NOP:dma", "NOP:twice",
 		"NOP:long", "any:dma", "any:twice", "any:long", "ETH_SEND:dma=1", "ETH_RECV:long=9",
+		"HEARTBEAT:lose", "HEARTBEAT:fail=BUSY", "HEARTBEAT:dma", "HEARTBEAT:ignore=1",
 	};
 	struct rig *r = *state;
 	struct eth e;

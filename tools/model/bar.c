@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "cmd_fault.h"
 #include "core.h"
 
 uint64_t skua_dev_bar_size(const struct skua_dev *dev, unsigned int bar)
@@ -42,6 +43,13 @@ static uint32_t status(const struct skua_dev *dev)
 	return SKUA_STATUS_FATAL | u32_encode_bits(dev->fatal, SKUA_STATUS_CODE);
 }
 
+static uint32_t heartbeat(struct skua_dev *dev)
+{
+	if (cmd_fault_next(dev, HEARTBEAT_FAULT).kind == CMD_FAULT_NONE)
+		dev->heartbeat = dev_heartbeat(dev);
+	return dev->heartbeat;
+}
+
 static uint32_t reg_read(struct skua_dev *dev, uint64_t off)
 {
 	switch (off) {
@@ -53,7 +61,7 @@ static uint32_t reg_read(struct skua_dev *dev, uint64_t off)
 	case SKUA_REG_STATUS:
 		return status(dev);
 	case SKUA_REG_HEARTBEAT:
-		return dev_heartbeat(dev);
+		return heartbeat(dev);
 	case SKUA_REG_UAR_PAGE_SHIFT:
 		return dev->uar_shift;
 	case SKUA_REG_CLOCK:

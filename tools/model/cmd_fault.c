@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults of the command engine and of Ethernet queues: the rules, their reader, and
- * their turn. The language is described in Documentation/cmd-faults.rst.
+ * Faults of the command engine, of Ethernet queues and of the heartbeat: the rules, their
+ * reader, and their turn. The language is described in Documentation/cmd-faults.rst.
  *
  * A rule outlives every reset of the device, so that also the commands fail which
  * bring it back.
@@ -21,7 +21,7 @@
 
 /**
  * struct rule - one clause
- * @op: opcode, ANY_OP, or one of enum eth_fault_op
+ * @op: opcode, ANY_OP, or one of enum fault_op
  * @first: first command (WQE, frame) that suffers, counted from 1
  * @last: last one
  * @seen: commands (WQEs, frames) of that name so far
@@ -52,6 +52,7 @@ static const struct name ops[] = {
 	{ "any", ANY_OP },
 	{ "ETH_SEND", ETH_FAULT_SEND },
 	{ "ETH_RECV", ETH_FAULT_RECV },
+	{ "HEARTBEAT", HEARTBEAT_FAULT },
 };
 
 static const struct name statuses[] = {
@@ -71,19 +72,26 @@ static const struct name kinds[] = {
 	{ "long", CMD_FAULT_LONG },
 };
 
+static bool is_command(uint32_t op)
+{
+	return op < ETH_FAULT_SEND || op == ANY_OP;
+}
+
 /* Whom a fault can befall. */
 static bool kind_fits(enum cmd_fault_kind kind, uint32_t op)
 {
 	switch (kind) {
 	case CMD_FAULT_LOSE:
-		return true;
+		return op != HEARTBEAT_FAULT;
+	case CMD_FAULT_IGNORE:
+		return is_command(op) || op == HEARTBEAT_FAULT;
 	case CMD_FAULT_DMA:
 	case CMD_FAULT_TWICE:
 		return op == ETH_FAULT_SEND || op == ETH_FAULT_RECV;
 	case CMD_FAULT_LONG:
 		return op == ETH_FAULT_RECV;
 	default:
-		return op != ETH_FAULT_SEND && op != ETH_FAULT_RECV;
+		return is_command(op);
 	}
 }
 
@@ -267,8 +275,7 @@ void skua_dev_cmd_fault_show(const struct skua_dev *dev, char *buf, size_t len)
 /* "any" is any command. */
 static bool rule_fits(const struct rule *r, uint32_t op)
 {
-	return r->op == op ||
-	       (r->op == ANY_OP && op != ETH_FAULT_SEND && op != ETH_FAULT_RECV);
+	return r->op == op || (r->op == ANY_OP && is_command(op));
 }
 
 struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op)

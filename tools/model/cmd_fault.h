@@ -10,20 +10,23 @@
 #include "core.h"
 
 /**
- * enum eth_fault_op - what has faults and is no command; no opcode is as large
+ * enum fault_op - what has faults and is no command; no opcode is as large
  * @ETH_FAULT_SEND: a send WQE of a RAW_ETH queue
  * @ETH_FAULT_RECV: a frame that has a receive WQE of a RAW_ETH queue
+ * @HEARTBEAT_FAULT: a read of the heartbeat register
  */
-enum eth_fault_op {
+enum fault_op {
 	ETH_FAULT_SEND = 0x10000,
 	ETH_FAULT_RECV,
+	HEARTBEAT_FAULT,
 };
 
 /**
  * enum cmd_fault_kind - what becomes of a command, a send WQE or a received frame
  * @CMD_FAULT_NONE: what should
  * @CMD_FAULT_FAIL: it is not executed, and completes with a status
- * @CMD_FAULT_IGNORE: it is not executed, and does not complete
+ * @CMD_FAULT_IGNORE: it is not executed, and does not complete; the heartbeat is as it was
+ *	at the read before
  * @CMD_FAULT_LOSE: it is executed, and does not complete
  * @CMD_FAULT_NO_EVENT: it is executed and completes; the event is lost
  * @CMD_FAULT_LATE: it is executed, and completes after a delay
@@ -52,7 +55,7 @@ struct cmd_fault {
 };
 
 /*
- * A command of this opcode (or one of enum eth_fault_op) is about to run: what is to
+ * A command of this opcode (or one of enum fault_op) is about to run: what is to
  * become of it? It is counted.
  */
 struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op);

@@ -87,7 +87,7 @@ struct engine;		/* roce/: buffers, shared cache of WQEs under way */
  * struct skua_dev - one function
  *
  * @caps: SKUA_CAP_* that this device has: what works end to end
- * @heartbeat: where the heartbeat stood still, once FATAL
+ * @heartbeat: where the heartbeat stood still, once FATAL; else what was read last
  * @turn_end: when the present turn is to end, 0: it has no such time
  * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++
  * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
