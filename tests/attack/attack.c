@@ -48,6 +48,7 @@
 #include <skua/hw/pci.h>
 #include <skua/hw/regs.h>
 
+#include "../unit/fds.h"
 #include "host/proto.h"
 #include "pci.h"
 
@@ -118,7 +119,7 @@ static bool put(struct conn *c, uint16_t cmd, uint32_t flags, const void *a, siz
 	struct vfu_hdr hdr = {
 		.id = c->id++, .cmd = cmd, .size = sizeof(hdr) + alen + blen, .flags = flags,
 	};
-	char ctl[CMSG_SPACE(sizeof(int) * 16)] = { 0 };
+	union fds_control control;
 	size_t len = hdr.size, done = 0;
 	uint8_t *buf = malloc(len);
 	struct iovec iov;
@@ -130,17 +131,7 @@ static bool put(struct conn *c, uint16_t cmd, uint32_t flags, const void *a, siz
 		memcpy(buf + sizeof(hdr), a, alen);
 	if (blen)
 		memcpy(buf + sizeof(hdr) + alen, b, blen);
-	if (nfds) {
-		struct cmsghdr *cm;
-
-		mh.msg_control = ctl;
-		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-		cm = CMSG_FIRSTHDR(&mh);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-		memcpy(CMSG_DATA(cm), fds, sizeof(int) * nfds);
-	}
+	fds_attach(&mh, &control, fds, nfds);
 	while (done < len) {
 		iov = (struct iovec){ .iov_base = buf + done, .iov_len = len - done };
 		n = sendmsg(c->fd, &mh, MSG_NOSIGNAL);

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "fake_core.h"
+#include "fds.h"
 #include "host/dma.h"
 #include "host/proto.h"
 #include "host/vfu.h"
@@ -127,21 +128,14 @@ static void run(void)
 
 static void send_piece(const void *buf, size_t len, unsigned int nfds, int fd)
 {
-	char control[CMSG_SPACE(sizeof(int) * 8)] = { 0 };
+	union fds_control control;
+	int fds[8];
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *cm;
 
-	if (nfds) {
-		mh.msg_control = control;
-		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-		cm = CMSG_FIRSTHDR(&mh);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-		for (unsigned int i = 0; i < nfds; i++)
-			memcpy(CMSG_DATA(cm) + i * sizeof(int), &fd, sizeof(int));
-	}
+	for (unsigned int i = 0; i < nfds; i++)
+		fds[i] = fd;
+	fds_attach(&mh, &control, fds, nfds);
 	for (int i = 0; i < 10 && sendmsg(sock, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) < 0; i++) {
 		if (errno != EAGAIN)
 			return;

@@ -278,6 +278,34 @@ int fake_teardown(void **state)
 	return 0;
 }
 
+int fake_setup_open(void **state)
+{
+	if (fake_setup(state))
+		return -1;
+	fake_open();
+	return 0;
+}
+
+int fake_setup_rc(void **state, int cqe, struct ibv_cq **cq, struct ibv_qp **qp)
+{
+	if (fake_setup_open(state))
+		return -1;
+	*cq = fake_make_cq(cqe);
+	*qp = fake_make_qp(*cq, IBV_QPT_RC);
+	fake_dbs_clear();
+	return 0;
+}
+
+/* Either may be NULL: the test has destroyed it. */
+int fake_teardown_rc(void **state, struct ibv_cq *cq, struct ibv_qp *qp)
+{
+	if (qp)
+		fake_destroy_qp(qp);
+	if (cq)
+		fake_destroy_cq(cq);
+	return fake_teardown(state);
+}
+
 /* --- objects --------------------------------------------------------------- */
 
 static struct fake_obj *known(unsigned int object, uint32_t handle)
@@ -536,6 +564,23 @@ struct ibv_cq *fake_make_cq(int cqe)
 
 	assert_non_null(cq);
 	return cq;
+}
+
+struct ibv_qp_init_attr_ex fake_rss_attr(struct ibv_rwq_ind_table *table, uint8_t *key)
+{
+	return (struct ibv_qp_init_attr_ex){
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
+			     IBV_QP_INIT_ATTR_RX_HASH,
+		.pd = fake.pd,
+		.rwq_ind_tbl = table,
+		.rx_hash_conf = {
+			.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+			.rx_hash_key_len = FAKE_RSS_KEY,
+			.rx_hash_key = key,
+			.rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4,
+		},
+	};
 }
 
 struct ibv_qp *fake_make_qp_cap(struct ibv_cq *send_cq, struct ibv_cq *recv_cq,

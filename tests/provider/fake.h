@@ -42,6 +42,7 @@
 #define FAKE_MAX_DBS		4096
 #define FAKE_MAX_WQES		65536
 #define FAKE_PORT		1
+#define FAKE_RSS_KEY		40
 
 /**
  * struct fake_db - a doorbell that the device got
@@ -180,6 +181,10 @@ extern struct fake fake;
 /* --- life: for cmocka's setup and teardown ------------------------------ */
 int fake_setup(void **state);
 int fake_teardown(void **state);
+/* With an open context; with a CQ and an RC QP in RTS as well */
+int fake_setup_open(void **state);
+int fake_setup_rc(void **state, int cqe, struct ibv_cq **cq, struct ibv_qp **qp);
+int fake_teardown_rc(void **state, struct ibv_cq *cq, struct ibv_qp *qp);
 void fake_open(void);
 void fake_close(void);
 struct ibv_context *fake_import(void);
@@ -227,6 +232,8 @@ void fake_rcvd_shared(const struct ibv_qp *qp, uint32_t pos, uint32_t len);
 
 /* --- what tests make often -------------------------------------------------- */
 struct ibv_cq *fake_make_cq(int cqe);
+/* Attributes of a QP with an indirection table and a hash key of FAKE_RSS_KEY bytes */
+struct ibv_qp_init_attr_ex fake_rss_attr(struct ibv_rwq_ind_table *table, uint8_t *key);
 struct ibv_qp *fake_make_qp(struct ibv_cq *cq, enum ibv_qp_type type);
 struct ibv_qp *fake_make_qp_cap(struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
 				enum ibv_qp_type type, const struct ibv_qp_cap *cap);

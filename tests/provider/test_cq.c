@@ -13,9 +13,8 @@ static struct ibv_qp *a, *b;
 
 static int setup(void **state)
 {
-	if (fake_setup(state))
+	if (fake_setup_open(state))
 		return -1;
-	fake_open();
 	cq = fake_make_cq(16);
 	a = fake_make_qp(cq, IBV_QPT_RC);
 	b = fake_make_qp(cq, IBV_QPT_RC);

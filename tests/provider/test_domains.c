@@ -6,19 +6,6 @@
 
 static struct ibv_cq *cq;
 
-static int setup(void **state)
-{
-	if (fake_setup(state))
-		return -1;
-	fake_open();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	return fake_teardown(state);
-}
-
 /* --- domains ------------------------------------------------------------------------------- */
 
 static unsigned int given, taken;
@@ -408,7 +395,7 @@ static void test_multicast(void **state)
 	fake_destroy_cq(cq);
 }
 
-#define CASE(f)		cmocka_unit_test_setup_teardown(test_##f, setup, teardown)
+#define CASE(f)		cmocka_unit_test_setup_teardown(test_##f, fake_setup_open, fake_teardown)
 
 int main(void)
 {

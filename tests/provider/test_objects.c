@@ -6,19 +6,6 @@
 #include "fake.h"
 #include "skua.h"
 
-static int setup(void **state)
-{
-	if (fake_setup(state))
-		return -1;
-	fake_open();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	return fake_teardown(state);
-}
-
 /* --- contexts -------------------------------------------------------------------- */
 
 static int setup_closed(void **state)
@@ -691,8 +678,8 @@ static void test_records(void **state)
 	assert_int_equal(fake.maps, maps);
 }
 
-#define CASE(f)		cmocka_unit_test_setup_teardown(test_##f, setup, teardown)
-#define CLOSED(f)	cmocka_unit_test_setup_teardown(test_##f, setup_closed, teardown)
+#define CASE(f)		cmocka_unit_test_setup_teardown(test_##f, fake_setup_open, fake_teardown)
+#define CLOSED(f)	cmocka_unit_test_setup_teardown(test_##f, setup_closed, fake_teardown)
 
 int main(void)
 {

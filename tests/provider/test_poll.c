@@ -12,22 +12,12 @@ static struct ibv_qp *qp;
 
 static int setup(void **state)
 {
-	if (fake_setup(state))
-		return -1;
-	fake_open();
-	cq = fake_make_cq(16);
-	qp = fake_make_qp(cq, IBV_QPT_RC);
-	fake_dbs_clear();
-	return 0;
+	return fake_setup_rc(state, 16, &cq, &qp);
 }
 
 static int teardown(void **state)
 {
-	if (qp)
-		fake_destroy_qp(qp);
-	if (cq)
-		fake_destroy_cq(cq);
-	return fake_teardown(state);
+	return fake_teardown_rc(state, cq, qp);
 }
 
 static struct ibv_wc poll_one(void)

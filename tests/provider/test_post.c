@@ -3,7 +3,7 @@
  * ibv_post_send(): what each opcode becomes in the ring, what is refused, and the order
  * of ring, record and doorbell.
  */
-#include "fake.h"
+#include "look.h"
 
 #define WRITE_RADDR	0x1122334455667788ULL
 #define WRITE_RKEY	0x99aabbcc
@@ -13,77 +13,17 @@ static struct ibv_qp *qp;
 
 static int setup(void **state)
 {
-	if (fake_setup(state))
-		return -1;
-	fake_open();
-	cq = fake_make_cq(64);
-	qp = fake_make_qp(cq, IBV_QPT_RC);
-	fake_dbs_clear();
-	return 0;
+	return fake_setup_rc(state, 64, &cq, &qp);
 }
 
 static int teardown(void **state)
 {
-	if (qp)
-		fake_destroy_qp(qp);
-	fake_destroy_cq(cq);
-	return fake_teardown(state);
+	return fake_teardown_rc(state, cq, qp);
 }
-
-/* --- the segments of a WQE ------------------------------------------------------ */
-
-static uint8_t wqe[1024];
-static unsigned int nseg;
 
 static void look(uint32_t index)
 {
-	nseg = fake_wqe(fake_qp(qp), index, wqe);
-}
-
-static const struct skua_wqe_ctrl *ctrl(void)
-{
-	return (void *)wqe;
-}
-
-static void *seg(unsigned int n)
-{
-	return wqe + n * SKUA_WQE_SEG;
-}
-
-static void assert_ctrl(unsigned int op, unsigned int segs, uint32_t flags, uint32_t imm)
-{
-	assert_int_equal(le32_get_bits(ctrl()->op, SKUA_WQE_OPCODE), op);
-	assert_int_equal(nseg, segs);
-	assert_int_equal(le32_to_cpu(ctrl()->flags), flags);
-	assert_int_equal(le32_to_cpu(ctrl()->inv_key), imm);
-	assert_int_equal(le32_to_cpu(ctrl()->eth), 0);
-}
-
-static void assert_raddr(unsigned int n, uint64_t va, uint32_t rkey, uint32_t flush)
-{
-	const struct skua_wqe_raddr *r = seg(n);
-
-	assert_int_equal(le64_to_cpu(r->va), va);
-	assert_int_equal(le32_to_cpu(r->rkey), rkey);
-	assert_int_equal(le32_to_cpu(r->flush), flush);
-}
-
-static void assert_data(unsigned int n, uint64_t addr, uint32_t lkey, uint32_t len)
-{
-	const struct skua_wqe_data *d = seg(n);
-
-	assert_int_equal(le64_to_cpu(d->addr), addr);
-	assert_int_equal(le32_to_cpu(d->lkey), lkey);
-	assert_int_equal(le32_to_cpu(d->len), len);
-}
-
-static void assert_inline(unsigned int n, const void *data, uint32_t len)
-{
-	const struct skua_wqe_inline *head = seg(n);
-
-	assert_int_equal(le32_to_cpu(head->len), len);
-	assert_memory_equal(head + 1, data, len);
-	assert_int_equal(nseg, n + (sizeof(*head) + len + 15) / 16);
+	look_at(qp, index);
 }
 
 static struct ibv_sge sge[4] = {

@@ -395,23 +395,14 @@ static void test_random(void **state)
 		print_message("# seed %lu\n", seed);
 		run(seed, number("SKUA_ROUNDS", 3000));
 		assert_false(fake_teardown(state));
-		assert_false(fake_setup(state));
-		fake_open();
+		assert_false(fake_setup_open(state));
 	}
-}
-
-static int setup(void **state)
-{
-	if (fake_setup(state))
-		return -1;
-	fake_open();
-	return 0;
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_random, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_random, fake_setup_open, fake_teardown),
 	};
 
 	return cmocka_run_group_tests_name("provider random", tests, NULL, NULL);

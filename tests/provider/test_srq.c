@@ -13,9 +13,8 @@ static struct ibv_cq *cq;
 
 static int setup(void **state)
 {
-	if (fake_setup(state))
+	if (fake_setup_open(state))
 		return -1;
-	fake_open();
 	cq = fake_make_cq(64);
 	return 0;
 }
@@ -827,20 +826,8 @@ static void test_rss(void **state)
 	struct ibv_wq *wq[2] = { make_wq(4, 1), make_wq(4, 1) };
 	struct ibv_rwq_ind_table_init_attr tattr = { .log_ind_tbl_size = 1, .ind_tbl = wq };
 	struct ibv_rwq_ind_table *table = ibv_create_rwq_ind_table(fake.ctx, &tattr);
-	uint8_t key[40];
-	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
-			     IBV_QP_INIT_ATTR_RX_HASH,
-		.pd = fake.pd,
-		.rwq_ind_tbl = table,
-		.rx_hash_conf = {
-			.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
-			.rx_hash_key_len = sizeof(key),
-			.rx_hash_key = key,
-			.rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4,
-		},
-	};
+	uint8_t key[FAKE_RSS_KEY];
+	struct ibv_qp_init_attr_ex attr = fake_rss_attr(table, key);
 	struct ibv_qp *qp;
 	unsigned int i;
 

@@ -16,7 +16,7 @@ static struct ibv_dm *dm;
 static struct ibv_td *td;
 static struct ibv_pd *parent;
 static struct ibv_qp *target;
-static uint8_t key[40];
+static uint8_t key[FAKE_RSS_KEY];
 
 static int setup(void **state)
 {
@@ -200,18 +200,7 @@ static void *make_open_qp(void)
 
 static void *make_rss(void)
 {
-	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
-			     IBV_QP_INIT_ATTR_RX_HASH,
-		.pd = fake.pd,
-		.rwq_ind_tbl = table,
-		.rx_hash_conf = {
-			.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
-			.rx_hash_key_len = sizeof(key),
-			.rx_hash_key = key,
-		},
-	};
+	struct ibv_qp_init_attr_ex attr = fake_rss_attr(table, key);
 
 	return ibv_create_qp_ex(fake.ctx, &attr);
 }
@@ -513,20 +502,12 @@ static void test_cq_survives(void **state)
 	fake_destroy_qp(qp);
 }
 
-static int setup_bare(void **state)
-{
-	if (fake_setup(state))
-		return -1;
-	fake_open();
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cq_survives, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_record_page, setup_bare, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_record_page, fake_setup_open, fake_teardown),
 	};
 
 	return cmocka_run_group_tests_name("provider unwind", tests, NULL, NULL);

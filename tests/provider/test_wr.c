@@ -2,7 +2,7 @@
 /*
  * The ibv_wr_*() calls: what each becomes in the ring, and which batches are refused.
  */
-#include "fake.h"
+#include "look.h"
 
 #define VA	0x1122334455667788ULL
 #define RKEY	0x99aabbcc
@@ -10,8 +10,6 @@
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_qp_ex *qpx;
-static uint8_t wqe[1024];
-static unsigned int nseg;
 
 #define ALL_OPS	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |	\
 		 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |			\
@@ -49,9 +47,8 @@ static void use(enum ibv_qp_type type, uint64_t ops)
 
 static int setup(void **state)
 {
-	if (fake_setup(state))
+	if (fake_setup_open(state))
 		return -1;
-	fake_open();
 	cq = fake_make_cq(64);
 	qp = NULL;
 	use(IBV_QPT_RC, ALL_OPS);
@@ -60,10 +57,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (qp)
-		fake_destroy_qp(qp);
-	fake_destroy_cq(cq);
-	return fake_teardown(state);
+	return fake_teardown_rc(state, cq, qp);
 }
 
 static void start(uint64_t wr_id, unsigned int flags)
@@ -75,49 +69,7 @@ static void start(uint64_t wr_id, unsigned int flags)
 
 static void look(uint32_t index)
 {
-	nseg = fake_wqe(fake_qp(qp), index, wqe);
-}
-
-static void *seg(unsigned int n)
-{
-	return wqe + n * SKUA_WQE_SEG;
-}
-
-static void assert_ctrl(unsigned int op, unsigned int segs, uint32_t flags, uint32_t imm)
-{
-	const struct skua_wqe_ctrl *c = seg(0);
-
-	assert_int_equal(le32_get_bits(c->op, SKUA_WQE_OPCODE), op);
-	assert_int_equal(nseg, segs);
-	assert_int_equal(le32_to_cpu(c->flags), flags);
-	assert_int_equal(le32_to_cpu(c->inv_key), imm);
-}
-
-static void assert_raddr(unsigned int n, uint64_t va, uint32_t rkey, uint32_t flush)
-{
-	const struct skua_wqe_raddr *r = seg(n);
-
-	assert_int_equal(le64_to_cpu(r->va), va);
-	assert_int_equal(le32_to_cpu(r->rkey), rkey);
-	assert_int_equal(le32_to_cpu(r->flush), flush);
-}
-
-static void assert_data(unsigned int n, uint64_t addr, uint32_t lkey, uint32_t len)
-{
-	const struct skua_wqe_data *d = seg(n);
-
-	assert_int_equal(le64_to_cpu(d->addr), addr);
-	assert_int_equal(le32_to_cpu(d->lkey), lkey);
-	assert_int_equal(le32_to_cpu(d->len), len);
-}
-
-static void assert_inline(unsigned int n, const void *data, uint32_t len)
-{
-	const struct skua_wqe_inline *head = seg(n);
-
-	assert_int_equal(le32_to_cpu(head->len), len);
-	assert_memory_equal(head + 1, data, len);
-	assert_int_equal(nseg, n + (sizeof(*head) + len + 15) / 16);
+	look_at(qp, index);
 }
 
 /* --- operations ------------------------------------------------------------------ */

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "fake_core.h"
+#include "fds.h"
 #include "host/dma.h"
 #include "host/proto.h"
 #include "host/vfu.h"
@@ -78,20 +79,11 @@ static inline void connect_client(void)
 
 static inline void send_raw(const void *buf, size_t len, const int *fds, unsigned int nfds)
 {
-	char control[CMSG_SPACE(sizeof(int) * 253)] = { 0 };
+	union fds_control control;
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *cm;
 
-	if (nfds) {
-		mh.msg_control = control;
-		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-		cm = CMSG_FIRSTHDR(&mh);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-		memcpy(CMSG_DATA(cm), fds, sizeof(int) * nfds);
-	}
+	fds_attach(&mh, &control, fds, nfds);
 	/* Full: the server has to take some first. */
 	while (sendmsg(sock, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len) {
 		assert_int_equal(errno, EAGAIN);
