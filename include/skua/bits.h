@@ -5,9 +5,9 @@
  * le32p_replace_bits(&word, value, MASK), and the le16/le64 twins.
  *
  * The kernel has these in <linux/bitfield.h>; this header gives user space
- * (provider, device model, tests) the same names. It is also the one place that
- * tells the kernel from user space for the ring code in this directory, which
- * needs memcpy(), memset(), likely() and READ_ONCE() besides.
+ * (provider, device model, tests) the same names. It also provides memcpy(), memset(),
+ * likely() and READ_ONCE() for the ring code in this directory, so that this is the only
+ * header with a distinction between kernel and user space.
  */
 #ifndef SKUA_BITS_H
 #define SKUA_BITS_H

@@ -145,15 +145,15 @@ static inline unsigned int skua_cqe_ud_sl(const struct skua_cqe *cqe)
 #define SKUA_CQE_CASE_IBV(name, value, verbs)	case SKUA_CQE_##name: return IBV_WC_##verbs;
 
 /**
- * skua_need_event() - did an index pass the one the other side waits for?
- * @event: index after which the other side wants to be told
+ * skua_need_event() - check whether an index has passed the event index
+ * @event: index after which the other side requests a notification
  * @new_index: free-running index after this change
  * @old_index: free-running index before this change
  *
  * The rule of virtio's event index: true if the step from @old_index to
  * @new_index went past @event.
  *
- * Return: true if the other side must be told.
+ * Return: true if the other side must be notified.
  */
 static inline _Bool skua_need_event(__u32 event, __u32 new_index, __u32 old_index)
 {

@@ -3,14 +3,14 @@
  * The service level of datagrams, as programs have it (struct ibv_wc and struct
  * ibv_ah_attr): shared by the kernel driver and the user-space provider.
  *
- * With Ethernet a service level is a VLAN priority, 0..7. The IBTA (A17.4.5.1) also wants
- * the completion of a datagram to tell what kind of packet it came in, and verbs have
- * no field for it in user space. Programs look for it where mlx5 reports it, in the low
- * four bits of the service level. The priority is then beside it, so that an address
- * handle made of a completion (ibv_create_ah_from_wc) leads back with the same one.
+ * With Ethernet a service level is a VLAN priority, 0..7. The IBTA (A17.4.5.1) also
+ * requires the completion of a datagram to report the network header type, for which the
+ * user-space verbs have no field. Programs expect it where mlx5 reports it, in the low
+ * four bits of the service level. The priority is in the bits above, so that an address
+ * handle that is created from a completion (ibv_create_ah_from_wc) has the same one.
  *
- * Kernel consumers find the kind of packet in struct ib_wc.network_hdr_type, and their
- * service level is the priority alone.
+ * Kernel consumers get the network header type in struct ib_wc.network_hdr_type; their
+ * service level is only the priority.
  */
 #ifndef SKUA_SL_H
 #define SKUA_SL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
 /*
- * uverbs ABI of the Skua driver: what kernel and provider tell each other beside
- * the core's own structures. Append only: new fields go to the end, zero or
+ * uverbs ABI of the Skua driver: the data that kernel and provider exchange in addition
+ * to the structures of the RDMA core. Append only: new fields go to the end, zero or
  * absent means the old behaviour.
  *
  * Ring, record and UAR layouts are the device interface's (skua/hw).
@@ -271,8 +271,8 @@ enum skua_attrs_pd_null_mr {
 };
 
 /*
- * The device. A context that was imported by its file asks for what alloc_ucontext
- * told its maker: struct skua_alloc_ucontext_resp.
+ * The device. For an imported context, which has no response of alloc_ucontext: returns
+ * struct skua_alloc_ucontext_resp.
  */
 enum skua_attrs_query_context {
 	SKUA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),

@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct skua_cmd_slot) == 64, "skua_cmd_slot");
 #define SKUA_CMD_TOKEN_GEN		GENMASK(31, 16)
 /*
  * Post SKUA_EQE_CMD on completion. BAD_PARAM if there is no command EQ, and with
- * TEARDOWN_DEVICE, which leaves none to tell of its completion: it is polled.
+ * TEARDOWN_DEVICE, which removes it: its completion is polled.
  */
 #define SKUA_CMD_F_EVENT		BIT(0)
 

@@ -37,18 +37,17 @@
 
 /*
  * CQ arm: low half = consumer index, a free-running count of CQEs; high half
- * as below. The device fires one completion EQE as soon as it has written, or
- * already had written, a CQE at or past that index of which no completion EQE has
- * told yet (SOLICITED: a solicited or error one). A completion EQE, whatever arm it
- * answers, tells of every CQE that was written before it, so that a program which
- * takes an event, arms, and only then polls does not have the same CQEs told twice.
- * An arm replaces the one before it. SERIAL is returned in the EQE.
+ * as below. The device writes one completion EQE as soon as there is a CQE (SOLICITED: a
+ * solicited or error CQE) at or past that index that no completion EQE has reported yet.
+ * A completion EQE reports every CQE that was written before it, whichever arm it
+ * answers. So a program that gets an event, arms, and only then polls does not get a
+ * second event for the same CQEs. An arm replaces the one before it. SERIAL is returned
+ * in the EQE.
  *
- * Software that polls until the CQ is empty at some time after each EQE, and arms at
- * some time after each EQE, in whichever order, misses nothing: with the arm before
- * the last look because of that look, and with the arm after it because the arm names
- * the index where the look ended. Software that drops an EQE without polling has no
- * other EQE for what that one told of.
+ * Software that polls until the CQ is empty and arms, both at some time after each EQE
+ * and in either order, misses nothing: if the arm comes first, the poll finds the CQE; if
+ * the poll comes first, the arm contains the index at which it ended. Software that drops
+ * an EQE without polling gets no other EQE for the CQEs that it reported.
  */
 #define SKUA_UAR_CQ_ARM			0x008
 #define SKUA_UAR_CQ_ARM_CQN		GENMASK(23, 0)

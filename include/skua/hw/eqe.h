@@ -26,7 +26,7 @@
  * @SKUA_EQE_SRQ_LIMIT: SRQ fell below its limit (which is then disarmed);
  *	@num = SRQN
  * @SKUA_EQE_SRQ_ERR: SRQ in error; @num = SRQN
- * @SKUA_EQE_PORT: link state changed: QUERY_PORT tells the present one
+ * @SKUA_EQE_PORT: link state changed: QUERY_PORT returns the present one
  * @SKUA_EQE_FATAL: SKUA_STATUS_FATAL was set; @info[0] = enum skua_fatal
  * @SKUA_EQE_PAGE_FAULT: access to a non-present page of an on-demand region;
  *	body is struct skua_eqe_fault (capability SKUA_CAP_ODP)
@@ -99,8 +99,8 @@ _Static_assert(sizeof(struct skua_eqe) == 32, "skua_eqe");
  * @qpn: QP that waits
  * @key: of the on-demand region; for a window, that of the region behind it
  * @va: first byte that is missing, an address of that region
- * @len: bytes from there on that the message is known to want; they lie within the
- *	region. Software may provide as few as the first, and is told again
+ * @len: bytes from there on that the message is known to access; they lie within the
+ *	region. Software may provide only the first; the device then faults again
  * @token: SKUA_EQE_FAULT_TOKEN, for RESUME_PAGE_FAULT: never 0, of no further meaning;
  *	SKUA_EQE_FAULT_WRITE: the page must be writable
  *

@@ -186,7 +186,7 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
  * side has at most one fault outstanding. While it waits:
  *
  * - A requester (gathering, or placing a response, which is dropped) sends nothing;
- *   its ack timer stands still. It goes on with the oldest PSN that it lacks.
+ *   its ack timer is stopped. It continues with the oldest PSN that is not acknowledged.
  * - The responder of RC and XRC executes nothing that misses: it answers RNR NAK, with
  *   the QP's MIN_RNR_TIMER or 1.28 ms, whichever is longer, which doubles up to 41 ms
  *   while the fault is outstanding. ePSN stays, a receive WQE stays the message's.
@@ -195,11 +195,11 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
  *   of an SRQ that UC has begun is reported, as for any message that UC drops.
  *
  * A QP that leaves for RESET or ERR forgets its faults (for SQE, its requester's).
- * RAW_ETH QPs do not wait, nor does anybody when there is no EQ of faults: there, and
- * after RESUME_PAGE_FAULT with an error, the access fails as for a bad key:
- * SKUA_VENDOR_KEY_FAULT, with LOC_PROT_ERR for a local key (a receive's peer is told
- * REMOTE_OP), NAK REMOTE_ACCESS for a remote one. FLUSH never misses: the device has
- * nothing left to write to a page that is not there.
+ * RAW_ETH QPs do not wait, and no QP does if there is no page fault EQ. In these cases, and
+ * after RESUME_PAGE_FAULT with an error, the access fails as for an invalid key:
+ * SKUA_VENDOR_KEY_FAULT, with LOC_PROT_ERR for a local key (for a receive the peer gets
+ * NAK REMOTE_OP), NAK REMOTE_ACCESS for a remote one. FLUSH never misses: the device has
+ * no data left to write to a page that is not present.
  */
 #define SKUA_MPT_ODP			BIT(9)
 /*

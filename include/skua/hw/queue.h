@@ -47,8 +47,8 @@ _Static_assert(sizeof(struct skua_eqc) == SKUA_ICM_EQC_SIZE, "skua_eqc");
 
 /* Interrupt (EQ) or event (CQ) moderation: after COUNT events, or USEC microseconds
  * after the first, whichever is earlier; 0, 0: at once. COUNT 0 counts nothing:
- * after USEC; USEC 0: at once. An arm that finds events there is never held back; what
- * another event tells of in the meantime is held back no more.
+ * after USEC; USEC 0: at once. An arm for which there are completions already is answered
+ * at once; completions that another event reports meanwhile need no further event.
  */
 #define SKUA_MOD_USEC			GENMASK(15, 0)
 #define SKUA_MOD_COUNT			GENMASK(31, 16)
@@ -208,12 +208,11 @@ enum skua_qp_state {
  *	the peer may (RC, XRC; SKUA_CAP_VENDOR_OFF)
  *
  * A QP with a rate limit sends, in any span of time, no more bytes than the rate gives
- * in that time and one burst, and what is left of the packet with which the burst ends
+ * in that time, one burst, and the rest of the packet with which the burst ends
  * (RAW_ETH: of the WQE, as it may be a large segment). Bytes are those of the frames,
  * from the MAC header to the ICRC or the end of the payload; what the link adds (FCS,
- * preamble, gap) does not count. Limited are the requests, repeated ones too: they come
- * from the send queue. What the QP answers (acknowledgments, READ and atomic responses)
- * is asked for by its peer, and goes at once.
+ * preamble, gap) does not count. Requests are limited, retransmissions included.
+ * Responses (acknowledgments, READ and atomic responses) are not.
  *
  * A QP whose turn it is not waits for the time when it is, and costs nothing until then;
  * it does not delay others. A new limit holds from the next packet on: what was sent

@@ -68,8 +68,8 @@ enum skua_fatal {
 #define SKUA_CTRL_RESET			BIT(0)
 
 /*
- * RO. Rises at least once a millisecond while the device works, stands still
- * once it is FATAL. Wraps.
+ * RO. Incremented at least once a millisecond while the device works, not incremented
+ * any more once it is FATAL. Wraps.
  */
 #define SKUA_REG_HEARTBEAT		0x010
 

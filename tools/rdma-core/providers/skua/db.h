@@ -30,7 +30,7 @@ static inline void skua_record(__le32 *rec, uint32_t v)
 }
 
 /**
- * skua_db_sq() - tell the device of new send WQEs
+ * skua_db_sq() - pass new send WQEs to the device
  * @uar: UAR page
  * @dbr: the QP's record
  * @qpn: the QP
@@ -65,7 +65,7 @@ static inline void skua_db_sq(void *uar, struct skua_qp_dbr *dbr, uint32_t qpn, 
  * skua_db_kick() - repeat the doorbell of a QP
  * @uar: UAR page
  * @qpn: the QP
- * @pi: send producer index as last told
+ * @pi: send producer index of the last doorbell
  *
  * The receive queue has no doorbell: the device sees receives that were posted to a QP
  * in error when a send doorbell makes it process the QP.
@@ -78,7 +78,7 @@ static inline void skua_db_kick(void *uar, uint32_t qpn, uint32_t pi)
 }
 
 /**
- * skua_db_rq() - tell the device of new receive WQEs
+ * skua_db_rq() - pass new receive WQEs to the device
  * @dbr: the QP's record
  * @pi: new producer index
  */
@@ -90,7 +90,7 @@ static inline void skua_db_rq(struct skua_qp_dbr *dbr, uint32_t pi)
 }
 
 /**
- * skua_db_srq() - tell the device of WQEs posted to an SRQ
+ * skua_db_srq() - pass new WQEs of an SRQ to the device
  * @dbr: the SRQ's record
  * @pi: new producer index
  */
