@@ -45,8 +45,10 @@
 
 #include <skua/bits.h>
 #include <skua/hw/cmd.h>
+#include <skua/hw/icm.h>
 #include <skua/hw/pci.h>
 #include <skua/hw/regs.h>
+#include <skua/hw/steer.h>
 
 #include "../unit/fds.h"
 #include "host/proto.h"
@@ -68,7 +70,7 @@ static char dir[] = "/tmp/skua-attack-XXXXXX";
 static char nic[2][64], control[64], dgram[64], peer[64];
 static pid_t model, echo;
 static int echo_fd;
-static atomic_bool stop;
+static atomic_bool stop, begun;
 static atomic_ulong acts;
 
 static void die(const char *fmt, ...)
@@ -524,6 +526,85 @@ static void icm_maps(struct conn *c)
 	close(fd);
 }
 
+/* Command number @n of this device, one after the other; false: it failed, or never ended. */
+static bool command(struct conn *c, uint8_t *mem, uint32_t n, uint16_t op, const void *in,
+		    size_t len)
+{
+	struct skua_cmd_slot *slot = (void *)mem;
+	uint32_t token = (n + 1) << 16;
+
+	memcpy(mem + (64 << 10), in, len);
+	memset(slot, 0, sizeof(*slot));
+	slot->opcode = cpu_to_le16(op);
+	slot->in = cpu_to_le64(64 << 10);
+	slot->in_len = cpu_to_le32(len);
+	slot->token = cpu_to_le32(token);
+	reg(c, SKUA_REG_CMDQ_DB, token, 4);
+	while (!stop && *(volatile __le32 *)&slot->done != slot->token)
+		usleep(10);
+	return slot->done == slot->token && !slot->status;
+}
+
+/* As many steering rules as there can be, none of which matches. */
+static uint32_t rules(struct conn *c, uint8_t *mem, uint64_t icm)
+{
+	struct skua_cmd_init_device_in init = { 0 };
+	struct {
+		struct skua_cmd_map_icm_in in;
+		__le64 page;
+	} map = { .in.count = cpu_to_le32(1), .page = cpu_to_le64(icm | 7) };
+	struct skua_cmd_modify_port_in port = {
+		.mask = cpu_to_le32(SKUA_PORT_M_ENABLE), .enable = cpu_to_le32(1),
+	};
+	struct skua_cmd_create_flow_in in = { .flow.flags = cpu_to_le32(SKUA_FLOW_DROP) };
+	uint32_t n = 0, i = 0;
+
+	for (i = 0; i < SKUA_ICM_TABLES; i++) {
+		init.icm[i].base = cpu_to_le64((i + 1ull) << 32);
+		init.icm[i].log_num = cpu_to_le32(i == SKUA_ICM_FLOW ? 12 : 2);
+	}
+	map.in.addr = init.icm[SKUA_ICM_FLOW].base;
+	if (!command(c, mem, n++, SKUA_CMD_MAP_ICM, &map, sizeof(map)) ||
+	    !command(c, mem, n++, SKUA_CMD_INIT_DEVICE, &init, sizeof(init)) ||
+	    !command(c, mem, n++, SKUA_CMD_MODIFY_PORT, &port, sizeof(port)))
+		return 0;
+	memset(in.flow.mask.smac, 0xff, sizeof(in.flow.mask.smac));
+	for (i = 0; i < 1 << 12; i++) {
+		in.index = cpu_to_le32(i);
+		in.flow.value.smac[1] = 1 + i / 256;
+		in.flow.value.smac[2] = i % 256;
+		if (!command(c, mem, n++, SKUA_CMD_CREATE_FLOW, &in, sizeof(in)))
+			break;
+	}
+	return i;
+}
+
+static void steering(struct conn *c)
+{
+	const uint64_t size = 2 << 20, icm = 1 << 20;
+	int fd = memory(size), s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint8_t *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	uint8_t frame[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x12, 0x34 };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	map(c, 0, size, fd);
+	reg(c, SKUA_REG_CMDQ_BASE, 0, 8);
+	reg(c, SKUA_REG_CMDQ_LOG_SIZE, 0, 4);
+	reg(c, SKUA_REG_CMDQ_CTRL, SKUA_CMDQ_CTRL_ENABLE, 4);
+	if (rules(c, mem, icm) != 1 << 12 && !stop)
+		die("the steering rules are refused: status %u",
+		    le32_to_cpu(((struct skua_cmd_slot *)mem)->status));
+	strcpy(addr.sun_path, dgram);
+	begun = true;
+	while (!stop) {
+		acts += sendto(s, frame, sizeof(frame), MSG_DONTWAIT, (struct sockaddr *)&addr,
+			       sizeof(addr)) == sizeof(frame);
+	}
+	munmap(mem, size);
+	close(fd);
+	close(s);
+}
+
 static void reconnects(struct conn *c)
 {
 	while (!stop) {
@@ -563,6 +644,7 @@ static const struct {
 	{ "resets", resets },
 	{ "function level resets", function_resets },
 	{ "maps of ICM", icm_maps },
+	{ "frames for many rules", steering },
 	{ "many ranges", many_ranges },
 	{ "small files", small_files },
 	{ "large files", large_files },
@@ -815,7 +897,11 @@ static bool one(const char *path, unsigned int i, bool strict)
 	table = table_size();
 	stop = false;
 	acts = 0;
+	/* The others begin at once. */
+	begun = attacks[i].fn != steering;
 	pthread_create(&thread, NULL, attacker, (void *)&attacks[i].fn);
+	for (unsigned int n = 0; !begun && n < BLOCKED_S * 1000; n++)
+		usleep(1000);
 	usleep(50000);
 	res = measure(&victim, strict);
 	mapped = res.blocked || map_some(&victim);
@@ -823,7 +909,7 @@ static bool one(const char *path, unsigned int i, bool strict)
 	stop = true;
 	if (!strict && soon < 4 * res.machine)
 		soon = 4 * res.machine;
-	ok = !res.blocked && res.p99 <= soon && acts && mapped && !grown;
+	ok = !res.blocked && res.p99 <= soon && begun && acts && mapped && !grown;
 	if (res.blocked)
 		printf("not ok %s: no answer\n", attacks[i].name);
 	else if (!mapped)

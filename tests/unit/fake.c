@@ -425,7 +425,8 @@ static void receive(struct fake *f, const void *frame, size_t len, bool icrc_pen
 	judge_received(&f->judge, copy, len, f->now);
 	if (icrc_pending)
 		spoil_icrc(copy, len);
-	skua_dev_rx(f->dev, copy, len, icrc_pending);
+	while (skua_dev_rx(f->dev, copy, len, icrc_pending))
+		f->rx_again++;
 	free(copy);
 }
 
@@ -438,10 +439,10 @@ static void take(void *priv, void *frame, size_t len, bool icrc_pending)
 {
 	struct fake *f = priv;
 
-	if (f->raw)
-		skua_dev_rx(f->dev, frame, len, icrc_pending);
-	else
+	if (!f->raw)
 		receive(f, frame, len, icrc_pending);
+	else if (skua_dev_rx(f->dev, frame, len, icrc_pending))
+		wire_port_again(f->port);
 }
 
 struct fake_frame *fake_tx(struct fake *f)

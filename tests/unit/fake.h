@@ -54,6 +54,7 @@ struct fake_frame {
  *	daemon; in them it is wrong
  * @on_read: called before each DMA read, for a guest whose memory changes meanwhile
  * @on_read_priv: its first argument
+ * @rx_again: times that the device wanted a frame once more
  * @caps: of the device as it was made
  * @judge: of what the device sends; mini.c tells it of QPs
  * @unjudged: a test has the guest do what no judge can follow
@@ -86,6 +87,7 @@ struct fake {
 	void (*on_read)(void *priv, uint64_t iova, size_t len);
 	void *on_read_priv;
 	uint64_t caps;
+	unsigned int rx_again;
 	struct judge judge;
 	bool unjudged;
 };

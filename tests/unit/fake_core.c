@@ -136,12 +136,13 @@ unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)
 	return skua_pci_msix_vectors(&dev->pci);
 }
 
-void skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
+bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 {
 	(void)dev;
 	(void)frame;
 	(void)len;
 	(void)icrc_pending;
+	return false;
 }
 
 void skua_dev_tick(struct skua_dev *dev)

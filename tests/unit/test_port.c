@@ -300,6 +300,73 @@ static void rules(void **state)
 	assert_int_equal(rx(&n, own), 1);
 }
 
+static unsigned int drain_cq(struct net *n, unsigned int q)
+{
+	struct skua_cqe cqe;
+	unsigned int num = 0;
+
+	while (mini_cq_next(&n->r->m, &n->cq[q], &cqe))
+		num++;
+	return num;
+}
+
+/* Asks of the device to take a frame, once. */
+static bool rx_turn(struct net *n, const uint8_t dmac[6])
+{
+	uint8_t frame[128];
+	size_t len = make(frame, dmac, 50);
+
+	return skua_dev_rx(n->r->f.dev, frame, len, false);
+}
+
+/* Rules that have it in one turn. */
+#define IN_A_TURN	32
+
+/*
+ * Many rules have a frame in several turns. What is done to them in between counts for
+ * those that were not asked yet.
+ */
+static void rules_in_turns(void **state)
+{
+	struct rig *r = *state;
+	unsigned int turns;
+	struct net n;
+
+	net_up(&n, r);
+	port(&n, SKUA_PORT_M_DFLT, n.qp[0].qpn, 0, 0);
+	/* To a queue that soon has no buffers left. */
+	while (rx(&n, own))
+		;
+	buffers(&n, 0, 2 * IN_A_TURN);
+	for (uint32_t i = 50; i < 50 + 4 * IN_A_TURN; i++)
+		assert_status(rule(&n, i, NULL, SKUA_FLOW_SNIFFER, 5, n.qp[0].qpn), OK);
+	assert_status(rule(&n, 4, own, 0, 9, n.qp[2].qpn), OK);
+	assert_true(rx_turn(&n, own));
+	assert_int_equal(drain_cq(&n, 0), IN_A_TURN);
+	assert_int_equal(got(&n), 0);
+	/* Too early in the order; behind; the one that was asked last is gone, and others. */
+	assert_status(rule(&n, 5, own, 0, 1, n.qp[3].qpn), OK);
+	assert_status(rule(&n, 6, NULL, SKUA_FLOW_SNIFFER, 8, n.qp[1].qpn), OK);
+	for (uint32_t i = 50; i < 50 + 3 * IN_A_TURN; i++)
+		assert_status(unrule(&n, i), OK);
+	assert_counts(&r->m, ETH_RX_PKTS, 1, {
+		for (turns = 2; rx_turn(&n, own); turns++)
+			;
+	});
+	assert_int_equal(turns, 3);
+	assert_int_equal(drain_cq(&n, 0), IN_A_TURN);
+	assert_int_equal(got(&n), 2 | 4);
+	/* The next frame is asked from the start, by rules that do not have room either. */
+	assert_int_equal(rx(&n, own), 2 | 8);
+	/* Nobody comes back for the rest: the next one is not taken for it. */
+	assert_true(rx_turn(&n, other));
+	skua_dev_link(r->f.dev, false);
+	assert_false(rx_turn(&n, other));
+	skua_dev_link(r->f.dev, true);
+	assert_int_equal(got(&n), 0);
+	assert_int_equal(rx(&n, own), 2 | 8);
+}
+
 static void multicast(void **state)
 {
 	struct rig *r = *state;
@@ -700,6 +767,7 @@ int main(void)
 		rig_test(link_events),
 		rig_test(lengths),
 		rig_test(rules),
+		rig_test(rules_in_turns),
 		rig_test(multicast),
 		rig_test(multicast_own),
 		rig_test(rule_checks),

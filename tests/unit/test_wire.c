@@ -37,6 +37,7 @@ struct station {
 	uint8_t answer;
 	unsigned int depth;
 	unsigned int rooms;		/* times it was told that there is room */
+	unsigned int again;		/* times it wants the next frame once more */
 };
 
 static void make(uint8_t *frame, uint8_t dst, uint8_t src, uint32_t seq)
@@ -65,6 +66,10 @@ static void rx(void *priv, void *frame, size_t len, bool icrc_pending)
 	const uint8_t *p = frame;
 
 	assert_false(icrc_pending);
+	if (s->again) {
+		s->again--;
+		wire_port_again(s->port);
+	}
 	assert_int_equal(s->depth++, 0);
 	assert_true(s->n < LOG_MAX);
 	s->got[s->n].len = len;
@@ -587,6 +592,31 @@ static void test_spoofed(void **state)
 	assert_int_equal(wire_port_stats(f->st[2].port)->drop_spoof, 2);
 }
 
+/* A station that is not done with a frame gets it again in the next turn, in its order. */
+static void test_again(void **state)
+{
+	struct fixture *f = *state;
+
+	introduce(f);
+	f->st[1].n = 0;
+	for (uint32_t seq = 1; seq <= 3; seq++)
+		send_frame(&f->st[0], 2, 1, seq, 60);
+	send_frame(&f->st[0], 3, 1, 9, 60);
+	f->st[2].n = 0;
+	f->st[1].again = 2;
+	assert_true(wire_poll(f->w, ++f->now));
+	assert_int_equal(f->st[1].n, 1);
+	assert_int_equal(f->st[2].n, 1);
+	assert_true(wire_poll(f->w, ++f->now));
+	assert_int_equal(f->st[1].n, 2);
+	assert_int_equal(wire_port_stats(f->st[1].port)->tx_frames, 2);
+	poll_all(f);
+	assert_int_equal(f->st[1].n, 5);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(f->st[1].got[i].seq, i < 3 ? 1 : i - 1);
+	assert_int_equal(wire_port_stats(f->st[1].port)->tx_frames, 5);
+}
+
 static bool send_fd(struct peer *p, int fd)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -826,7 +856,7 @@ int main(void)
 		T(test_dgram_full),
 		T(test_slow_peer),
 		T(test_peer_waits),
-		T(test_dgram_descriptors),
+		T(test_again), T(test_dgram_descriptors),
 		T(test_dgram_address),
 		T(test_tap),
 	};

@@ -583,8 +583,10 @@ bool port_tx_full(const struct skua_dev *dev, const uint8_t dmac[6]);
 bool port_run(struct skua_dev *dev);
 /* Are there any? */
 bool port_pending(const struct skua_dev *dev);
-/* From the wire. */
-void port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
+/* A frame from the wire. True: not done with it, call again with the same one. */
+bool port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
+/* The one that was not done is not taken any more. */
+void port_rx_none(struct skua_dev *dev);
 void port_link(struct skua_dev *dev, bool up);
 /* Ethernet payload limit in force. */
 uint32_t port_mtu(const struct skua_dev *dev);

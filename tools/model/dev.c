@@ -172,12 +172,17 @@ unsigned int skua_dev_msix_vectors(const struct skua_dev *dev)
 	return skua_pci_msix_vectors(&dev->pci);
 }
 
-void skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
+bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 {
-	if (dev->state != DEV_OPERATIONAL || !running(dev))
-		return;
-	port_rx(dev, frame, len, icrc_pending);
+	bool more;
+
+	if (dev->state != DEV_OPERATIONAL || !running(dev)) {
+		port_rx_none(dev);
+		return false;
+	}
+	more = port_rx(dev, frame, len, icrc_pending);
 	timer_sync(dev);
+	return more;
 }
 
 static void turn_begin(struct skua_dev *dev)

@@ -145,7 +145,8 @@ static void port_rx(void *priv, void *frame, size_t len, bool icrc_pending)
 {
 	struct function *fn = priv;
 
-	skua_dev_rx(fn->dev, frame, len, icrc_pending);
+	if (skua_dev_rx(fn->dev, frame, len, icrc_pending))
+		wire_port_again(fn->port);
 }
 
 static int die(const char *what, const char *why)

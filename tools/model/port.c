@@ -267,33 +267,41 @@ void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop)
 
 /* --- in --- */
 
-static void deliver(struct skua_dev *dev, void *data, size_t len, bool looped, bool icrc_pending)
+/* True: not all who get it have it, call again with the same frame. */
+static bool deliver(struct skua_dev *dev, void *data, size_t len, bool looped, bool icrc_pending)
 {
 	struct roce_in in = { .frame = data, .len = len, .own = looped,
 			      .icrc_pending = icrc_pending };
 	struct frame f;
 
 	if (len < ETH_HDR_LEN || !dev->port->enabled)
-		return;
+		return false;
 	frame_parse(&f, data, len, false);
 	if (frame_payload(&f) > dev->port->mtu) {
 		dev->cnt[SKUA_CNT_ETH_RX_TOO_LONG]++;
-		return;
+		return false;
 	}
 	if (is_roce(dev, &f, &in)) {
 		roce_rx(dev, &in);
-		return;
+		return false;
 	}
 	/* From here software gets it. */
-	if (icrc_pending)
+	if (icrc_pending && !dev->port->way[looped].begun)
 		skua_pkt_icrc_fill(data, len);
-	steer(dev, &f, looped && mac_multicast(data));
+	return steer(dev, &f, looped);
 }
 
-void port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
+bool port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 {
-	if (dev->port->wire_up)
-		deliver(dev, frame, len, false, icrc_pending);
+	bool more = dev->port->wire_up && deliver(dev, frame, len, false, icrc_pending);
+
+	dev->port->way[0].begun = more;
+	return more;
+}
+
+void port_rx_none(struct skua_dev *dev)
+{
+	dev->port->way[0].begun = false;
 }
 
 /* Of its own to a group the device loses none: while others fill the room, it waits. */
@@ -326,8 +334,10 @@ bool port_run(struct skua_dev *dev)
 		frame = p->loop + p->loop_head % LOOP_SIZE + sizeof(len);
 		if (must_wait(dev, frame, len))
 			break;
-		dev->cnt[SKUA_CNT_LOOPBACK_PKTS]++;
-		deliver(dev, frame, len, true, icrc_pending);
+		dev->cnt[SKUA_CNT_LOOPBACK_PKTS] += !p->way[1].begun;
+		p->way[1].begun = deliver(dev, frame, len, true, icrc_pending);
+		if (p->way[1].begun)
+			break;
 		p->loop_head += (sizeof(len) + len + 7) & ~7ull;
 	}
 	return p->loop_head != p->loop_tail;

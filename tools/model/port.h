@@ -26,6 +26,30 @@ struct rule {
 	uint64_t mask[RULE_WORDS];
 };
 
+/* eth_rx.c: what became of a frame at a queue. */
+enum eth_rx { ETH_RX_TAKEN, ETH_RX_NO_QUEUE, ETH_RX_NO_WQE, ETH_RX_LONG };
+
+/**
+ * struct way - a frame on its way to its receivers, some at a time
+ * @begun: some rules were asked, and the frame comes again
+ * @prio: of the last of them
+ * @index: likewise
+ * @info: what all receivers are told
+ * @result: the best that became of it
+ * @any: somebody was to get it
+ * @claimed: a rule that is no sniffer has
+ * @had: the port's default destination got it by a rule
+ * @own: a multicast frame of the device itself: rules may lead it to queues, but the
+ *	port's default destination, whose host sent it, does not get it back
+ */
+struct way {
+	bool begun;
+	uint32_t prio, index;
+	struct skua_cqe_eth info;
+	enum eth_rx result;
+	bool any, claimed, had, own;
+};
+
 /**
  * struct port - the port
  * @wire_up: the wire is there
@@ -41,6 +65,7 @@ struct rule {
  * @own: MAC addresses of the GID table, each once
  * @num_own: how many
  * @rules: copy of the steering rules, in the order in which they are asked
+ * @way: the frame from the wire that is being steered, and the one on its way round
  * @num_rules: how many
  * @room_rules: for how many there is room
  * @mcg: copy of the multicast members
@@ -68,6 +93,7 @@ struct port {
 	uint32_t num_own;
 	struct rule *rules;
 	uint32_t num_rules, room_rules;
+	struct way way[2];
 	struct skua_mcg *mcg;
 	uint16_t mcg_head[MCG_HASH];
 	uint16_t mcg_next[1u << MODEL_LOG_MCG];
@@ -78,16 +104,16 @@ struct port {
 	uint8_t lso[MODEL_MAX_LSO];
 };
 
-/* steer.c: give a frame that RoCE did not claim to whoever gets it. */
-/* @own: a multicast frame that the device itself has sent. */
-void steer(struct skua_dev *dev, const struct frame *f, bool own);
+/*
+ * steer.c: give a frame that RoCE did not claim to whoever gets it. @looped: the device sent
+ * it itself. True: that is not done, call again with the same frame in the next turn.
+ */
+bool steer(struct skua_dev *dev, const struct frame *f, bool looped);
 void steer_reset(struct skua_dev *dev);
 /* Does a destination (RSS context or QPN) exist? It then counts as named by @by more. */
 bool dest_ok(struct skua_dev *dev, bool rss, uint32_t dest);
 void dest_ref(struct skua_dev *dev, bool rss, uint32_t dest, int by);
 
-/* eth_rx.c: what became of a frame at a queue. */
-enum eth_rx { ETH_RX_TAKEN, ETH_RX_NO_QUEUE, ETH_RX_NO_WQE, ETH_RX_LONG };
 enum eth_rx eth_rx(struct skua_dev *dev, uint32_t qpn, const struct frame *f,
 		   const struct skua_cqe_eth *info);
 

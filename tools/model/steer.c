@@ -13,6 +13,7 @@
 void steer_reset(struct skua_dev *dev)
 {
 	dev->port->num_rules = 0;
+	memset(dev->port->way, 0, sizeof(dev->port->way));
 	memset(dev->port->mcg, 0, sizeof(*dev->port->mcg) << MODEL_LOG_MCG);
 	memset(dev->port->mcg_head, 0, sizeof(dev->port->mcg_head));
 	dev->port->num_mcg = 0;
@@ -132,30 +133,14 @@ static void describe(struct skua_dev *dev, const struct frame *f, struct skua_cq
 		dev->cnt[SKUA_CNT_ETH_RX_CSUM_ERR]++;
 }
 
-/**
- * struct way - a frame on its way to its receivers
- * @f: the frame
- * @info: what all of them are told
- * @result: the best that became of it
- * @any: somebody was to get it
- * @own: a multicast frame of the device itself: rules may lead it to queues, but the
- *	port's default destination, whose host sent it, does not get it back
- */
-struct way {
-	const struct frame *f;
-	struct skua_cqe_eth info;
-	enum eth_rx result;
-	bool any;
-	bool own;
-};
-
-static void give(struct skua_dev *dev, struct way *way, bool is_rss, uint32_t dest, uint32_t tag)
+static void give(struct skua_dev *dev, struct way *way, const struct frame *f, bool is_rss,
+		 uint32_t dest, uint32_t tag)
 {
 	struct skua_cqe_eth info = way->info;
 	enum eth_rx result;
 
 	info.flow_tag = cpu_to_le32(tag);
-	result = is_rss ? to_rss(dev, dest, way->f, &info) : eth_rx(dev, dest, way->f, &info);
+	result = is_rss ? to_rss(dev, dest, f, &info) : eth_rx(dev, dest, f, &info);
 	if (!way->any || result == ETH_RX_TAKEN)
 		way->result = result;
 	way->any = true;
@@ -203,45 +188,84 @@ static bool matches(const struct rule *rule, const uint64_t key[RULE_WORDS])
 	return !diff;
 }
 
+/* What a rule that matches does; false: it asks for nothing. */
+static bool apply(struct skua_dev *dev, struct way *way, const struct frame *f,
+		  const struct rule *rule, bool multicast)
+{
+	bool rss = rule->flags & SKUA_FLOW_RSS;
+	bool to_dflt = dev->port->dflt == (rule->dest | (rss ? SKUA_PORT_DFLT_RSS : 0));
+
+	if (way->own && to_dflt)
+		return false;
+	if (!(rule->flags & SKUA_FLOW_SNIFFER)) {
+		if (way->claimed && !multicast)
+			return false;
+		way->claimed = true;
+	}
+	if (rule->counter) {
+		set_count(dev, rule->counter, SKUA_CNT_RDMA_RX_PKTS, 1);
+		set_count(dev, rule->counter, SKUA_CNT_RDMA_RX_BYTES, f->len);
+	}
+	if (rule->flags & SKUA_FLOW_DROP)
+		return false;
+	way->had |= to_dflt;
+	give(dev, way, f, rss, rule->dest, rule->tag);
+	return true;
+}
+
+/*
+ * Of a frame in one turn: rules that are asked, and how many of these a receiver takes the
+ * time of.
+ */
+#define STEER_TURN	1024
+#define STEER_RECEIVER	32
+
+/* The first rule that was not asked yet; others may have gone or come since. */
+static uint32_t next_rule(const struct port *p, const struct way *way)
+{
+	uint32_t low = 0, high = p->num_rules;
+
+	while (way->begun && low < high) {
+		uint32_t mid = (low + high) / 2;
+		const struct rule *rule = &p->rules[mid];
+
+		if (rule->prio < way->prio ||
+		    (rule->prio == way->prio && rule->index <= way->index))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 /*
  * Ask the rules, in order. A sniffer never claims; a unicast frame goes to the
- * first that does, a multicast one to all. Returns whether one did; *@dflt whether
- * the port's default destination got it already.
+ * first that does, a multicast one to all. True: there are more.
  */
-static bool ask_rules(struct skua_dev *dev, struct way *way, bool multicast, bool *dflt)
+static bool ask_rules(struct skua_dev *dev, struct way *way, const struct frame *f, bool multicast)
 {
 	struct port *p = dev->port;
 	uint64_t key[RULE_WORDS];
-	bool claimed = false;
+	int left = STEER_TURN;
 
-	*dflt = false;
 	if (!p->num_rules)
 		return false;
-	flow_key(way->f, key);
-	for (uint32_t i = 0; i < p->num_rules; i++) {
+	flow_key(f, key);
+	for (uint32_t i = next_rule(p, way); i < p->num_rules; i++) {
 		const struct rule *rule = &p->rules[i];
-		bool rss = rule->flags & SKUA_FLOW_RSS, to_dflt;
 
-		to_dflt = p->dflt == (rule->dest | (rss ? SKUA_PORT_DFLT_RSS : 0));
-		if (!matches(rule, key) || (way->own && to_dflt))
+		if (left-- <= 0)
+			return true;
+		way->begun = true;
+		way->prio = rule->prio;
+		way->index = rule->index;
+		if (!matches(rule, key) || !apply(dev, way, f, rule, multicast))
 			continue;
-		if (!(rule->flags & SKUA_FLOW_SNIFFER)) {
-			if (claimed && !multicast)
-				continue;
-			claimed = true;
-		}
-		if (rule->counter) {
-			set_count(dev, rule->counter, SKUA_CNT_RDMA_RX_PKTS, 1);
-			set_count(dev, rule->counter, SKUA_CNT_RDMA_RX_BYTES, way->f->len);
-		}
-		if (rule->flags & SKUA_FLOW_DROP)
-			continue;
-		give(dev, way, rss, rule->dest, rule->tag);
-		*dflt |= to_dflt;
 		if (dev->state != DEV_OPERATIONAL)
 			break;
+		left -= STEER_RECEIVER;
 	}
-	return claimed;
+	return false;
 }
 
 static bool is_broadcast(const uint8_t mac[ETH_ADDR_LEN])
@@ -265,33 +289,41 @@ static bool by_default(const struct port *p, const uint8_t *dmac, bool claimed, 
 	return p->promisc || !memcmp(dmac, p->mac, ETH_ADDR_LEN);
 }
 
-void steer(struct skua_dev *dev, const struct frame *f, bool own)
+static void count(struct skua_dev *dev, const struct way *way, const struct frame *f)
 {
-	bool multicast = mac_multicast(f->data);
-	struct port *p = dev->port;
-	struct way way = { .f = f, .own = own };
-	bool claimed, had;
-
-	if (!dev_has(dev, SKUA_CAP_ETH))
+	if (way->own && !way->any)
 		return;
-	describe(dev, f, &way.info);
-	claimed = ask_rules(dev, &way, multicast, &had);
-	if (!own && by_default(p, f->data, claimed, had))
-		give(dev, &way, p->dflt & SKUA_PORT_DFLT_RSS, p->dflt & ~SKUA_PORT_DFLT_RSS, 0);
-
-	if (own && !way.any)
-		return;
-	if (!way.any || way.result == ETH_RX_NO_QUEUE) {
+	if (!way->any || way->result == ETH_RX_NO_QUEUE) {
 		dev->cnt[SKUA_CNT_ETH_RX_FILTERED]++;
-	} else if (way.result == ETH_RX_NO_WQE) {
+	} else if (way->result == ETH_RX_NO_WQE) {
 		dev->cnt[SKUA_CNT_ETH_RX_NO_BUF]++;
-	} else if (way.result == ETH_RX_LONG) {
+	} else if (way->result == ETH_RX_LONG) {
 		dev->cnt[SKUA_CNT_ETH_RX_TOO_LONG]++;
 	} else {
 		dev->cnt[SKUA_CNT_ETH_RX_PKTS]++;
 		dev->cnt[SKUA_CNT_ETH_RX_BYTES] += f->len;
-		dev->cnt[SKUA_CNT_ETH_RX_MCAST] += multicast;
+		dev->cnt[SKUA_CNT_ETH_RX_MCAST] += mac_multicast(f->data);
 	}
+}
+
+bool steer(struct skua_dev *dev, const struct frame *f, bool looped)
+{
+	bool multicast = mac_multicast(f->data);
+	struct port *p = dev->port;
+	struct way *way = &p->way[looped];
+
+	if (!dev_has(dev, SKUA_CAP_ETH))
+		return false;
+	if (!way->begun) {
+		*way = (struct way){ .own = looped && multicast };
+		describe(dev, f, &way->info);
+	}
+	if (ask_rules(dev, way, f, multicast))
+		return true;
+	if (!way->own && by_default(p, f->data, way->claimed, way->had))
+		give(dev, way, f, p->dflt & SKUA_PORT_DFLT_RSS, p->dflt & ~SKUA_PORT_DFLT_RSS, 0);
+	count(dev, way, f);
+	return false;
 }
 
 /* --- rules --- */

@@ -76,6 +76,7 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @name: for people and rules
  * @rx: of a station of this process, otherwise NULL
  * @priv: first argument of @rx
+ * @again: the station wants the frame that it just got once more
  * @only_mac: it sends with @mac alone
  * @mac: see @only_mac
  * @fd: of the others, otherwise -1
@@ -109,6 +110,7 @@ struct wire_port {
 	char name[WIRE_NAME_MAX];
 	void (*rx)(void *priv, void *frame, size_t len, bool icrc_pending);
 	void *priv;
+	bool again;
 	bool only_mac;
 	uint8_t mac[6];
 	int fd;

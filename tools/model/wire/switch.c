@@ -644,13 +644,19 @@ static void deliver(struct wire_port *port)
 	while (n-- && budget > 0) {
 		if (end && done++ && wire_now(port->w) >= end)
 			break;
-		buf = dequeue(port);
+		buf = port->q.slot[port->q.head % WIRE_QUEUE_FRAMES];
 		budget -= buf->len > WIRE_FRAME_COST ? (int)buf->len : WIRE_FRAME_COST;
-		port->stats.tx_frames++;
-		port->stats.tx_bytes += buf->len;
+		port->again = false;
 		port->rx(port->priv, buf->data, buf->len, buf->icrc_pending);
-		wire_buf_put(&port->w->pool, buf);
+		if (port->again)
+			break;
+		wire_sent(port);
 	}
+}
+
+void wire_port_again(struct wire_port *port)
+{
+	port->again = true;
 }
 
 static bool can_send(const struct wire_port *port)

@@ -142,6 +142,12 @@ void *wire_port_frame(struct wire_port *port, size_t size);
  */
 bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6]);
 
+/*
+ * For a station, while it gets a frame: it is not done with it, and gets it again in the
+ * next wire_poll(), before any other.
+ */
+void wire_port_again(struct wire_port *port);
+
 /* Have wire_poll() call @room, with the station's @priv, when it may try again. */
 void wire_port_on_room(struct wire_port *port, void (*room)(void *priv));
 
