@@ -62,7 +62,8 @@ enum skua_fatal {
 };
 
 /* WO. Writing RESET starts a device reset: READY drops at once and comes back
- * when every queue has stopped and no DMA is under way (at most 1 s).
+ * when every queue has stopped and no DMA is under way (at most 1 s). Where that
+ * takes no longer than the write, the first read already finds READY set.
  */
 #define SKUA_REG_CTRL			0x00c
 #define SKUA_CTRL_RESET			BIT(0)
