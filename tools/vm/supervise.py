@@ -47,6 +47,7 @@ def options():
     p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--iommu", choices=["virtio"])
     p.add_argument("--switch", action="store_true")
+    p.add_argument("--kexec", action="store_true")
     p.add_argument("--smp", type=int, default=2)
     p.add_argument("--mem", type=int, default=2048)
     p.add_argument("--accel", choices=["tcg", "kvm"])
@@ -350,6 +351,8 @@ class Run:
             open(f"{JOB}/{name}", "w").close()
         self.write_job()
         kernel = Kernel(o.kernel, o.kernel_dir)
+        if o.kexec:
+            shutil.copy(kernel.initrd(), f"{JOB}/initrd")
         self.model = Model(o)
         cmd = qemu_command(o, kernel)
         # Its messages are bounded: a dead model makes it write without end
