@@ -204,7 +204,7 @@ static int check_slot(struct skua_dev *dev, const struct skua_cmd_slot *slot,
 		return SKUA_CMD_ST_BAD_DEV_STATE;
 	if (flags & ~SKUA_CMD_F_EVENT || !all_zero(slot->reserved, sizeof(slot->reserved)))
 		return SKUA_CMD_ST_BAD_PARAM;
-	/* TEARDOWN_DEVICE leaves no EQ to tell of its completion. */
+	/* After TEARDOWN_DEVICE there is no EQ for its completion event. */
 	if (flags & SKUA_CMD_F_EVENT &&
 	    (dev->cmd_eqn == SKUA_NO_EQ || server->op == SKUA_CMD_TEARDOWN_DEVICE))
 		return SKUA_CMD_ST_BAD_PARAM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Faults of the command engine, for tests of drivers: a command of a named opcode
- * fails, has no end, loses its event or takes its time. Ethernet queues, too: the
+ * fails, is never completed, loses its event or is delayed. Ethernet queues, too: the
  * DMA of a frame fails, or its completion does not tell the truth.
  */
 #ifndef SKUA_MODEL_CMD_FAULT_H
@@ -32,7 +32,7 @@ enum fault_op {
  * @CMD_FAULT_LATE: it is executed, and completes after a delay
  * @CMD_FAULT_DMA: Ethernet: its data cannot be read or written
  * @CMD_FAULT_TWICE: Ethernet: there are two completions of it
- * @CMD_FAULT_LONG: received frame: the completion tells of more bytes than there
+ * @CMD_FAULT_LONG: received frame: the completion reports more bytes than there
  *	is room for
  */
 enum cmd_fault_kind {

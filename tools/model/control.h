@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The socket at which a running model can be told to do something: one datagram
+ * The control socket of a running model, for commands: one datagram
  * with a line of text, one datagram with the answer.
  */
 #ifndef SKUA_MODEL_CONTROL_H

@@ -161,13 +161,13 @@ static inline uint64_t dev_now(struct skua_dev *dev)
 {
 	return dev->host->now(dev->host_priv);
 }
-/* The turn has taken its time: what is left waits for the next. */
+/* The turn has used up its time: the remaining work waits for the next one. */
 static inline bool dev_turn_over(struct skua_dev *dev)
 {
 	return dev->turn_end && dev_now(dev) >= dev->turn_end;
 }
 /*
- * Stop for good: status register, fatal EQE. Returns at once; from then on every
+ * Fatal error: set the status register, write the fatal EQE. Returns at once; from then on every
  * DMA fails, so that the callers unwind, and nothing is run any more.
  */
 void dev_fatal(struct skua_dev *dev, enum skua_fatal why);
@@ -331,7 +331,7 @@ bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t siz
  * takes the QP to ERR with SKUA_QP_EV_FATAL. An overrun posts SKUA_EQE_CQ_ERR.
  */
 int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited);
-/* An event of the CQ was written: it tells of all that was completed so far. */
+/* A completion event of the CQ was written: it reports all completions so far. */
 void cq_told(struct skua_dev *dev, struct skua_cqc *cqc);
 
 /* --- eq.c: events; they coalesce in the contexts' pending words when an EQ is full. */

@@ -105,8 +105,9 @@ struct port {
 };
 
 /*
- * steer.c: give a frame that RoCE did not claim to whoever gets it. @looped: the device sent
- * it itself. True: that is not done, call again with the same frame in the next turn.
+ * steer.c: deliver a frame that RoCE did not claim to the QPs that the rules select. @looped:
+ * the device has sent it itself. Return: true if it is not finished; call again with the same
+ * frame in the next turn.
  */
 bool steer(struct skua_dev *dev, const struct frame *f, bool looped);
 void steer_reset(struct skua_dev *dev);

@@ -309,7 +309,7 @@ static void apply(struct skua_qp_attr *a, const struct skua_qp_attr *in, uint32_
 		a->vendor_off = in->vendor_off;
 	merge(&a->retry, in->retry, retry_fields, mask);
 	merge(&a->rights, in->rights, rights_fields, mask);
-	/* The wish to be told belongs to one stay in SQD. */
+	/* SQD_NOTIFY is valid for one stay in SQD. */
 	merge(&a->state, in->state, state_fields, mask & A(STATE) ? mask | A(SQD_NOTIFY) : mask);
 }
 

@@ -32,7 +32,7 @@ struct call {
 	uint32_t arg;
 };
 
-/* @pos: of an owner's node in the heap, plus one; 0: none. @told: the host's timer. */
+/* @pos: of an owner's node in the heap, plus one; 0: none. @told: deadline set at the host. */
 struct timers {
 	struct node *heap;
 	uint32_t num, room;
@@ -246,7 +246,7 @@ void timer_run(struct skua_dev *dev)
 	}
 }
 
-/* @told is 0 when the host's timer is off or has rung. */
+/* @told is 0 when the host's timer is off or has expired. */
 void timer_sync(struct skua_dev *dev)
 {
 	struct timers *t = dev->timers;

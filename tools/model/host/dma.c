@@ -445,7 +445,7 @@ int dmatab_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int
 		return err;
 	range.use = use_get(tab, range.file);
 	err = range.use ? range_insert(tab, &range) : -ENOMEM;
-	/* A failed insert must not leave the file mapped for nobody. */
+	/* If the insertion fails the file must not stay mapped. */
 	if (err && range.use)
 		use_put(tab, range.use);
 	file_put(tab, range.file);

@@ -345,7 +345,7 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 	int32_t ahead = ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn));
 	enum reach reach;
 
-	/* The last one again tells of receives that were posted since. */
+	/* Repeat the last acknowledgment, with the receives that were posted since. */
 	if (ahead >= -1)
 		take_credits(t, pkt->aeth);
 	if (ahead < 0)

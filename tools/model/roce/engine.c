@@ -160,7 +160,7 @@ static void forget(struct skua_dev *dev, const struct qp *qp)
 	rlist_drop(&dev->engine->read, qp->qpn);
 }
 
-/* In ERR nothing is sent or taken any more, and nobody is waited for. */
+/* In ERR nothing is sent or received any more, and no timer runs. */
 static void stop(struct turn *t)
 {
 	t->sqc->ack_deadline = 0;

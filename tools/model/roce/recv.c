@@ -150,7 +150,7 @@ void recv_give_up(struct turn *t)
 		return;
 	srqc = taken_from(t);
 	if (!srqc) {
-		/* There is nobody to tell. */
+		/* No response can be sent. */
 		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_WQE_TAKEN);
 		return;
 	}

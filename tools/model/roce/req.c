@@ -408,7 +408,7 @@ static bool window_full(const struct turn *t)
 	       ENGINE_WINDOW;
 }
 
-/* Is it a message for which the peer has no receive, as far as it has told? */
+/* Is it a message for which the peer has no receive, by the credits that it has reported? */
 static bool limited(const struct turn *t, const struct wqe *w)
 {
 	return op_takes_recv(w->op) && sqc_is(t, SKUA_SQC_CREDIT_VALID) &&
@@ -570,7 +570,7 @@ static enum outcome fail_cur(struct turn *t, const struct wqe *w, enum skua_vend
 	return WAIT;
 }
 
-/* Of a message that nobody acknowledges: being sent it is complete. */
+/* For messages without acknowledgment: complete when sent. */
 static enum outcome complete_sent(struct turn *t, const struct wqe *w)
 {
 	struct flight f = flight_of(t, w);

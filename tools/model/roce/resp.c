@@ -95,7 +95,7 @@ void resp_recv_error(struct turn *t, enum skua_cqe_status status, enum skua_vend
 	recv_done(t, &cqe, false);
 }
 
-/* The receive WQE could not take the message, which the peer is told. */
+/* The receive WQE could not take the message: the peer gets a NAK. */
 static void fail_recv(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor,
 		      enum ib_nak_code nak)
 {
@@ -547,7 +547,7 @@ void resp_farewell(struct turn *t)
 	if (rqc_is(t, SKUA_RQC_FAILED) || t->rqc->rr_head != t->rqc->rr_tail ||
 	    t->rqc->flush_num)
 		return;
-	/* A NAK that waits is for nobody any more, but what is before it was taken. */
+	/* A pending NAK is dropped, but packets before it are acknowledged. */
 	if (rqc_is(t, SKUA_RQC_ACK_PENDING) ||
 	    (rqc_is(t, SKUA_RQC_NAK_PENDING) && le32_to_cpu(t->rqc->ack_psn) != last))
 		send_ack(t);

@@ -281,7 +281,7 @@ static enum skua_vendor execute(struct turn *t, const struct skua_pkt *pkt, stru
 	return do_atomic_write(t, pkt, rr);
 }
 
-/* Was it executed? If not, the peer is told what became of it. */
+/* Was it executed? If not, the peer gets a NAK with the reason. */
 static bool executed(struct turn *t, enum skua_vendor err)
 {
 	err = fault_resp(t, err);

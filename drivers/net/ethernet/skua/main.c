@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PCI function: coming, going, up and down.
+ * PCI function: probe and remove, bringing the device up and down.
  *
- * "Up" is the time from a reset to the next one: the device knows our command
- * ring, ICM and EQs, and clients can be plugged in. It comes and goes many times
- * between probe and remove (reload, recovery, resets of the function).
+ * A device is "up" from its initialization to the next reset: it has the command ring, ICM
+ * and EQs, and the auxiliary drivers can use it. This changes many times between probe and
+ * remove (reload, recovery, resets of the function).
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
@@ -28,7 +28,7 @@ static void skua_hw_quiesce(struct skua_dev *dev)
 	u16 cmd;
 
 	pci_clear_master(dev->pdev);
-	/* A read's completion pushes the device's earlier writes before it. */
+	/* The completion of a read pushes earlier writes of the device to memory. */
 	pci_read_config_word(dev->pdev, PCI_COMMAND, &cmd);
 }
 
@@ -73,7 +73,7 @@ u64 skua_clock(const struct skua_dev *dev)
 	u32 low = skua_read32(dev, SKUA_REG_CLOCK);
 	u32 high = skua_read32(dev, SKUA_REG_CLOCK + 4);
 
-	/* The low half began anew in between: once in many looks, and never twice. */
+	/* The low half has wrapped in between; it cannot wrap again soon. */
 	if (high != before)
 		low = skua_read32(dev, SKUA_REG_CLOCK);
 	return (u64)high << 32 | low;
@@ -94,7 +94,7 @@ static int skua_check_version(struct skua_dev *dev)
 	return -EPROTONOSUPPORT;
 }
 
-/* Hand the command ring to a device that has just been reset. */
+/* Pass the command ring to a device that has just been reset. */
 static int skua_ring_on(struct skua_dev *dev)
 {
 	int err;
@@ -111,7 +111,7 @@ static int skua_ring_on(struct skua_dev *dev)
 	return 0;
 }
 
-/* Have the device forget us, or make sure that it can do no harm. */
+/* Reset the device, or at least stop its DMA. */
 static void skua_ring_off(struct skua_dev *dev)
 {
 	int err;
@@ -120,7 +120,7 @@ static void skua_ring_off(struct skua_dev *dev)
 		err = -EIO;
 	else
 		err = skua_hw_reset(dev);
-	/* A dead device may be alive enough to be reset, but it need not be. */
+	/* A dead device may not react to a reset. */
 	dev->hw->quiesce(dev);
 	if (err && !skua_dead(dev))
 		dev_err(dev->dev, "the device cannot be reset: %pe\n", ERR_PTR(err));
@@ -137,7 +137,7 @@ static int skua_set_roce(struct skua_dev *dev)
 	return skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in);
 }
 
-/* The GID table is small, and its entries come and go with addresses. */
+/* The GID table is small and changes with each IP address: map all of it. */
 static int skua_pin_gids(struct skua_dev *dev)
 {
 	if (!dev->limits.max_gids)
@@ -151,7 +151,7 @@ static void skua_unpin_gids(struct skua_dev *dev)
 		skua_icm_put_range(dev, SKUA_ICM_GID, 0, dev->limits.max_gids);
 }
 
-/* Prove that command interrupts arrive, while there is still a way back. */
+/* Check that command interrupts arrive; if not, commands are polled. */
 static int skua_test_irq(struct skua_dev *dev)
 {
 	int err = skua_cmd_exec(dev, SKUA_CMD_NOP, NULL, 0, NULL, 0);
@@ -251,7 +251,7 @@ void skua_down(struct skua_dev *dev)
 	skua_uars_exit(dev);
 	if (!skua_dead(dev))
 		skua_cmd_exec(dev, SKUA_CMD_TEARDOWN_DEVICE, NULL, 0, NULL, 0);
-	/* Before anything that the device might still own is freed. */
+	/* Before memory that the device might still access is freed. */
 	skua_ring_off(dev);
 	skua_profile_exit(dev);
 	skua_cmdq_exit(dev);
@@ -276,7 +276,7 @@ static int skua_pci_enable(struct skua_dev *dev)
 	err = pci_request_mem_regions(pdev, "skua_core");
 	if (err)
 		goto err_disable;
-	/* Whatever ran before us may have left it on. */
+	/* An earlier driver may have left bus mastering enabled. */
 	pci_clear_master(pdev);
 	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (err)
@@ -341,7 +341,7 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto err_devlink;
 	devl_register(devlink);
 	dev->registered = true;
-	/* From now on deaths are reported; one may be waiting already. */
+	/* From now on failures are reported to devlink; one may have happened already. */
 	enable_work(&dev->report_work);
 	if (skua_dead(dev))
 		queue_work(system_freezable_wq, &dev->report_work);
@@ -358,7 +358,7 @@ err_debugfs:
 err_aux:
 	skua_aux_exit(dev);
 err_wq:
-	/* Runs what is queued. */
+	/* Also flushes queued work. */
 	destroy_workqueue(dev->wq);
 err_free:
 	devlink_free(devlink);
@@ -370,13 +370,13 @@ static void skua_remove(struct pci_dev *pdev)
 	struct skua_dev *dev = pci_get_drvdata(pdev);
 	struct devlink *devlink = priv_to_devlink(dev);
 
-	/* Reports wait for the instance lock: none may be under way below. */
+	/* Reports take the instance lock, so wait for them before it is taken here. */
 	disable_work_sync(&dev->report_work);
 
 	devl_lock(devlink);
 	dev->registered = false;
 	devl_unregister(devlink);
-	/* Pulled out: no use to wait for the health check to find out. */
+	/* Surprise removal: do not wait for the health check to detect it. */
 	if (dev->state == SKUA_UP && skua_gone(dev))
 		skua_declare_dead(dev, "its registers read all ones: it left the bus");
 	skua_aux_unplug(dev);
@@ -393,7 +393,7 @@ static void skua_remove(struct pci_dev *pdev)
 	devlink_free(devlink);
 }
 
-/* Reboot or kexec: all that matters is that the device writes no more. */
+/* Reboot or kexec: stop the device's DMA. */
 static void skua_shutdown(struct pci_dev *pdev)
 {
 	struct skua_dev *dev = pci_get_drvdata(pdev);
