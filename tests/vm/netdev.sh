@@ -55,6 +55,16 @@ configure()
 	until_true 10 settled_state
 }
 
+# The system falls asleep; whoever runs the VM wakes it up
+suspend_to_ram()
+{
+	local before
+
+	before=$(</sys/power/suspend_stats/success)
+	echo deep >/sys/power/mem_sleep && echo mem >/sys/power/state &&
+	[ "$(</sys/power/suspend_stats/success)" -gt "$before" ]
+}
+
 settled_state()
 {
 	local before=${STATE-}
@@ -183,8 +193,15 @@ is_back()
 	link_up $NS1 "$NET1"
 }
 
+# The second function, too: sleep took both away
+both_back()
+{
+	is_back && skua_netdev 2 >/dev/null && IB2=$(skua_ibdev 2) && link_up $NS2 "$NET2"
+}
+
 rdma_works()
 {
-	IB1=$(skua_ibdev 1) && GID1=$(wait_gid "$IB1" $IP4_1) && pingpong -n 20
+	IB1=$(skua_ibdev 1) && IB2=$(skua_ibdev 2) && GID1=$(wait_gid "$IB1" $IP4_1) &&
+	GID2=$(wait_gid "$IB2" $IP4_2) && pingpong -n 20
 }
 

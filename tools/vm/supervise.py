@@ -22,6 +22,7 @@ import tsc
 HERE = "/skua/tools/vm"
 JOB = "/job"
 MODEL_CONTROL = "/run/model-control"
+LINE = "/run/line.sock"         # a serial port of the guest that may sleep
 MODEL_DIED, HANG, HARNESS, PANIC = 122, 124, 125, 126
 BOOT_LIMIT = {"debug": 240}     # seconds until the guest must have come up
 BOOT_LIMIT_DEFAULT = 120
@@ -47,6 +48,7 @@ def options():
     p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--iommu", choices=["virtio"])
     p.add_argument("--switch", action="store_true")
+    p.add_argument("--sleep", action="store_true")
     p.add_argument("--kexec", action="store_true")
     p.add_argument("--smp", type=int, default=2)
     p.add_argument("--mem", type=int, default=2048)
@@ -64,6 +66,8 @@ def options():
     o = p.parse_args()
     if o.peer and not o.nics:
         p.error("--peer needs a model on the wire: --nics 1 or more")
+    if o.sleep and o.mode == "shell":
+        p.error("--sleep is for run only")
     return o
 
 
@@ -74,7 +78,7 @@ def output(cmd):
 class Kernel:
     """Where the image and the modules of the chosen kernel are."""
 
-    def __init__(self, name, built):
+    def __init__(self, name, built, packed=False):
         facts = dict(line.split("=", 1)
                      for line in open("/etc/skua-tree").read().split())
         self.modules = None             # a directory to mount in the guest
@@ -88,7 +92,7 @@ class Kernel:
         for path in (f"/boot/vmlinuz-{self.release}",
                      f"/usr/lib/modules/{self.release}/vmlinuz"):
             if os.path.exists(path):
-                self.image = output([f"{HERE}/mkvmlinux", path])
+                self.image = path if packed else output([f"{HERE}/mkvmlinux", path])
                 return
         raise HarnessError(f"no image of kernel {self.release} in the tree")
 
@@ -232,6 +236,8 @@ def qemu_command(o, kernel):
         append += "skua.modules "
     if o.apps:
         append += "skua.apps "
+    if o.sleep:
+        append += "skua.sleep no_console_suspend "
     cmd = ["qemu-system-x86_64", "-nodefaults", "-no-user-config",
            "-display", "none", "-no-reboot", "-name", "skua",
            # guest RAM must be a shared file: the model maps it
@@ -255,6 +261,9 @@ def qemu_command(o, kernel):
                 "-serial", "chardev:con", "-mon", "chardev=con"]
     else:
         cmd += ["-serial", f"file:{JOB}/console"]
+    if o.sleep:
+        cmd += ["-chardev", f"socket,id=line,path={LINE},server=on,wait=off",
+                "-serial", "chardev:line"]
     if o.iommu:
         cmd += ["-device", "virtio-iommu-pci"]
     # In the order that the guest names them
@@ -323,6 +332,47 @@ class Tail:
         return os.read(self.fd, 1 << 20)
 
 
+class Line:
+    """A serial port of a guest that has no share to write to: lines of its output ("out"),
+    of its kernel log ("log"), its exit code ("rc"); all others are for the reader."""
+
+    def __init__(self):
+        self.sock, self.rest = None, b""
+        self.files = {word: open(f"{JOB}/{name}", "ab", buffering=0)
+                      for word, name in ((b"out", "out"), (b"log", "dmesg"))}
+
+    def read(self):
+        if not self.sock:
+            sock = socket.socket(socket.AF_UNIX)
+            try:
+                sock.connect(LINE)
+            except OSError:
+                return b""              # QEMU has only just started
+            sock.setblocking(False)
+            self.sock = sock
+        try:
+            data = self.sock.recv(1 << 20)
+        except (BlockingIOError, ConnectionResetError):
+            return b""
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        wishes = b""
+        for line in lines:
+            word, _, text = line.partition(b" ")
+            if word in self.files:
+                self.files[word].write(text + b"\n")
+            elif word == b"rc":
+                with open(f"{JOB}/rc", "wb") as f:
+                    f.write(text + b"\n")
+            else:
+                wishes += line + b"\n"
+        return wishes
+
+    def write(self, text):
+        self.sock.setblocking(True)
+        self.sock.sendall(text.encode())
+        self.sock.setblocking(False)
+
+
 def tail(path, lines):
     try:
         with open(path, errors="replace") as f:
@@ -350,7 +400,8 @@ class Run:
         for name in ("dmesg", "console"):
             open(f"{JOB}/{name}", "w").close()
         self.write_job()
-        kernel = Kernel(o.kernel, o.kernel_dir)
+        # QEMU loads what is not packed again when the guest wakes up, over what it was
+        kernel = Kernel(o.kernel, o.kernel_dir, packed=o.sleep)
         if o.kexec:
             shutil.copy(kernel.initrd(), f"{JOB}/initrd")
         self.model = Model(o)
@@ -366,7 +417,8 @@ class Run:
         os.set_blocking(self.qemu.stderr.fileno(), False)
         self.err_left = 1 << 18
         self.out = Tail(f"{JOB}/out")
-        self.ctl = Tail(f"{JOB}/ctl")
+        self.ctl = Line() if o.sleep else Tail(f"{JOB}/ctl")
+        self.look = 0.0                 # when to look next whether the guest sleeps
         self.ctl_rest = b""
         self.qmp = None
         self.reset_from = 0
@@ -378,7 +430,8 @@ class Run:
                 if k.startswith("SKUA_") or k == "TERM":
                     f.write(f"export {k}={shlex.quote(v)}\n")
             f.write(f"export SKUA_NICS={o.nics} SKUA_PEER={o.peer or ''} "
-                    f"SKUA_KERNEL={o.kernel} SKUA_TIMEOUT={int(o.timeout)}\n")
+                    f"SKUA_KERNEL={o.kernel} SKUA_TIMEOUT={int(o.timeout)} "
+                    f"SKUA_SLEEP={'1' if o.sleep else ''}\n")
         if o.mode == "shell":
             size = shutil.get_terminal_size()
             with open(f"{JOB}/shell", "w") as f:
@@ -399,6 +452,10 @@ class Run:
                 answer = self.model.signal(arg)
             elif verb == "model":
                 answer = self.model.tell(arg)
+            elif verb == "pause":
+                self.model.signal("STOP")
+                time.sleep(float(arg))
+                answer = self.model.signal("CONT")
             elif verb == "qmp":
                 answer = json.dumps(self.monitor(json.loads(arg)))
             elif verb == "reset":
@@ -409,6 +466,9 @@ class Run:
                 answer = f"unknown verb {verb}"
         except (OSError, ValueError, AttributeError) as e:
             answer = f"error: {e}"
+        if self.o.sleep:
+            self.ctl.write(f"{ident} {answer}\n")
+            return
         with open(f"{JOB}/ctl.reply", "a") as f:
             f.write(f"{ident} {answer}\n")
 
@@ -426,6 +486,14 @@ class Run:
         if not self.qmp:
             self.qmp = Qmp("/run/qmp.sock")
         return self.qmp.do(command)
+
+    def wake(self):
+        """Nobody else is there to press the key."""
+        if time.monotonic() < self.look:
+            return
+        self.look = time.monotonic() + 0.2
+        if self.monitor({"execute": "query-status"})["return"]["status"] == "suspended":
+            self.monitor({"execute": "system_wakeup"})
 
     def pump(self):
         data = self.out.read()
@@ -459,6 +527,8 @@ class Run:
         booted = False
         while self.qemu.poll() is None:
             self.pump()
+            if self.o.sleep and booted:
+                self.wake()
             time.sleep(0.03)
             if self.model.died():
                 time.sleep(0.5)

@@ -436,12 +436,14 @@ modules_go()
 # ---- the harness outside --------------------------------------------------------------
 
 # vm_ctl VERB [ARG]: "model KILL" (any signal), "model cmd-fault SPEC" (or another
-# line for the model's control socket), "reset", "qmp JSON"; prints the answer
+# line for the model's control socket), "pause SECONDS" (the model stands still: less than
+# QEMU's patience with it), "reset", "qmp JSON"; prints the answer
 vm_ctl()
 {
 	local id=$BASHPID-$RANDOM-$SECONDS end=$((SECONDS + 15)) idle i
 	local -a line
 
+	[ -z "${SKUA_SLEEP-}" ] || { vm_ctl_line "$id" "$@"; return; }
 	# no program is started here: tests do this often
 	exec {idle}<> <(:)
 	echo "$id $*" >>/job/ctl
@@ -456,5 +458,25 @@ vm_ctl()
 		read -rt 0.02 -u "$idle"
 	done
 	exec {idle}>&-
+	return 1
+}
+
+# The same over the serial port of a guest that may sleep
+vm_ctl_line()
+{
+	local id=$1 line tty lock end=$((SECONDS + 15))
+
+	# Each answer is read by who asked
+	exec {lock}>/run/line.lock
+	flock $lock
+	exec {tty}<>/dev/ttyS1
+	printf '%s\n' "$*" >&$tty
+	while [ $SECONDS -lt $end ] && IFS= read -rt 15 -u $tty line; do
+		[[ $line = "$id "* ]] || continue
+		echo "${line#* }"
+		exec {tty}>&- {lock}>&-
+		return
+	done
+	exec {tty}>&- {lock}>&-
 	return 1
 }
