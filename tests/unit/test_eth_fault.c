@@ -99,6 +99,29 @@ static void send_completions(void **state)
 	assert_int_equal(frames(&e), 4);
 }
 
+/* A WQE that waits for the wire, and is looked at more than once, is one. */
+static void send_waits(void **state)
+{
+	static const uint8_t slow[6] = { 2, 0, 0, 0, 7, 7 };
+	struct rig *r = *state;
+	struct eth e;
+
+	up(&e, r);
+	memcpy(fake_ptr(&r->f, e.tx), slow, sizeof(slow));
+	rule(&e, "ETH_SEND@1-2:twice;ETH_SEND@2:lose");
+	r->f.full = slow;
+	assert_int_equal(send(&e, 100, 0, 0), -1);
+	skua_dev_room(r->f.dev);
+	fake_run(&r->f);
+	assert_int_equal(frames(&e), 0);
+	assert_show(&e, "ETH_SEND:twice seen 0 hit 0; ETH_SEND:lose seen 0 hit 0");
+	r->f.full = NULL;
+	skua_dev_room(r->f.dev);
+	fake_run(&r->f);
+	assert_int_equal(frames(&e), 1);
+	assert_show(&e, "ETH_SEND:twice seen 1 hit 1; ETH_SEND:lose seen 1 hit 0");
+}
+
 static void receive(void **state)
 {
 	struct rig *r = *state;
@@ -154,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		rig_test(send_dma),
 		rig_test(send_completions),
+		rig_test(send_waits),
 		rig_test(receive),
 		rig_test(names),
 	};

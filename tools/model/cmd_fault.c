@@ -300,6 +300,24 @@ struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op)
 	return fault;
 }
 
+void cmd_fault_undo(struct skua_dev *dev, uint32_t op)
+{
+	struct cmd_faults *f = dev->cmd_faults;
+	bool acted = false;
+
+	for (unsigned int i = 0; i < f->num; i++) {
+		struct rule *r = &f->rule[i];
+
+		if (!rule_fits(r, op))
+			continue;
+		if (!acted && r->seen >= r->first && r->seen <= r->last) {
+			acted = true;
+			r->hit--;
+		}
+		r->seen--;
+	}
+}
+
 int cmd_fault_init(struct skua_dev *dev)
 {
 	dev->cmd_faults = calloc(1, sizeof(*dev->cmd_faults));

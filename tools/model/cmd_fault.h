@@ -59,5 +59,7 @@ struct cmd_fault {
  * become of it? It is counted.
  */
 struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op);
+/* It did not run after the last call for @op, and comes again: do not count it twice. */
+void cmd_fault_undo(struct skua_dev *dev, uint32_t op);
 
 #endif /* SKUA_MODEL_CMD_FAULT_H */

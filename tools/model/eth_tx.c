@@ -223,8 +223,11 @@ static bool run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 		err = SKUA_VENDOR_WQE_FORMAT;
 	if (err == SKUA_VENDOR_NONE) {
 		err = send_wqe(dev, qp, &wqe, fault);
-		if (err == SKUA_VENDOR_FULL)
+		if (err == SKUA_VENDOR_FULL) {
+			/* It comes again, and is one WQE to those who count them. */
+			cmd_fault_undo(dev, ETH_FAULT_SEND);
 			return false;
+		}
 		status = err == SKUA_VENDOR_NONE ? SKUA_CQE_OK : SKUA_CQE_LOC_PROT_ERR;
 	}
 	if (status != SKUA_CQE_OK) {
