@@ -97,6 +97,7 @@ class Verdicts:
     """
 
     def __init__(self, layer, top):
+        self.layer = layer
         self.dir = os.path.join(BUILD, 'verdicts', layer)
         os.makedirs(self.dir, exist_ok=True)
         self.sums = {}
@@ -111,11 +112,16 @@ class Verdicts:
     def key(self, fault, test):
         """A fault that TEST noticed does not depend on the other tests."""
         kind, _, name = (test or '').partition(':')
+        needs_vm = any(t.startswith('vm:') for t in fault.tests)
         text = [fault.path] + [k + t for k, t in fault.lines]
         for path in sorted(self.sums):
             base = os.path.basename(path)
-            other = kind and (re.fullmatch(r'test_\w+\.c', base) and
-                              base != 'test_%s.c' % name.split()[0])
+            if kind in ('unit', 'contract', 'provider'):
+                other = (re.fullmatch(r'test_\w+\.c', base) and
+                         base != 'test_%s.c' % name.split()[0])
+            else:
+                other = Driver is LAYERS[self.layer] and not needs_vm and path.startswith(
+                    ('tests/vm/', 'tools/model/', 'tools/rdma-core/'))
             if not other:
                 text += [path, self.sums[path]]
         return hashlib.sha256('\n'.join(text).encode()).hexdigest()
@@ -280,7 +286,14 @@ class Provider(UserSpace):
                     cwd=self.src, env=self.env)
 
 
-LAYERS = {'model': Model, 'provider': Provider}
+class Driver:
+    """Driver, and what its cases in VMs depend on; see vm.py."""
+
+    copied = ['Kbuild', 'Kconfig', 'drivers', 'include', 'uapi', 'tools/scripts',
+              'tools/model', 'tools/rdma-core', 'tests/vm']
+
+
+LAYERS = {'model': Model, 'provider': Provider, 'driver': Driver}
 
 
 def workers(layer, top, num):

@@ -662,6 +662,28 @@ static void test_cq_overrun(void **state)
 	rc_close(&rc);
 }
 
+/* A QP has a limit of its own for what lies in its WQEs. */
+static void test_max_inline(void **state)
+{
+	struct skua_sqc *sqc;
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, NULL);
+	sqc = ctx_get(rc.s[0].f.dev, SKUA_ICM_SQC, qp_index(rc.s[0].qp.qpn));
+	sqc->cfg.max_inline = cpu_to_le32(16);
+	ctx_put(rc.s[0].f.dev, sqc);
+	for (uint32_t len = 16; len <= 17; len++) {
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = len,
+						 .flags = SKUA_WQE_F_INLINE });
+		rc_pump(&rc);
+		cqe = rc_expect(&rc, 0, false, len == 16 ? SKUA_CQE_OK : SKUA_CQE_LOC_LEN_ERR);
+	}
+	assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_SGE_LEN);
+	rc_close(&rc);
+}
+
 /* What lies in a receive WQE behind its end mark is of an earlier one. */
 static void test_recv_end(void **state)
 {
@@ -691,6 +713,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recv_end),
+		cmocka_unit_test(test_max_inline),
 		cmocka_unit_test(test_requester_local),
 		cmocka_unit_test(test_responder_keys),
 		cmocka_unit_test(test_zero_length_key_c9_88),

@@ -157,10 +157,11 @@ peer_netdev()
 
 # ---- modules -------------------------------------------------------------------
 
-# Make the modules of this checkout known to modprobe, dependencies included
+# Make the modules of this checkout known to modprobe, dependencies included; or those in
+# SKUA_MODROOT, which are made like them
 skua_modules()
 {
-	local from=/build/modules-$KVER/modroot/lib/modules/$KVER
+	local from=${SKUA_MODROOT:-/build/modules-$KVER/modroot}/lib/modules/$KVER
 	local to=/usr/lib/modules/$KVER
 
 	[ -d "$from/updates" ] || fatal "no modules were built for $KVER"
