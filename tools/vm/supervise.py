@@ -527,6 +527,10 @@ class Run:
         booted = False
         while self.qemu.poll() is None:
             self.pump()
+            if self.o.sleep and exists("rc"):
+                self.qemu.kill()        # it does not power off by itself
+                self.qemu.wait()
+                return None
             if self.o.sleep and booted:
                 self.wake()
             time.sleep(0.03)
