@@ -783,7 +783,9 @@ static bool stay_used(struct mem *m)
 	uint8_t *p = (uint8_t *)(((uintptr_t)map(2 * BLOCK) + BLOCK - 1) & ~(BLOCK - 1));
 	struct ibv_mr *mr = reg(m, p, LEN);
 
-	return mr && all && arrives(m, p, mr, LEN) && arrives(m, p, all, LEN) &&
+	/* To split a huge page takes all of its pages away, not only the one that is dropped. */
+	return mr && all && !madvise(p, BLOCK, MADV_NOHUGEPAGE) &&
+	       arrives(m, p, mr, LEN) && arrives(m, p, all, LEN) &&
 	       !madvise(p, PAGE, MADV_DONTNEED) &&
 	       advice_is(m, "prefetch", mr, p, LEN, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
 			 IBV_ADVISE_MR_FLAG_FLUSH, 0) && stay();
