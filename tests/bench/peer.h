@@ -43,6 +43,24 @@ static inline void *peer_zalloc(size_t len)
 	return memset(mem, 0, len);
 }
 
+/* What is posted: a list of @num WRITEs of one element. */
+static inline void peer_writes(struct ibv_send_wr *wr, unsigned int num, struct ibv_sge *sge,
+			       bool in_wqe)
+{
+	unsigned int i;
+
+	for (i = 0; i < num; i++) {
+		wr[i].wr_id = i;
+		wr[i].next = i + 1 < num ? &wr[i + 1] : NULL;
+		wr[i].sg_list = sge;
+		wr[i].num_sge = 1;
+		wr[i].opcode = IBV_WR_RDMA_WRITE;
+		wr[i].send_flags = IBV_SEND_SIGNALED | (in_wqe ? IBV_SEND_INLINE : 0);
+		wr[i].wr.rdma.remote_addr = 0x1000;
+		wr[i].wr.rdma.rkey = 9;
+	}
+}
+
 /* WHAT BATCH ROUNDS, as for provider.c: inline, sge, empty */
 static inline int peer_run(const struct peer *p, int argc, char **argv)
 {
@@ -52,20 +70,10 @@ static inline int peer_run(const struct peer *p, int argc, char **argv)
 	unsigned int batch = argc > 3 ? atoi(argv[2]) : 0, rounds = argc > 3 ? atoi(argv[3]) : 0;
 	struct ibv_send_wr wr[PEER_MAX_BATCH] = {}, *bad;
 	struct ibv_wc wc[PEER_MAX_BATCH];
-	unsigned int i;
 
 	if (!batch || batch > PEER_MAX_BATCH)
 		return 2;
-	for (i = 0; i < batch; i++) {
-		wr[i].wr_id = i;
-		wr[i].next = i + 1 < batch ? &wr[i + 1] : NULL;
-		wr[i].sg_list = &sge;
-		wr[i].num_sge = 1;
-		wr[i].opcode = IBV_WR_RDMA_WRITE;
-		wr[i].send_flags = IBV_SEND_SIGNALED | (strcmp(what, "inline") ? 0 : IBV_SEND_INLINE);
-		wr[i].wr.rdma.remote_addr = 0x1000;
-		wr[i].wr.rdma.rkey = 9;
-	}
+	peer_writes(wr, batch, &sge, !strcmp(what, "inline"));
 	for (; rounds; rounds--) {
 		if (!strcmp(what, "empty")) {
 			if (p->poll(p->cq, batch, wc))

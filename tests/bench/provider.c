@@ -11,8 +11,9 @@
 #include <stdio.h>
 
 #include "fake.h"
+#include "peer.h"
 
-#define MAX_BATCH	64
+#define MAX_BATCH	PEER_MAX_BATCH
 
 static struct ibv_qp *qp;
 static struct ibv_cq *cq;
@@ -23,18 +24,8 @@ static void post_sends(unsigned int n, bool in_wqe)
 	static char data[16];
 	struct ibv_sge sge = { .addr = (uintptr_t)data, .length = sizeof(data), .lkey = 7 };
 	struct ibv_send_wr wr[MAX_BATCH] = {}, *bad;
-	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		wr[i].wr_id = i;
-		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
-		wr[i].sg_list = &sge;
-		wr[i].num_sge = 1;
-		wr[i].opcode = IBV_WR_RDMA_WRITE;
-		wr[i].send_flags = IBV_SEND_SIGNALED | (in_wqe ? IBV_SEND_INLINE : 0);
-		wr[i].wr.rdma.remote_addr = 0x1000;
-		wr[i].wr.rdma.rkey = 9;
-	}
+	peer_writes(wr, n, &sge, in_wqe);
 	if (ibv_post_send(qp, wr, &bad))
 		abort();
 }

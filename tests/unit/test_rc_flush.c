@@ -296,26 +296,33 @@ static void test_answers_and_duplicates(void **state)
 	rc_close(&rc);
 }
 
+/* So many FLUSHes from PSN 0 on that are there before the responder runs. */
+static void flush_at_once(struct rc *rc, uint32_t num)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 4096];
+	struct skua_pkt_build b;
+
+	for (uint32_t k = 0; k < num; k++) {
+		assert_int_equal(rc_build(rc, 0, &b, frame, sizeof(frame), O(FLUSH), k), 0);
+		ib_reth_put(b.reth, RC_VA, rc->s[1].key, 8);
+		be32_put(b.feth->word, GLOBAL);
+		rc_inject(rc, 1, &b, 0);
+	}
+	fake_run(&rc->s[1].f);
+}
+
 /*
  * FLUSH is not held to the depth that was agreed on. When all places wait for their
  * answer it is lost, and comes again.
  */
 static void test_flush_depth(void **state)
 {
-	uint8_t frame[SKUA_PKT_OVERHEAD + 4096];
-	struct skua_pkt_build b;
 	struct skua_pkt pkt;
 	struct rc rc;
 
 	(void)state;
 	rc_open(&rc, &(struct rc_opt){ .access = QP_ALL, .rd_atomic = 1 });
-	for (uint32_t k = 0; k < 17; k++) {
-		assert_int_equal(rc_build(&rc, 0, &b, frame, sizeof(frame), O(FLUSH), k), 0);
-		ib_reth_put(b.reth, RC_VA, rc.s[1].key, 8);
-		be32_put(b.feth->word, GLOBAL);
-		rc_inject(&rc, 1, &b, 0);
-	}
-	fake_run(&rc.s[1].f);
+	flush_at_once(&rc, 17);
 	for (uint32_t k = 0; k < 16; k++) {
 		assert_true(next_answer(&rc, &pkt));
 		assert_int_equal(pkt.opcode, O(READ_RESP_ONLY));
@@ -326,13 +333,7 @@ static void test_flush_depth(void **state)
 	assert_true(next_answer(&rc, &pkt));
 	assert_int_equal(pkt.psn, 16);
 	/* All again at once: there is no place for the last one, which will come once more. */
-	for (uint32_t k = 0; k < 17; k++) {
-		assert_int_equal(rc_build(&rc, 0, &b, frame, sizeof(frame), O(FLUSH), k), 0);
-		ib_reth_put(b.reth, RC_VA, rc.s[1].key, 8);
-		be32_put(b.feth->word, GLOBAL);
-		rc_inject(&rc, 1, &b, 0);
-	}
-	fake_run(&rc.s[1].f);
+	flush_at_once(&rc, 17);
 	for (uint32_t k = 0; k < 16; k++) {
 		assert_true(next_answer(&rc, &pkt));
 		assert_int_equal(pkt.psn, k);

@@ -520,7 +520,7 @@ static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 
 /* There is a new CQE at the consumer index. */
 static ALWAYS_INLINE inline int cq_take(struct skua_cq *cq, uint32_t ci, int num,
-					     struct ibv_wc *wc)
+					struct ibv_wc *wc)
 {
 	const struct skua_cqe *cqe = cqe_at(cq, ci);
 	int n = 0;
