@@ -38,7 +38,7 @@ modules-debug:
 
 ## make model           the device model
 model:
-	@$(enter) make -s -C tools/model O=/build/model -j2
+	@$(enter) make -s -C tools/model O=/build/model LTO=1 -j2
 
 ## make provider        the libibverbs plug-in
 provider:
