@@ -136,6 +136,7 @@ void mini_ok(struct mini *m, enum skua_cmd_op op, const void *in, size_t in_len)
 
 uint64_t mini_counter(struct mini *m, enum skua_counter cnt)
 {
+	tlp_counters(m->f->dev);
 	return m->f->dev->cnt[cnt];
 }
 

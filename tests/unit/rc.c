@@ -283,7 +283,7 @@ enum skua_qp_state rc_state(struct rc *rc, int i)
 
 uint64_t rc_cnt(struct rc *rc, int i, enum skua_counter cnt)
 {
-	return rc->s[i].f.dev->cnt[cnt];
+	return mini_counter(&rc->s[i].m, cnt);
 }
 
 static uint8_t pattern(size_t at, uint32_t seed)

@@ -457,16 +457,16 @@ static void tlps(void **state)
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_counts(&r->m, TLP_MWR_TX, cases[i].mwr,
-			      dma_write(r->f.dev, mem + cases[i].off, buf, cases[i].len));
+			      dma_write(r->f.dev, TLP_OTHER, mem + cases[i].off, buf, cases[i].len));
 		assert_counts(&r->m, TLP_MRD_TX, cases[i].mrd,
-			      dma_read(r->f.dev, mem + cases[i].off, buf, cases[i].len));
+			      dma_read(r->f.dev, TLP_OTHER, mem + cases[i].off, buf, cases[i].len));
 		assert_counts(&r->m, TLP_CPLD_RX, cases[i].cpld,
-			      dma_read(r->f.dev, mem + cases[i].off, buf, cases[i].len));
+			      dma_read(r->f.dev, TLP_OTHER, mem + cases[i].off, buf, cases[i].len));
 		assert_counts(&r->m, TLP_MRD_TX_BYTES, cases[i].len,
-			      dma_read(r->f.dev, mem + cases[i].off, buf, cases[i].len));
+			      dma_read(r->f.dev, TLP_OTHER, mem + cases[i].off, buf, cases[i].len));
 	}
-	assert_counts(&r->m, DMA_ERR, 1, dma_read(r->f.dev, 0x1000, buf, 8));
-	assert_counts(&r->m, DMA_ERR, 1, dma_read(r->f.dev, 0xfffffffffffffffcull, buf, 8));
+	assert_counts(&r->m, DMA_ERR, 1, dma_read(r->f.dev, TLP_OTHER, 0x1000, buf, 8));
+	assert_counts(&r->m, DMA_ERR, 1, dma_read(r->f.dev, TLP_OTHER, 0xfffffffffffffffcull, buf, 8));
 	assert_counts(&r->m, TLP_MSIX, 1, dma_msix(r->f.dev, 3));
 	/* An 8-byte doorbell is one write. */
 	assert_counts(&r->m, TLP_MWR_RX, 1, fake_db(&r->f, 0, SKUA_UAR_SQ, 0, 0));

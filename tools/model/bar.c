@@ -189,7 +189,9 @@ void skua_dev_bar_read(struct skua_dev *dev, unsigned int bar, uint64_t off, voi
 		memset(buf, 0xff, len);
 		return;
 	}
-	dev->cnt[SKUA_CNT_TLP_MRD_RX]++;
+	tlp_mmio_read(dev, bar == SKUA_BAR_REGS ? TLP_REG :
+			   bar == SKUA_BAR_DM	? TLP_DM :
+						  TLP_OTHER, len);
 	if (bar == SKUA_BAR_REGS)
 		regs_read(dev, off, buf, len);
 	else if (bar == SKUA_BAR_DM)
@@ -203,13 +205,14 @@ void skua_dev_bar_write(struct skua_dev *dev, unsigned int bar, uint64_t off, co
 {
 	if (!in_bar(dev, bar, off, len) || !skua_pci_mem_enabled(&dev->pci))
 		return;
-	dev->cnt[SKUA_CNT_TLP_MWR_RX]++;
-	dev->cnt[SKUA_CNT_TLP_MWR_RX_BYTES] += len;
-	if (bar == SKUA_BAR_REGS)
+	if (bar == SKUA_BAR_REGS) {
+		tlp_mmio(dev, off == SKUA_REG_CMDQ_DB ? TLP_CMD : TLP_REG, len);
 		regs_write(dev, off, buf, len);
-	else if (bar == SKUA_BAR_UAR)
+	} else if (bar == SKUA_BAR_UAR) {
 		db_write(dev, off, buf, len);
-	else if (bar == SKUA_BAR_DM)
+	} else if (bar == SKUA_BAR_DM) {
+		tlp_mmio(dev, TLP_DM, len);
 		dm_write(dev, off, buf, len);
+	}
 	timer_sync(dev);
 }

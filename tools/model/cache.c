@@ -162,6 +162,11 @@ static struct ctx_ent *lookup(const struct ctx_cache *c, uint32_t index)
 	return NULL;
 }
 
+static enum tlp_purpose purpose_of(unsigned int table)
+{
+	return table == SKUA_ICM_MPT ? TLP_MPT : TLP_CTX;
+}
+
 static int write_back(struct skua_dev *dev, struct ctx_ent *ent)
 {
 	struct icm_table *t = &dev->icm->table[ent->table];
@@ -170,7 +175,7 @@ static int write_back(struct skua_dev *dev, struct ctx_ent *ent)
 	if (!ent->dirty)
 		return 0;
 	if (!icm_translate(dev->icm, t->base + (uint64_t)ent->index * t->size, &bus) ||
-	    dma_write(dev, bus, ctx_of(ent), t->size)) {
+	    dma_write(dev, purpose_of(ent->table), bus, ctx_of(ent), t->size)) {
 		dev_fatal(dev, SKUA_FATAL_ICM_DMA);
 		return -1;
 	}
@@ -260,7 +265,7 @@ static struct ctx_ent *fetch(struct skua_dev *dev, enum skua_icm_table table, ui
 	if (!ent)
 		return NULL;
 	t->cache.misses++;
-	if (dma_read(dev, bus, ctx_of(ent), t->size)) {
+	if (dma_read(dev, purpose_of(table), bus, ctx_of(ent), t->size)) {
 		unhash(&t->cache, ent);
 		dev_fatal(dev, SKUA_FATAL_ICM_DMA);
 		return NULL;
@@ -394,7 +399,7 @@ static int mtt_fetch(struct skua_dev *dev, struct mtt_line *place, uint64_t line
 		m->used--;
 	place->line = 0;
 	m->misses++;
-	if (dma_read(dev, bus, place->entry, sizeof(place->entry))) {
+	if (dma_read(dev, TLP_MTT, bus, place->entry, sizeof(place->entry))) {
 		dev_fatal(dev, SKUA_FATAL_ICM_DMA);
 		return -1;
 	}
@@ -420,7 +425,7 @@ int mtt_put(struct skua_dev *dev, uint64_t index, const __le64 *entry, uint32_t 
 		n = n < count ? n : count;
 		if (!icm_translate(dev->icm, t->base + index * sizeof(*entry), &bus))
 			return -1;
-		if (dma_write(dev, bus, entry, n * sizeof(*entry))) {
+		if (dma_write(dev, TLP_MTT, bus, entry, n * sizeof(*entry))) {
 			dev_fatal(dev, SKUA_FATAL_ICM_DMA);
 			return -1;
 		}

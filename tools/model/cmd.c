@@ -250,7 +250,7 @@ static int execute(struct skua_dev *dev, const struct skua_cmd_slot *slot)
 	status = check_slot(dev, slot, server);
 	if (status)
 		return status;
-	if (dma_read(dev, le64_to_cpu(slot->in), q->in, cmd.in_len))
+	if (dma_read(dev, TLP_CMD, le64_to_cpu(slot->in), q->in, cmd.in_len))
 		return SKUA_CMD_ST_DMA;
 	memset(q->out, 0, cmd.out_room);
 	cmd.out_len = server->out_size;
@@ -259,7 +259,7 @@ static int execute(struct skua_dev *dev, const struct skua_cmd_slot *slot)
 		return status;
 	if (cmd.out_len > cmd.out_room)
 		cmd.out_len = cmd.out_room;
-	if (dma_write(dev, le64_to_cpu(slot->out), q->out, cmd.out_len))
+	if (dma_write(dev, TLP_CMD, le64_to_cpu(slot->out), q->out, cmd.out_len))
 		return SKUA_CMD_ST_DMA;
 	return SKUA_CMD_ST_OK;
 }
@@ -279,7 +279,7 @@ static void complete(struct skua_dev *dev, const struct skua_cmd_slot *slot, uin
 		dev->cnt[SKUA_CNT_CMD_ERRS]++;
 	/* Before completion: software may ring again as soon as it sees that. */
 	dev->cmdq->token[n] = 0;
-	if (dma_write(dev, addr + offsetof(struct skua_cmd_slot, status), &end, sizeof(end))) {
+	if (dma_write(dev, TLP_CMD, addr + offsetof(struct skua_cmd_slot, status), &end, sizeof(end))) {
 		dev_fatal(dev, SKUA_FATAL_CMD_DMA);
 		return;
 	}
@@ -327,7 +327,7 @@ static void run_slot(struct skua_dev *dev, uint32_t n)
 	uint32_t token = q->token[n];
 	struct skua_cmd_slot slot;
 
-	if (dma_read(dev, addr, &slot, sizeof(slot))) {
+	if (dma_read(dev, TLP_CMD, addr, &slot, sizeof(slot))) {
 		dev_fatal(dev, SKUA_FATAL_CMD_DMA);
 		return;
 	}

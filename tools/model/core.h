@@ -28,6 +28,7 @@
 
 #include "model.h"
 #include "pci.h"
+#include "tlp.h"
 
 /* What this device is built for. */
 #define MODEL_LOG_QP		17	/* QPs (SQC, RQC, RRC), index part of a QPN */
@@ -89,7 +90,8 @@ struct engine;		/* roce/: buffers, shared cache of WQEs under way */
  * @caps: SKUA_CAP_* that this device has: what works end to end
  * @heartbeat: where the heartbeat stood still, once FATAL; else what was read last
  * @turn_end: when the present turn is to end, 0: it has no such time
- * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++
+ * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++; those of TLPs as tlp_counters() left them
+ * @tlp: transactions on the link
  * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
  */
 struct skua_dev {
@@ -115,6 +117,7 @@ struct skua_dev {
 	uint64_t turn_end;
 
 	uint64_t cnt[SKUA_CNT_COUNT];
+	struct tlp_acct tlp;
 	uint32_t srq_lives;	/* SRQs made so far */
 
 	struct icm *icm;
@@ -137,6 +140,7 @@ struct skua_dev {
  * exit: the end; also for a part whose init failed or never ran.
  */
 #define MODEL_PARTS(X)								\
+	X(tlp)		/* tlp.c */						\
 	X(icm)		/* icm.c */						\
 	X(dm)		/* dm.c */						\
 	X(cmdq)		/* cmd.c */						\
@@ -187,16 +191,18 @@ static inline uint32_t dev_uars(const struct skua_dev *dev)
 }
 
 /* --- dma.c: the one function that reads and the one that writes guest memory.
- * They check Bus Master Enable, count TLPs (MPS 256, MRRS 512, RCB 64) and
- * DMA_ERR. 0 or -EFAULT.
+ * They check Bus Master Enable, count TLPs (MPS 256, MRRS 512, RCB 64) by what they are
+ * for, and DMA_ERR. 0 or -EFAULT.
  */
-int dma_read(struct skua_dev *dev, uint64_t iova, void *buf, size_t len);
-int dma_write(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len);
+int dma_read(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, void *buf, size_t len);
+int dma_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
+	      size_t len);
 /*
  * The same for a queue element whose last 8 bytes, naturally aligned, are to become
  * visible after the others, by one atomic store. One memory write on the link.
  */
-int dma_write_elem(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len);
+int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
+		   size_t len);
 void dma_msix(struct skua_dev *dev, unsigned int vector);
 /* What another function's accesses of device memory are on this one's link. */
 void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len);
@@ -310,13 +316,13 @@ enum skua_vendor key_invalidate(struct skua_dev *dev, const struct mr_who *who, 
 /* --- ring.c: bytes of a ring described by a skua_xlat, wrapping at @size.
  * 0 or -EFAULT. ring_write stores naturally aligned 8 bytes atomically.
  */
-int ring_read(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
-	      void *buf, size_t len);
-int ring_write(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
-	       const void *buf, size_t len);
+int ring_read(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+	      uint64_t size, uint64_t off, void *buf, size_t len);
+int ring_write(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+	       uint64_t size, uint64_t off, const void *buf, size_t len);
 /* ring_write() as dma_write_elem() does it; the element must not cross a page. */
-int ring_write_elem(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
-		    const void *buf, size_t len);
+int ring_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+		    uint64_t size, uint64_t off, const void *buf, size_t len);
 /* May a context describe a ring of @size bytes so? */
 bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t size);
 
@@ -384,7 +390,10 @@ static inline void qp_count(struct skua_dev *dev, const struct skua_sqc *sqc,
 
 /* --- qp.c: QP commands and state --- */
 
-/* The two halves of a QP, pinned together. */
+/*
+ * The two halves of a QP, pinned together. Meanwhile what the device does on its link is
+ * for this QP: nobody pins a second one.
+ */
 struct qp {
 	uint32_t qpn;		/* with variant bits */
 	struct skua_sqc *sqc;

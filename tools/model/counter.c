@@ -103,6 +103,7 @@ int cmd_query_counters(struct skua_dev *dev, struct cmd *cmd)
 	if (err)
 		return err;
 	out->count = cpu_to_le32(SKUA_CNT_COUNT);
+	tlp_counters(dev);
 	for (unsigned int i = 0; !index && i < SKUA_CNT_COUNT; i++)
 		out->value[i] = cpu_to_le64(dev->cnt[i]);
 	cmd->out_len = sizeof(*out) + SKUA_CNT_COUNT * sizeof(out->value[0]);

@@ -149,7 +149,7 @@ static bool has_room(struct skua_dev *dev, struct skua_cqc *cqc)
 
 	if (le32_to_cpu(cqc->flags) & SKUA_CQC_IGNORE_OVERRUN || pi - ci < 1u << cq_log(cqc))
 		return true;
-	if (dma_read(dev, le64_to_cpu(cqc->dbr), &dbr.ci, sizeof(dbr.ci)))
+	if (dma_read(dev, TLP_RECORD, le64_to_cpu(cqc->dbr), &dbr.ci, sizeof(dbr.ci)))
 		return false;
 	new = le32_to_cpu(dbr.ci);
 	if (new == ci || new - ci > pi - ci)
@@ -188,8 +188,8 @@ static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe
 		return cq_fail(dev, cqc, SKUA_CQ_ERR_OVERRUN);
 	le32p_replace_bits(&cqe->own, !(pi >> log & 1), SKUA_CQE_PHASE);
 	cqe->timestamp = cpu_to_le64(dev_has(dev, SKUA_CAP_TIMESTAMP) ? dev_now(dev) : 0);
-	if (ring_write_elem(dev, &cqc->ring, ring_size(cqc), off + cqe_size(cqc) - sizeof(*cqe),
-			    cqe, sizeof(*cqe)))
+	if (ring_write_elem(dev, TLP_CQE, &cqc->ring, ring_size(cqc),
+			    off + cqe_size(cqc) - sizeof(*cqe), cqe, sizeof(*cqe)))
 		return cq_fail(dev, cqc, SKUA_CQ_ERR_DMA);
 	cqc->pi = cpu_to_le32(pi + 1);
 	cqc->told = mark_keep(cqc->told, pi + 1);
@@ -313,7 +313,7 @@ static int resize(struct skua_dev *dev, struct skua_cqc *cqc, const struct skua_
 		return SKUA_CMD_ST_BAD_STATE;
 	if (!resize_ok(dev, cqc, in))
 		return SKUA_CMD_ST_BAD_PARAM;
-	if (dma_read(dev, le64_to_cpu(cqc->dbr), &dbr.ci, sizeof(dbr.ci)))
+	if (dma_read(dev, TLP_RECORD, le64_to_cpu(cqc->dbr), &dbr.ci, sizeof(dbr.ci)))
 		return SKUA_CMD_ST_DMA;
 	if (pi - le32_to_cpu(dbr.ci) > 1u << cq_log(cqc) ||
 	    pi - le32_to_cpu(dbr.ci) > 1u << cq_log(in))

@@ -37,11 +37,25 @@ void db_exit(struct skua_dev *dev)
 	free(dev->latches);
 }
 
+/* What a store into a UAR page is for. */
+static enum tlp_purpose purpose(uint32_t in)
+{
+	if (in < SKUA_UAR_CQ_ARM)
+		return TLP_DOORBELL;
+	if (in < SKUA_UAR_EQ + 8)
+		return TLP_ARM;
+	if (in - SKUA_UAR_PUSH < SKUA_UAR_PUSH_SLOTS * SKUA_UAR_PUSH_SLOT_SIZE)
+		return TLP_PUSH;
+	return TLP_OTHER;
+}
+
+/* Of one store, or of @stores. */
 static void doorbell(struct skua_dev *dev, uint32_t page, unsigned int reg, uint32_t lo,
-		     uint32_t hi)
+		     uint32_t hi, unsigned int stores)
 {
 	switch (reg) {
 	case SKUA_UAR_SQ:
+		tlp_mmio_qp(dev, hi, TLP_DOORBELL, stores, 8);
 		sq_doorbell(dev, page, lo, hi);
 		break;
 	case SKUA_UAR_CQ_ARM:
@@ -68,7 +82,7 @@ static bool half(struct skua_dev *dev, uint32_t page, unsigned int in, uint32_t 
 	if (!latch->full || latch->reg != reg)
 		return false;
 	latch->full = false;
-	doorbell(dev, page, reg, latch->low, val);
+	doorbell(dev, page, reg, latch->low, val, 2);
 	return true;
 }
 
@@ -79,11 +93,12 @@ void db_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len)
 	__le32 val[2] = { 0 };
 	bool ok = false;
 
+	tlp_mmio(dev, purpose(in), len);
 	if (in < SKUA_UAR_EQ + 8 && (len == 4 || len == 8) && in % len == 0 &&
 	    dev->state == DEV_OPERATIONAL) {
 		memcpy(val, buf, len);
 		if (len == 8) {
-			doorbell(dev, page, in, le32_to_cpu(val[0]), le32_to_cpu(val[1]));
+			doorbell(dev, page, in, le32_to_cpu(val[0]), le32_to_cpu(val[1]), 1);
 			ok = true;
 		} else {
 			ok = half(dev, page, in, le32_to_cpu(val[0]));

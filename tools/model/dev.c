@@ -138,6 +138,7 @@ void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind)
 {
 	skua_pci_reset(&dev->pci, kind);
 	memset(dev->cnt, 0, sizeof(dev->cnt));
+	tlp_counters_reset(dev);
 	dev_hw_reset(dev);
 }
 

@@ -31,28 +31,26 @@ static uint64_t requests(uint64_t iova, size_t len, unsigned int max)
 	       div_up(len % PCIE_PAGE, max);
 }
 
-static void count_read(struct skua_dev *dev, uint64_t iova, size_t len)
+static void count_read(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, size_t len)
 {
-	dev->cnt[SKUA_CNT_TLP_MRD_TX] += requests(iova, len, PCIE_MRRS);
-	dev->cnt[SKUA_CNT_TLP_MRD_TX_BYTES] += len;
-	dev->cnt[SKUA_CNT_TLP_CPLD_RX] += div_up(len + iova % PCIE_RCB, PCIE_MPS);
+	tlp_count_read(&dev->tlp, purpose, requests(iova, len, PCIE_MRRS),
+		       div_up(len + iova % PCIE_RCB, PCIE_MPS), len);
 }
 
-static void count_write(struct skua_dev *dev, uint64_t iova, size_t len)
+static void count_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, size_t len)
 {
-	dev->cnt[SKUA_CNT_TLP_MWR_TX] += requests(iova, len, PCIE_MPS);
-	dev->cnt[SKUA_CNT_TLP_MWR_TX_BYTES] += len;
+	tlp_count(&dev->tlp, purpose, TLP_MWR_UP, requests(iova, len, PCIE_MPS), len);
 }
 
 void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len)
 {
-	dev->cnt[SKUA_CNT_TLP_MRD_RX] += requests(addr, len, PCIE_MRRS);
+	tlp_count(&dev->tlp, TLP_DM, TLP_MRD_DOWN, requests(addr, len, PCIE_MRRS), len);
+	tlp_count(&dev->tlp, TLP_DM, TLP_CPLD_UP, div_up(len + addr % PCIE_RCB, PCIE_MPS), len);
 }
 
 void dma_count_peer_write(struct skua_dev *dev, uint64_t addr, size_t len)
 {
-	dev->cnt[SKUA_CNT_TLP_MWR_RX] += requests(addr, len, PCIE_MPS);
-	dev->cnt[SKUA_CNT_TLP_MWR_RX_BYTES] += len;
+	tlp_count(&dev->tlp, TLP_DM, TLP_MWR_DOWN, requests(addr, len, PCIE_MPS), len);
 }
 
 /* May the function master the bus now, and does the range not wrap round? */
@@ -68,37 +66,39 @@ static int fail(struct skua_dev *dev)
 	return -EFAULT;
 }
 
-int dma_read(struct skua_dev *dev, uint64_t iova, void *buf, size_t len)
+int dma_read(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, void *buf, size_t len)
 {
 	if (!len)
 		return 0;
 	if (!allowed(dev, iova, len))
 		return fail(dev);
-	count_read(dev, iova, len);
+	count_read(dev, purpose, iova, len);
 	if (dev->host->dma_read(dev->host_priv, iova, buf, len))
 		return fail(dev);
 	return 0;
 }
 
-int dma_write(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len)
+int dma_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
+	      size_t len)
 {
 	if (!len)
 		return 0;
 	if (!allowed(dev, iova, len))
 		return fail(dev);
-	count_write(dev, iova, len);
+	count_write(dev, purpose, iova, len);
 	if (dev->host->dma_write(dev->host_priv, iova, buf, len))
 		return fail(dev);
 	return 0;
 }
 
-int dma_write_elem(struct skua_dev *dev, uint64_t iova, const void *buf, size_t len)
+int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
+		   size_t len)
 {
 	const size_t head = len - sizeof(uint64_t);
 
 	if (!allowed(dev, iova, len))
 		return fail(dev);
-	count_write(dev, iova, len);
+	count_write(dev, purpose, iova, len);
 	if (head && dev->host->dma_write(dev->host_priv, iova, buf, head))
 		return fail(dev);
 	if (dev->host->dma_write(dev->host_priv, iova + head, (const char *)buf + head,
@@ -112,7 +112,6 @@ void dma_msix(struct skua_dev *dev, unsigned int vector)
 	if (!allowed(dev, 0, 0))
 		return;
 	dev->cnt[SKUA_CNT_TLP_MSIX]++;
-	dev->cnt[SKUA_CNT_TLP_MWR_TX]++;
-	dev->cnt[SKUA_CNT_TLP_MWR_TX_BYTES] += 4;
+	tlp_count(&dev->tlp, TLP_MSIX, TLP_MWR_UP, 1, 4);
 	dev->host->msix(dev->host_priv, vector);
 }

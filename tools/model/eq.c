@@ -237,7 +237,7 @@ static int eq_post(struct skua_dev *dev, uint32_t eqn, struct skua_eqe *eqe)
 		eqc->pending |= cpu_to_le32(BIT(le32_get_bits(eqe->what, SKUA_EQE_TYPE)));
 		ctx_dirty(dev, eqc);
 		err = -EAGAIN;
-	} else if (dma_write_elem(dev, le64_to_cpu(eqc->base) +
+	} else if (dma_write_elem(dev, TLP_EQE, le64_to_cpu(eqc->base) +
 				  (pi & ((1u << log) - 1)) * sizeof(*eqe), eqe, sizeof(*eqe))) {
 		dev_fatal(dev, SKUA_FATAL_EQ_DMA);
 		err = -EIO;

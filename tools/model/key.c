@@ -198,7 +198,7 @@ static enum skua_vendor copy_pages(struct skua_dev *dev, const struct skua_mpt *
 	for (; npages; npages -= n) {
 		n = npages < sizeof(page) / sizeof(page[0]) ? npages :
 							      sizeof(page) / sizeof(page[0]);
-		if (dma_read(dev, list, page, n * sizeof(page[0])))
+		if (dma_read(dev, TLP_MTT, list, page, n * sizeof(page[0])))
 			return SKUA_VENDOR_KEY_DMA;
 		for (uint32_t i = 0; i < n; i++) {
 			if (le64_to_cpu(page[i]) & mask)

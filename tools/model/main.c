@@ -287,6 +287,12 @@ static int add_signals(struct daemon *d)
 	return 0;
 }
 
+/* Is it the one of that name, or is none named? */
+static bool named(const struct function *fn, const char *name, size_t len)
+{
+	return !len || (strlen(fn->name) == len && !memcmp(fn->name, name, len));
+}
+
 /* "[NIC/]SPEC" adds rules to one NIC or to all; with "show" for SPEC the answer lists them. */
 static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t room)
 {
@@ -300,7 +306,7 @@ static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t ro
 	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
 		struct function *fn = &d->nics[i];
 
-		if (len && (strlen(fn->name) != len || memcmp(fn->name, arg, len)))
+		if (!named(fn, arg, len))
 			continue;
 		num++;
 		if (!strcmp(spec, "show")) {
@@ -310,6 +316,31 @@ static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t ro
 			skua_dev_cmd_fault_show(fn->dev, answer + at, room - at);
 			at += strlen(answer + at);
 		} else if (skua_dev_cmd_fault(fn->dev, spec, answer, room)) {
+			return;
+		}
+	}
+	if (!num)
+		snprintf(answer, room, "no NIC is called '%.*s'", (int)len, arg);
+}
+
+/* "[NIC/]VERB [ARG]"; what is shown is shown of one NIC. */
+static void tlp(struct daemon *d, const char *arg, char *answer, size_t room)
+{
+	const char *what = strchr(arg, '/');
+	size_t len = what ? (size_t)(what - arg) : 0;
+	unsigned int num = 0;
+
+	what = what ? what + 1 : arg;
+	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
+		struct function *fn = &d->nics[i];
+
+		if (!named(fn, arg, len))
+			continue;
+		num++;
+		if (skua_dev_tlp(fn->dev, what, answer, room))
+			return;
+		if (*answer && !len && d->opt.num_nics > 1) {
+			snprintf(answer, room, "'%s' needs the name of a NIC: NIC/%s", what, what);
 			return;
 		}
 	}
@@ -337,6 +368,8 @@ static void answer_control(void *priv, char *line, char *answer, size_t room)
 		cmd_fault(d, arg, answer, room);
 	else if (arg && !strcmp(line, "fault"))
 		wire_faults(d, arg, answer, room);
+	else if (arg && !strcmp(line, "tlp"))
+		tlp(d, arg, answer, room);
 	else
 		snprintf(answer, room, "unknown command '%s', or its argument is missing", line);
 	if (!*answer)

@@ -168,4 +168,11 @@ int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t
 /* The rules and how often they acted, in one line. */
 void skua_dev_cmd_fault_show(const struct skua_dev *dev, char *buf, size_t len);
 
+/*
+ * What was counted on the function's link, see Documentation/tlp.rst: "reset", "show",
+ * "show QPN", "per-qp on", "per-qp off", "qps [INDEX]". 0 and the answer in one line, "" if
+ * there is nothing to tell, or -EINVAL and the reason.
+ */
+int skua_dev_tlp(struct skua_dev *dev, const char *what, char *answer, size_t room);
+
 #endif /* SKUA_MODEL_H */

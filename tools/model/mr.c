@@ -335,7 +335,8 @@ static enum skua_vendor copy(struct skua_dev *dev, const struct mr_who *who,
 	}
 	while (len) {
 		if (!run_of(dev, mpt, pos, len, write, &bus, &run) ||
-		    (write ? dma_write(dev, bus, buf, run) : dma_read(dev, bus, buf, run)))
+		    (write ? dma_write(dev, TLP_PAYLOAD, bus, buf, run) :
+			     dma_read(dev, TLP_PAYLOAD, bus, buf, run)))
 			return SKUA_VENDOR_KEY_DMA;
 		pos += run;
 		buf += run;
@@ -353,7 +354,8 @@ static enum skua_vendor access(struct skua_dev *dev, const struct mr_who *who, u
 	if (!len)
 		return SKUA_VENDOR_NONE;
 	if (is_reserved(who, key)) {
-		err = write ? dma_write(dev, va, buf, len) : dma_read(dev, va, buf, len);
+		err = write ? dma_write(dev, TLP_PAYLOAD, va, buf, len) :
+			      dma_read(dev, TLP_PAYLOAD, va, buf, len);
 		return err ? SKUA_VENDOR_KEY_DMA : SKUA_VENDOR_NONE;
 	}
 	err = mr_get(dev, who, key, &va, len, &mpt);

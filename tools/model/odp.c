@@ -154,8 +154,8 @@ static enum skua_vendor move(struct skua_dev *dev, const struct runs *r, uint8_t
 	for (unsigned int i = 0; i < r->num; i++) {
 		const struct run *run = &r->run[i];
 
-		if (write ? dma_write(dev, run->bus, buf, run->len) :
-			    dma_read(dev, run->bus, buf, run->len))
+		if (write ? dma_write(dev, TLP_PAYLOAD, run->bus, buf, run->len) :
+			    dma_read(dev, TLP_PAYLOAD, run->bus, buf, run->len))
 			return SKUA_VENDOR_KEY_DMA;
 		buf += run->len;
 	}

@@ -68,16 +68,23 @@ int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
 {
 	if (!obj_valid(dev, SKUA_ICM_SQC, index))
 		return -1;
+	if (dev->tlp.qps)
+		tlp_qp_begin(dev, index);
 	qp->sqc = ctx_get(dev, SKUA_ICM_SQC, index);
 	if (!qp->sqc)
-		return -1;
+		goto gone;
 	qp->rqc = ctx_get(dev, SKUA_ICM_RQC, index);
 	if (!qp->rqc) {
 		ctx_put(dev, qp->sqc);
-		return -1;
+		goto gone;
 	}
 	qp->qpn = le32_to_cpu(qp->sqc->cfg.qpn);
+	if (dev->tlp.qps)
+		tlp_qp_name(dev, qp->qpn);
 	return 0;
+gone:
+	dev->tlp.qp = NULL;
+	return -1;
 }
 
 int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
@@ -94,6 +101,7 @@ void qp_put(struct skua_dev *dev, struct qp *qp)
 {
 	ctx_put(dev, qp->rqc);
 	ctx_put(dev, qp->sqc);
+	dev->tlp.qp = NULL;
 }
 
 void qp_dirty(struct skua_dev *dev, struct qp *qp)
@@ -342,6 +350,7 @@ int cmd_create_qp(struct skua_dev *dev, struct cmd *cmd)
 	rqc = ctx_new(dev, SKUA_ICM_RQC, index);
 	rrc = ctx_new(dev, SKUA_ICM_RRC, index);
 	if (sqc && rqc && rrc) {
+		tlp_qp_new(dev, index);
 		sqc->cfg = in->sq;
 		sqc->valid = cpu_to_le32(SKUA_SQC_VALID);
 		sqc->counter = in->counter;

@@ -333,7 +333,8 @@ static int enter_reset(struct skua_dev *dev, struct qp *qp)
 	ctx_put(dev, rrc);
 	if (!(le32_to_cpu(sqc.cfg.flags) & SKUA_QP_F_DB_SUPPRESS))
 		return SKUA_CMD_ST_OK;
-	return dma_write(dev, le64_to_cpu(sqc.cfg.dbr) + offsetof(struct skua_qp_dbr, sq_event),
+	return dma_write(dev, TLP_RECORD,
+			 le64_to_cpu(sqc.cfg.dbr) + offsetof(struct skua_qp_dbr, sq_event),
 			 &zero, sizeof(zero)) ? SKUA_CMD_ST_DMA : SKUA_CMD_ST_OK;
 }
 

@@ -54,8 +54,8 @@ static int translate(struct skua_dev *dev, const struct skua_xlat *x, uint64_t p
 	return 0;
 }
 
-int ring_read(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
-	      void *buf, size_t len)
+int ring_read(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+	      uint64_t size, uint64_t off, void *buf, size_t len)
 {
 	char *dst = buf;
 	uint64_t bus, n;
@@ -68,7 +68,7 @@ int ring_read(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, ui
 			n = size - off;
 		if (n > len)
 			n = len;
-		if (dma_read(dev, bus, dst, n))
+		if (dma_read(dev, purpose, bus, dst, n))
 			return -EFAULT;
 		dst += n;
 		off += n;
@@ -77,8 +77,8 @@ int ring_read(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, ui
 	return 0;
 }
 
-int ring_write(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
-	       const void *buf, size_t len)
+int ring_write(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+	       uint64_t size, uint64_t off, const void *buf, size_t len)
 {
 	const char *src = buf;
 	uint64_t bus, n;
@@ -91,7 +91,7 @@ int ring_write(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, u
 			n = size - off;
 		if (n > len)
 			n = len;
-		if (dma_write(dev, bus, src, n))
+		if (dma_write(dev, purpose, bus, src, n))
 			return -EFAULT;
 		src += n;
 		off += n;
@@ -100,13 +100,13 @@ int ring_write(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, u
 	return 0;
 }
 
-int ring_write_elem(struct skua_dev *dev, const struct skua_xlat *x, uint64_t size, uint64_t off,
-		    const void *buf, size_t len)
+int ring_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+		    uint64_t size, uint64_t off, const void *buf, size_t len)
 {
 	uint64_t bus, room;
 
 	if (translate(dev, x, le32_to_cpu(x->offset) + off % size, true, &bus, &room) ||
 	    room < len)
 		return -EFAULT;
-	return dma_write_elem(dev, bus, buf, len);
+	return dma_write_elem(dev, purpose, bus, buf, len);
 }

@@ -59,7 +59,7 @@ static uint32_t read_record(struct skua_dev *dev, struct skua_srqc *srqc)
 {
 	struct skua_srq_dbr dbr;
 
-	if (dma_read(dev, le64_to_cpu(srqc->dbr), &dbr.pi, sizeof(dbr.pi)))
+	if (dma_read(dev, TLP_RECORD, le64_to_cpu(srqc->dbr), &dbr.pi, sizeof(dbr.pi)))
 		return srq_there(srqc);
 	if (le32_to_cpu(dbr.pi) - le32_to_cpu(srqc->ci) <= srq_wqes(srqc)) {
 		srqc->pi = dbr.pi;
@@ -94,7 +94,7 @@ int srq_take(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t *pos)
 		return -EIO;
 	if (!srq_there(srqc) && !read_record(dev, srqc))
 		return -EAGAIN;
-	if (ring_read(dev, &srqc->ring, ring_size(srqc),
+	if (ring_read(dev, TLP_RECV_WQE, &srqc->ring, ring_size(srqc),
 		      (uint64_t)head * srq_segs(srqc) * SKUA_WQE_SEG, &link, sizeof(link)) ||
 	    le32_to_cpu(link.next) >= srq_wqes(srqc))
 		return srq_fail(dev, srqc);
@@ -113,7 +113,8 @@ enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_
 	size_t stride = (size_t)srq_segs(srqc) * SKUA_WQE_SEG;
 
 	out->index = pos;
-	if (ring_read(dev, &srqc->ring, ring_size(srqc), pos * (uint64_t)stride, raw, stride))
+	if (ring_read(dev, TLP_RECV_WQE, &srqc->ring, ring_size(srqc), pos * (uint64_t)stride, raw,
+		      stride))
 		return SKUA_VENDOR_WQE_DMA;
 	return rwqe_decode(raw + SKUA_WQE_SEG, srq_segs(srqc) - 1, out);
 }

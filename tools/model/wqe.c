@@ -305,7 +305,7 @@ static enum skua_vendor win_read(struct skua_dev *dev, struct qp *qp, struct wqe
 	if (!blocks)
 		return SKUA_VENDOR_WQE_FORMAT;
 	dev->cnt[SKUA_CNT_WQE_FETCH]++;
-	if (ring_read(dev, &qp->sqc->cfg.ring, size, off, win->raw,
+	if (ring_read(dev, TLP_WQE, &qp->sqc->cfg.ring, size, off, win->raw,
 		      (size_t)blocks * SKUA_WQE_BLOCK))
 		return SKUA_VENDOR_WQE_DMA;
 	win->start = index;
@@ -421,7 +421,7 @@ static uint32_t rq_look(struct skua_dev *dev, struct qp *qp)
 	struct skua_qp_dbr dbr;
 	uint32_t pi;
 
-	if (dma_read(dev, le64_to_cpu(qp->sqc->cfg.dbr) + offsetof(struct skua_qp_dbr, rq_pi),
+	if (dma_read(dev, TLP_RECORD, le64_to_cpu(qp->sqc->cfg.dbr) + offsetof(struct skua_qp_dbr, rq_pi),
 		     &dbr.rq_pi, sizeof(dbr.rq_pi)))
 		return rq_known(qp);
 	pi = le32_to_cpu(dbr.rq_pi);
@@ -482,7 +482,7 @@ enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, str
 	uint8_t raw[SKUA_WQE_SEG << MODEL_LOG_RQ_STRIDE_MAX];
 
 	out->index = pos;
-	if (ring_read(dev, &qp->rqc->cfg.ring, (uint64_t)rq_size(qp) * stride,
+	if (ring_read(dev, TLP_RECV_WQE, &qp->rqc->cfg.ring, (uint64_t)rq_size(qp) * stride,
 		      (uint64_t)(pos & (rq_size(qp) - 1)) * stride, raw, stride))
 		return SKUA_VENDOR_WQE_DMA;
 	return rwqe_decode(raw, nseg, out);
