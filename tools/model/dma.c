@@ -3,7 +3,8 @@
  * Guest memory: the one function that reads it, the one that writes it, and the
  * interrupt message. Each counts the transactions a PCIe analyser would see: no
  * request crosses a 4 KiB boundary, a write carries at most MPS bytes, a read
- * asks for at most MRRS, and completions are cut at the read completion boundary.
+ * asks for at most MRRS, and each read's completions of at most MPS bytes are cut at the
+ * read completion boundary.
  */
 #include <errno.h>
 
@@ -31,10 +32,33 @@ static uint64_t requests(uint64_t iova, size_t len, unsigned int max)
 	       div_up(len % PCIE_PAGE, max);
 }
 
+/*
+ * Completions of such requests for a range within a page: each ends at a multiple of RCB, but
+ * for the last one of its request.
+ */
+static uint64_t answers(uint64_t iova, size_t len)
+{
+	unsigned int in = iova % PCIE_RCB;
+
+	if (!in || len <= PCIE_MRRS)
+		return div_up(len + in, PCIE_MPS);
+	return len / PCIE_MRRS * (PCIE_MRRS / PCIE_MPS + 1) +
+	       (len % PCIE_MRRS ? div_up(len % PCIE_MRRS + in, PCIE_MPS) : 0);
+}
+
+static uint64_t completions(uint64_t iova, size_t len)
+{
+	uint64_t first = PCIE_PAGE - iova % PCIE_PAGE;
+
+	if (len <= first)
+		return answers(iova, len);
+	return answers(iova, first) + div_up(len - first, PCIE_MPS);
+}
+
 static void count_read(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, size_t len)
 {
 	tlp_count_read(&dev->tlp, purpose, requests(iova, len, PCIE_MRRS),
-		       div_up(len + iova % PCIE_RCB, PCIE_MPS), len);
+		       completions(iova, len), len);
 }
 
 static void count_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, size_t len)
@@ -45,7 +69,7 @@ static void count_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t
 void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len)
 {
 	tlp_count(&dev->tlp, TLP_DM, TLP_MRD_DOWN, requests(addr, len, PCIE_MRRS), len);
-	tlp_count(&dev->tlp, TLP_DM, TLP_CPLD_UP, div_up(len + addr % PCIE_RCB, PCIE_MPS), len);
+	tlp_count(&dev->tlp, TLP_DM, TLP_CPLD_UP, completions(addr, len), len);
 }
 
 void dma_count_peer_write(struct skua_dev *dev, uint64_t addr, size_t len)
