@@ -5,7 +5,6 @@
  * bits come from the UAPI header, so that both sides of the bus read one list.
  */
 #include <string.h>
-#include <linux/pci_regs.h>
 
 #include "pci.h"
 
@@ -222,16 +221,11 @@ void skua_pci_read(const struct skua_pci *pci, unsigned int off, void *buf, size
 		memset((uint8_t *)buf + in, 0, len - in);
 }
 
-static unsigned int power_state(const struct skua_pci *pci)
-{
-	return pci->cfg[SKUA_PCI_CAP_PM + PCI_PM_CTRL] & PCI_PM_CTRL_STATE_MASK;
-}
-
 /* A write of a power state that the function lacks changes nothing. */
 static void fix_power_state(struct skua_pci *pci, unsigned int old)
 {
 	uint8_t *ctrl = &pci->cfg[SKUA_PCI_CAP_PM + PCI_PM_CTRL];
-	unsigned int new = power_state(pci);
+	unsigned int new = skua_pci_power_state(pci);
 
 	if (new != 0 && new != PCI_PM_CTRL_STATE_MASK)
 		*ctrl = (*ctrl & ~PCI_PM_CTRL_STATE_MASK) | old;
@@ -243,7 +237,7 @@ unsigned int skua_pci_write(struct skua_pci *pci, unsigned int off, const void *
 	const unsigned int flr = SKUA_PCI_CAP_EXP + PCI_EXP_DEVCTL + 1;
 	const uint8_t *val = buf;
 	bool master = skua_pci_bus_master(pci);
-	unsigned int state = power_state(pci);
+	unsigned int state = skua_pci_power_state(pci);
 	unsigned int events = 0;
 
 	for (size_t i = 0; i < len && off < SKUA_PCI_CFG_SIZE; i++, off++) {
@@ -258,24 +252,9 @@ unsigned int skua_pci_write(struct skua_pci *pci, unsigned int off, const void *
 
 	if (skua_pci_bus_master(pci) != master)
 		events |= SKUA_PCI_EV_MASTER;
-	if (power_state(pci) != state)
+	if (skua_pci_power_state(pci) != state)
 		events |= SKUA_PCI_EV_POWER;
 	return events;
-}
-
-static bool command_in_d0(const struct skua_pci *pci, unsigned int bit)
-{
-	return power_state(pci) == 0 && (pci->cfg[PCI_COMMAND] & bit);
-}
-
-bool skua_pci_bus_master(const struct skua_pci *pci)
-{
-	return command_in_d0(pci, PCI_COMMAND_MASTER);
-}
-
-bool skua_pci_mem_enabled(const struct skua_pci *pci)
-{
-	return command_in_d0(pci, PCI_COMMAND_MEMORY);
 }
 
 uint64_t skua_pci_bar(const struct skua_pci *pci, unsigned int bar)

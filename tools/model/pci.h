@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/pci_regs.h>
 
 #include "model.h"
 #include <skua/hw/pci.h>
@@ -52,10 +53,24 @@ void skua_pci_reset(struct skua_pci *pci, enum skua_reset_kind kind);
 void skua_pci_read(const struct skua_pci *pci, unsigned int off, void *buf, size_t len);
 unsigned int skua_pci_write(struct skua_pci *pci, unsigned int off, const void *buf, size_t len);
 
+/* D0 is 0. */
+static inline unsigned int skua_pci_power_state(const struct skua_pci *pci)
+{
+	return pci->cfg[SKUA_PCI_CAP_PM + PCI_PM_CTRL] & PCI_PM_CTRL_STATE_MASK;
+}
+
 /* The function may send requests and messages: Bus Master Enable, and in D0. */
-bool skua_pci_bus_master(const struct skua_pci *pci);
+static inline bool skua_pci_bus_master(const struct skua_pci *pci)
+{
+	return !skua_pci_power_state(pci) && pci->cfg[PCI_COMMAND] & PCI_COMMAND_MASTER;
+}
+
 /* The function answers at its BARs: Memory Space Enable, and in D0. */
-bool skua_pci_mem_enabled(const struct skua_pci *pci);
+static inline bool skua_pci_mem_enabled(const struct skua_pci *pci)
+{
+	return !skua_pci_power_state(pci) && pci->cfg[PCI_COMMAND] & PCI_COMMAND_MEMORY;
+}
+
 /* Bus address of a 64-bit BAR; 0: it has none yet. */
 uint64_t skua_pci_bar(const struct skua_pci *pci, unsigned int bar);
 /* Size of the MSI-X table as told to the host. */
