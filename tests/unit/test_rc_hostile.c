@@ -418,24 +418,53 @@ static void test_scribbled_contexts(void **state)
 	}
 }
 
-/* Of a READ, between the request and the first response. */
+/*
+ * Of a READ, between the request and the first response. A list of one element is kept: it
+ * is that of when the request was sent. A longer one is read again, and so is the one that
+ * the cache has lost.
+ */
 static void test_read_changed(void **state)
 {
+	static const struct {
+		uint32_t nsge;
+		bool lost;
+	} cases[] = { { 1, false }, { 1, true }, { 2, false } };
 	struct skua_wqe_data *data;
 	struct skua_cqe cqe;
 	struct rc rc;
 
 	(void)state;
-	rc_open(&rc, NULL);
-	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 100 });
-	skua_dev_run(rc.s[0].f.dev);
-	data = (void *)(wqe_ctrl(&rc) + 2);
-	assert_int_equal(le32_to_cpu(data->len), 100);
-	data->len = cpu_to_le32(200);
-	rc_pump_for(&rc, SEC);
-	cqe = rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
-	assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_CHANGED);
-	rc_close(&rc);
+	for (unsigned int i = 0; i < N(cases); i++) {
+		struct rc_wr wr = { .op = SKUA_WQE_READ, .nsge = cases[i].nsge };
+
+		rc_open(&rc, NULL);
+		for (uint32_t k = 0; k < wr.nsge; k++)
+			wr.sge[k] = (struct sge){ .addr = RC_VA + 1000 * k, .lkey = rc.s[0].key,
+						  .len = 100 };
+		rc_fill(rc.s[1].buf, 200, i);
+		rc_post(&rc, 0, &wr);
+		skua_dev_run(rc.s[0].f.dev);
+		if (cases[i].lost)
+			memset(rc.s[0].f.dev->engine->flight, 0,
+			       sizeof(rc.s[0].f.dev->engine->flight));
+		data = (void *)(wqe_ctrl(&rc) + 2);
+		assert_int_equal(le32_to_cpu(data->len), 100);
+		data->len = cpu_to_le32(200);
+		rc_pump_for(&rc, SEC);
+		if (wr.nsge == 1 && !cases[i].lost) {
+			rc_expect(&rc, 0, false, SKUA_CQE_OK);
+			rc_check(rc.s[0].buf, 100, i);
+			assert_int_equal(rc.s[0].buf[100], 0);
+		} else if (cases[i].lost) {
+			/* The WQE is for more than the response has. */
+			cqe = rc_expect(&rc, 0, false, SKUA_CQE_BAD_RESP_ERR);
+			assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_RESP_BAD);
+		} else {
+			cqe = rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+			assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_CHANGED);
+		}
+		rc_close(&rc);
+	}
 }
 
 /* From the second look on the record of receives claims more than there can be. */

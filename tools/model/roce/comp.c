@@ -139,7 +139,10 @@ static void take_credits(struct turn *t, const struct ib_aeth *aeth)
 
 /* --- READ, atomic and empty responses --- */
 
-/* The scatter list of the WQE at ci, as first fetched if it still is there. */
+/*
+ * The scatter list of the WQE at ci: what was kept of it when it was sent, or as first
+ * fetched again if that still is there.
+ */
 static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struct rlist **out)
 {
 	struct rlist *l = rlist_get(&t->dev->engine->read, f->qpn, f->incarnation, f->index);
@@ -148,6 +151,12 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 	*out = l;
 	if (l->valid)
 		return SKUA_VENDOR_NONE;
+	if (f->kept) {
+		l->wqe.sge[0] = *flight_sge(t->dev->engine, f);
+		l->wqe.nsge = 1;
+		l->valid = true;
+		return SKUA_VENDOR_NONE;
+	}
 	err = wqe_fetch(t->dev, t->qp, f->index, &l->wqe);
 	turn_count(t, SKUA_CNT_WQE_REFETCH);
 	if (err || l->wqe.op != f->op || l->wqe.len != f->len ||

@@ -95,6 +95,7 @@ struct flight {
 	uint32_t len;
 	uint32_t op;
 	bool signaled;
+	bool kept;		/* where the response goes: a list of one element */
 };
 
 /* At most 2^31 bytes in PSNs of 256, 24 bits of them: 2 MiB of cache lines at most. */
@@ -126,6 +127,7 @@ struct group_rx {
  * @incarnations: last number given
  * @faults: page faults, for their tokens
  * @flight: messages under way, direct mapped
+ * @scatter: elements of those that are answered and have one, likewise
  * @recv: receive WQEs under way
  * @read: READs whose responses come in
  * @win: part of a send ring
@@ -139,6 +141,7 @@ struct engine {
 	uint32_t incarnations;
 	uint32_t faults;
 	struct flight flight[1 << ENGINE_LOG_FLIGHTS];
+	struct sge scatter[1 << ENGINE_LOG_FLIGHTS];
 	struct rlists recv, read;
 	struct wqe_win win;
 	struct wqe wqe;
@@ -467,7 +470,10 @@ struct rlist *rlist_get(struct rlists *all, uint32_t qpn, uint32_t incarnation, 
 /* It is done with. */
 void rlist_drop(struct rlists *all, uint32_t qpn);
 void rlist_drop_all(struct rlists *all);
-void flight_put(struct engine *e, const struct flight *f);
+/* @w: its WQE. */
+void flight_put(struct engine *e, const struct flight *f, const struct wqe *w);
+/* Of one that flight_get() has found, with kept. */
+const struct sge *flight_sge(const struct engine *e, const struct flight *f);
 /* False: it was overwritten. */
 bool flight_get(const struct engine *e, uint32_t qpn, uint32_t incarnation, uint32_t index,
 		struct flight *f);

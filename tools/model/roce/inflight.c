@@ -12,9 +12,18 @@ static uint32_t place(uint32_t qpn, uint32_t index)
 	return (qpn * 0x9e3779b1u + index) & ((1u << ENGINE_LOG_FLIGHTS) - 1);
 }
 
-void flight_put(struct engine *e, const struct flight *f)
+void flight_put(struct engine *e, const struct flight *f, const struct wqe *w)
 {
-	e->flight[place(f->qpn, f->index)] = *f;
+	uint32_t at = place(f->qpn, f->index);
+
+	e->flight[at] = *f;
+	if (f->kept)
+		e->scatter[at] = w->sge[0];
+}
+
+const struct sge *flight_sge(const struct engine *e, const struct flight *f)
+{
+	return &e->scatter[place(f->qpn, f->index)];
 }
 
 bool flight_get(const struct engine *e, uint32_t qpn, uint32_t incarnation, uint32_t index,

@@ -108,6 +108,7 @@ static struct flight flight_of(const struct turn *t, const struct wqe *w)
 		.op = w->op,
 		.signaled = w->flags & SKUA_WQE_F_SIGNALED ||
 			    le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SIG_ALL,
+		.kept = op_is_answered(w->op) && w->nsge == 1,
 	};
 }
 
@@ -126,7 +127,7 @@ enum skua_vendor req_flight(struct turn *t, struct flight *f)
 	if (err)
 		return SKUA_VENDOR_WQE_CHANGED;
 	*f = flight_of(t, &e->wqe);
-	flight_put(e, f);
+	flight_put(e, f, &e->wqe);
 	return SKUA_VENDOR_NONE;
 }
 
@@ -362,7 +363,7 @@ static enum skua_vendor pin(struct turn *t, const struct wqe *w)
 	t->sqc->cur_va = cpu_to_le64(w->va);
 	t->sqc->cur_rkey = cpu_to_le32(w->rkey);
 	sqc_set(t, SKUA_SQC_PINNED, true);
-	flight_put(e, &f);
+	flight_put(e, &f, w);
 	return SKUA_VENDOR_NONE;
 }
 
