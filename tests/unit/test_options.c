@@ -48,13 +48,14 @@ static void test_nics(void **state)
 	assert_false(opt.nics[0].has_bus || opt.nics[0].spoofchk || opt.nics[0].cache);
 	assert_int_equal(opt.nics[1].serial, 0x020000fffe000009ull);
 	assert_int_equal(parse("--nic",
-			       "socket=/a,cache=64,vectors=8,bus=3,serial=0x77,spoofchk=on", NULL),
+			       "socket=/a,cache=64,vectors=8,bus=3,serial=0x77,spoofchk=on,push=2", NULL),
 			 -1);
 	assert_int_equal(opt.nics[0].cache, 64);
 	assert_int_equal(opt.nics[0].vectors, 8);
 	assert_true(opt.nics[0].has_bus && opt.nics[0].bus == 3);
 	assert_int_equal(opt.nics[0].serial, 0x77);
 	assert_true(opt.nics[0].spoofchk);
+	assert_int_equal(opt.nics[0].push, 2);
 	assert_int_equal(parse("--nic", "socket=/a,spoofchk=off", NULL), -1);
 	assert_false(opt.nics[0].spoofchk);
 }
@@ -69,7 +70,7 @@ static void test_bad(void **state)
 		"socket=/a,serial=0x10000000000000000", "socket=/a,cache=0",
 		"socket=/a,cache=16777217", "socket=/a,vectors=0", "socket=/a,vectors=65",
 		"socket=/a,bus=64", "socket=/a,spoofchk=", "socket=/a,spoofchk=yes",
-		"socket=/a,spoofchk", "socket=/a,other=1",
+		"socket=/a,spoofchk", "socket=/a,push=4", "socket=/a,push=", "socket=/a,other=1",
 	};
 
 	(void)state;

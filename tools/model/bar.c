@@ -205,6 +205,10 @@ void skua_dev_bar_write(struct skua_dev *dev, unsigned int bar, uint64_t off, co
 {
 	if (!in_bar(dev, bar, off, len) || !skua_pci_mem_enabled(&dev->pci))
 		return;
+	if (bar == SKUA_BAR_UAR && push_write(dev, off, buf, len)) {
+		timer_sync(dev);
+		return;
+	}
 	if (bar == SKUA_BAR_REGS) {
 		tlp_mmio(dev, off == SKUA_REG_CMDQ_DB ? TLP_CMD : TLP_REG, len);
 		regs_write(dev, off, buf, len);

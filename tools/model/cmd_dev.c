@@ -40,6 +40,8 @@ static void query_limits(struct skua_dev *dev, struct skua_cmd_query_device_out 
 	out->dm_size = cpu_to_le32(dev_has(dev, SKUA_CAP_DM) ? SKUA_BAR_DM_SIZE : 0);
 	out->counters = cpu_to_le16(SKUA_CNT_COUNT);
 	out->active_mtu_max = 5;
+	if (dev_has(dev, SKUA_CAP_PUSH))
+		out->push_segs = dev->cfg.push_segs;
 	if (!dev_has(dev, SKUA_CAP_RATE_LIMIT))
 		return;
 	out->rate_min = cpu_to_le32(MODEL_RATE_MIN);

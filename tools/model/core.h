@@ -78,6 +78,7 @@ struct icm;		/* icm.c, cache.c */
 struct cmdq;		/* cmd.c */
 struct cmd_faults;	/* cmd_fault.c: rules of faults that commands suffer */
 struct uar_latches;	/* db.c */
+struct push;		/* push.c: push slots, and WQEs that came by them */
 struct port;		/* port.c: link, GID and steering lookup, loopback queue */
 struct events;		/* eq.c: what waits for room in an EQ */
 struct sched;		/* sched.c: ready queue */
@@ -124,6 +125,7 @@ struct skua_dev {
 	struct cmdq *cmdq;
 	struct cmd_faults *cmd_faults;
 	struct uar_latches *latches;
+	struct push *push;
 	struct port *port;
 	struct events *events;
 	struct sched *sched;
@@ -146,6 +148,7 @@ struct skua_dev {
 	X(cmdq)		/* cmd.c */						\
 	X(cmd_fault)	/* cmd_fault.c */					\
 	X(db)		/* db.c */						\
+	X(push)		/* push.c */						\
 	X(timer)	/* timer.c */						\
 	X(eq)		/* eq.c */						\
 	X(port)		/* port.c */						\
@@ -364,9 +367,20 @@ void eq_kick(struct skua_dev *dev);
 /* Doorbells (db.c found the page): consumer index @lo, second word @hi. */
 void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
 void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
-void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
+/* @pushed: the WQE's segments if it came by a push slot, else NULL. */
+void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
+		 const void *pushed);
 /* BAR 2. */
 void db_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len);
+
+/* --- push.c --- */
+/* BAR 2: a store to a push slot, which is counted when the slot acts. False: it is none. */
+bool push_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len);
+/* The QP's next WQE, @raw of SKUA_PUSH_SEGS segments, is at block @index. */
+void push_put(struct skua_dev *dev, uint32_t qpn, uint32_t index, const void *raw);
+/* The WQE at @index if it came by a slot; what the QP has here is gone in any case. */
+const void *push_take(struct skua_dev *dev, uint32_t qpn, uint32_t index, size_t *nbytes);
+void push_forget(struct skua_dev *dev, uint32_t qpn);
 
 /* --- cmd.c --- */
 /* The registers that make the ring, and its doorbell; bar.c knows when. */

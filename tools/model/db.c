@@ -56,7 +56,7 @@ static void doorbell(struct skua_dev *dev, uint32_t page, unsigned int reg, uint
 	switch (reg) {
 	case SKUA_UAR_SQ:
 		tlp_mmio_qp(dev, hi, TLP_DOORBELL, stores, 8);
-		sq_doorbell(dev, page, lo, hi);
+		sq_doorbell(dev, page, lo, hi, NULL);
 		break;
 	case SKUA_UAR_CQ_ARM:
 		cq_doorbell(dev, page, lo, hi);

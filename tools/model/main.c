@@ -172,6 +172,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 		.cache = nic->cache,
 		.msix_vectors = nic->vectors,
 		.turn_ns = TURN_NSEC,
+		.push_segs = nic->push,
 		.caps_off = d->opt.caps_off,
 		.log = log_msg,
 		.log_priv = fn,

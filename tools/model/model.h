@@ -80,6 +80,7 @@ struct skua_wire_ops {
  * @turn_ns: nanoseconds of @now that a call of skua_dev_run() or skua_dev_tick() may take,
  *	and a little more; 0, and under a clock that stands still meanwhile: only what is
  *	done is limited, not how long it takes
+ * @push_segs: longest WQE, in segments, that software is told to push
  * @caps_off: SKUA_CAP_* that the device is to be without
  * @log: where the model's messages go (may be NULL); @level 0 error,
  *	1 warning, 2 info, 3 debug
@@ -91,6 +92,7 @@ struct skua_dev_cfg {
 	unsigned int cache;
 	unsigned int msix_vectors;
 	uint64_t turn_ns;
+	unsigned int push_segs;
 	uint64_t caps_off;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;

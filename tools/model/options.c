@@ -10,6 +10,7 @@
 #include <linux/types.h>
 #include <skua/bits.h>
 #include <skua/hw/cmd.h>
+#include <skua/hw/doorbell.h>
 #include <skua/hw/pci.h>
 
 #include "options.h"
@@ -27,6 +28,8 @@ static const char usage[] =
 "                          N, 0 to 63, which must be the same VM's (default: none)\n"
 "        spoofchk=on|off   its frames with a source address other than mac are dropped,\n"
 "                          whatever address its driver sets (default: off)\n"
+"        push=N            tells software to push send WQEs of up to N segments, 0 to 3\n"
+"                          (default 0: none, as a doorbell costs less here)\n"
 "  --dgram local=PATH,remote=PATH\n"
 "                        a peer with QEMU's -netdev dgram; local is its remote\n"
 "  --tap NAME            a TAP interface on the same wire\n"
@@ -127,6 +130,11 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 	case 6:
 		nic->spoofchk = !strcmp(val, "on");
 		return nic->spoofchk || !strcmp(val, "off");
+	case 7:
+		if (!parse_u64(val, SKUA_PUSH_SEGS, &num))
+			return false;
+		nic->push = num;
+		return true;
 	}
 	return false;
 }
@@ -134,7 +142,7 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 static int parse_nic(struct options *opt, char *arg)
 {
 	char *const keys[] = { "socket", "mac", "serial", "cache", "vectors", "bus",
-			       "spoofchk", NULL };
+			       "spoofchk", "push", NULL };
 	struct opt_nic *nic;
 	char *val, *text = arg;
 	int key;

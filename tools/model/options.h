@@ -19,6 +19,7 @@
  * @cache: entries of each context cache, 0: the default
  * @vectors: MSI-X vectors, 0: the default
  * @bus: PCIe bus where it reaches the other NICs there, if @has_bus
+ * @push: longest WQE, in segments, that software is told to push
  * @spoofchk: it sends with the address @mac alone
  * @has_mac: the user gave @mac
  * @has_serial: the user gave @serial
@@ -31,6 +32,7 @@ struct opt_nic {
 	unsigned int cache;
 	unsigned int vectors;
 	unsigned int bus;
+	unsigned int push;
 	bool spoofchk;
 	bool has_mac;
 	bool has_serial;

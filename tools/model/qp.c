@@ -178,7 +178,25 @@ static bool index_ok(const struct skua_sqc *sqc, uint32_t index)
 	return index - ci <= blocks && index - ci >= pi - ci;
 }
 
-void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
+/* The block at which the queue reads its next WQE. */
+static uint32_t next_read(const struct qp *qp)
+{
+	return le32_to_cpu(qp_type(qp) == SKUA_QP_RAW_ETH ? qp->sqc->ci : qp->sqc->cur);
+}
+
+/* A WQE came with the doorbell for @pi: keep it, if it is what the queue reads next. */
+static void take_pushed(struct skua_dev *dev, const struct qp *qp, uint32_t pi, const void *raw)
+{
+	const struct skua_wqe_ctrl *c = raw;
+
+	if (le32_to_cpu(qp->sqc->pi) == pi - 1 && next_read(qp) == pi - 1 &&
+	    le32_get_bits(c->op, SKUA_WQE_INDEX) == ((pi - 1) & 0xffff) &&
+	    le32_get_bits(c->op, SKUA_WQE_NSEG) <= SKUA_PUSH_SEGS)
+		push_put(dev, qp->qpn, pi - 1, raw);
+}
+
+void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
+		 const void *pushed)
 {
 	struct qp qp;
 
@@ -199,6 +217,8 @@ void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
 	} else {
 		if (lo != le32_to_cpu(qp.sqc->pi)) {
 			dev->cnt[SKUA_CNT_SQ_DB]++;
+			if (pushed)
+				take_pushed(dev, &qp, lo, pushed);
 			qp.sqc->pi = cpu_to_le32(lo);
 			ctx_dirty(dev, qp.sqc);
 		}
@@ -404,6 +424,7 @@ int cmd_destroy_qp(struct skua_dev *dev, struct cmd *cmd)
 	if (qp_type(&qp) != SKUA_QP_RAW_ETH)
 		engine_destroy(dev, &qp);
 	sched_forget(dev, qp.qpn);
+	push_forget(dev, qp.qpn);
 	timer_set(dev, qp.qpn, SKUA_TIME_NEVER);
 	qp_event_forget(dev, qp.qpn);
 	count_refs(dev, &qp.sqc->cfg, &qp.rqc->cfg, -1);

@@ -342,18 +342,12 @@ static enum skua_vendor win_at(struct skua_dev *dev, struct qp *qp, struct wqe_w
 	return SKUA_VENDOR_NONE;
 }
 
-enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
-			       uint32_t index, struct wqe *out)
+/* Decode it, and check what does not follow from the WQE alone. */
+static enum skua_vendor decode_for(struct skua_dev *dev, const struct qp *qp, const void *raw,
+				   size_t nbytes, uint32_t index, struct wqe *out)
 {
-	enum skua_vendor err;
-	const uint8_t *raw;
-	size_t nbytes;
+	enum skua_vendor err = wqe_decode(raw, nbytes, index, qp_type(qp), out);
 
-	out->blocks = 1;
-	err = win_at(dev, qp, win, index, &raw, &nbytes);
-	if (err)
-		return err;
-	err = wqe_decode(raw, nbytes, index, qp_type(qp), out);
 	/* Of a length that cannot be, one block is passed over, so that the queue gets on. */
 	if (err && (err == SKUA_VENDOR_WQE_INDEX || !out->blocks ||
 		    (size_t)out->blocks * SKUA_WQE_BLOCK > nbytes))
@@ -371,6 +365,34 @@ enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_w
 	if (out->inl_len > le32_to_cpu(qp->sqc->cfg.max_inline))
 		return SKUA_VENDOR_SGE_LEN;
 	return SKUA_VENDOR_NONE;
+}
+
+/* Did the WQE come by a push slot, and is it a good one? */
+static bool fetch_pushed(struct skua_dev *dev, const struct qp *qp, uint32_t index,
+			 struct wqe *out)
+{
+	size_t nbytes;
+	const void *raw = push_take(dev, qp->qpn, index, &nbytes);
+
+	if (!raw || decode_for(dev, qp, raw, nbytes, index, out))
+		return false;
+	qp_count(dev, qp->sqc, SKUA_CNT_WQE_PUSH, 1);
+	return true;
+}
+
+enum skua_vendor wqe_fetch_win(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
+			       uint32_t index, struct wqe *out)
+{
+	enum skua_vendor err;
+	const uint8_t *raw;
+	size_t nbytes;
+
+	if (index - win->start >= win->blocks && blocks_there(qp, index) &&
+	    fetch_pushed(dev, qp, index, out))
+		return SKUA_VENDOR_NONE;
+	out->blocks = 1;
+	err = win_at(dev, qp, win, index, &raw, &nbytes);
+	return err ? err : decode_for(dev, qp, raw, nbytes, index, out);
 }
 
 enum skua_vendor wqe_fetch(struct skua_dev *dev, struct qp *qp, uint32_t index, struct wqe *out)

@@ -14,11 +14,15 @@
 
 #define SKUA_UVERBS_ABI_VERSION	1
 
-/* alloc_ucontext */
+/* alloc_ucontext. comp_mask: SKUA_ALLOC_UCONTEXT_*. */
 struct skua_alloc_ucontext_req {
 	__u32 comp_mask;
 	__u32 reserved;
 };
+
+/* Give the context a page for pushes if the device says that they pay; in any case. */
+#define SKUA_ALLOC_UCONTEXT_PUSH	0x1
+#define SKUA_ALLOC_UCONTEXT_PUSH_ALWAYS	0x2
 
 /*
  * ECE options: operations that both ends of a connection must have. Connection
@@ -32,6 +36,9 @@ struct skua_alloc_ucontext_req {
  * skua_status_page). caps: SKUA_CAP_* in force. Sizes are the device's limits.
  * ece_options: those that RC and XRC QPs have, and can do without; 0: there is nothing
  * to agree on, or the kernel knows no ECE.
+ * push_offset, push_size: likewise of the context's second UAR page, for QPs created with
+ * SKUA_CREATE_QP_PUSH (one system page, write only, write-combining); push_size 0: it has
+ * none. push_segs: the longest WQE, in segments, that is to be pushed.
  */
 struct skua_alloc_ucontext_resp {
 	__u32 comp_mask;
@@ -47,6 +54,9 @@ struct skua_alloc_ucontext_resp {
 	__u32 max_cqe;
 	__u32 clock_khz;
 	__u32 ece_options;
+	__aligned_u64 push_offset;
+	__u32 push_size;
+	__u32 push_segs;
 };
 
 /*
@@ -177,6 +187,7 @@ struct skua_create_qp_req {
 /* flags of create_qp */
 #define SKUA_CREATE_QP_SCATTER_CQE	0x1
 #define SKUA_CREATE_QP_DB_SUPPRESS	0x2
+#define SKUA_CREATE_QP_PUSH		0x4	/* its UAR page is the one for pushes */
 
 struct skua_create_qp_resp {
 	__u32 qpn;

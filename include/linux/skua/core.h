@@ -55,6 +55,7 @@ struct skua_dev;
  * @max_rq_sge: scatter elements of a receive WQE
  * @max_wqe_blocks: blocks of a send WQE
  * @max_inline: bytes of inline payload
+ * @push_segs: longest WQE, in segments, that is better pushed than fetched; 0: none
  * @max_cqe: entries of a CQ
  * @max_eqe: entries of an EQ
  * @max_rd_atomic: READs and atomics outstanding
@@ -91,6 +92,7 @@ struct skua_limits {
 	u32 max_rq_sge;
 	u32 max_wqe_blocks;
 	u32 max_inline;
+	u8 push_segs;
 	u32 max_cqe;
 	u32 max_eqe;
 	u32 max_rd_atomic;

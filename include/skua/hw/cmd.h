@@ -259,7 +259,9 @@ _Static_assert(sizeof(struct skua_icm_desc) == 8, "skua_icm_desc");
  * @dm_size: bytes of device memory
  * @counters: entries of QUERY_COUNTERS (SKUA_CNT_COUNT of the device's version)
  * @active_mtu_max: IBTA code of the largest path MTU
- * @reserved: zero
+ * @push_segs: longest WQE, in segments, that costs less if it is pushed (doorbell.h)
+ *	than if the device reads it: at most SKUA_PUSH_SEGS. 0: none does, though slots may
+ *	be there (SKUA_CAP_PUSH)
  * @rate_min: least rate limit of a QP, kbit/s; 0 without SKUA_CAP_RATE_LIMIT
  * @rate_max: greatest
  * @rate_burst_max: longest burst, bytes
@@ -296,7 +298,7 @@ struct skua_cmd_query_device_out {
 	__le32 dm_size;
 	__le16 counters;
 	__u8 active_mtu_max;
-	__u8 reserved;
+	__u8 push_segs;
 	__le32 rate_min;
 	__le32 rate_max;
 	__le32 rate_burst_max;

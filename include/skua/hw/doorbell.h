@@ -65,15 +65,31 @@
 #define SKUA_UAR_EQ_ARM			BIT(31)
 
 /*
- * Push slots (capability SKUA_CAP_PUSH): 64-byte slots. Software may copy a WQE
- * of at most three segments (48 bytes), which is in the ring as well, into a
- * slot by eight 8-byte stores in ascending order; the last one is the SQ
- * doorbell word {index, QPN} and acts. If the seven others have not all come
- * since the slot last acted, it is a plain doorbell.
+ * Push slots (capability SKUA_CAP_PUSH): 64-byte slots, by which a doorbell brings the
+ * WQE that it is about, so that the device need not read the ring. The WQE is in the
+ * ring as well.
+ *
+ *   bytes 0..47    a send WQE of at most SKUA_PUSH_SEGS segments; what is behind its last
+ *                  one has no meaning
+ *   bytes 48..55   no meaning
+ *   bytes 56..63   the SQ doorbell word {index, QPN}; the index is that of the WQE + 1
+ *
+ * A slot is written by stores of 8 bytes, in ascending order, or through write-combining
+ * memory, which makes larger ones of them: any that are aligned to 8 bytes, a multiple of
+ * 8 bytes long and within the slot are taken. The last 8 bytes act. If the others have not
+ * all come since the slot acted before, it is a plain doorbell. So it is if they did, and
+ * the WQE is not one that the device can use now: it does not name its place in the ring,
+ * or WQEs before it have not been read yet. The device checks a WQE out of a slot as one
+ * out of the ring; if it breaks a rule, the one in the ring counts.
+ *
+ * Two QPs, or threads, must not write one slot at the same time. Software that writes
+ * through write-combining memory flushes it after the slot, and before the next store to
+ * that page: doorbells in a page that is mapped so need the same.
  */
 #define SKUA_UAR_PUSH			0x400
 #define SKUA_UAR_PUSH_SLOT_SIZE		64
 #define SKUA_UAR_PUSH_SLOTS		16
+#define SKUA_PUSH_SEGS			3
 
 /* Bytes of a UAR page that mean something. */
 #define SKUA_UAR_USED			0x1000
