@@ -287,7 +287,8 @@ static int skua_ib_check_req(const struct skua_limits *lim, const struct skua_cr
 
 	if (memchr_inv(req->reserved, 0, sizeof(req->reserved)))
 		return -EOPNOTSUPP;
-	if (req->flags & ~(SKUA_CREATE_QP_SCATTER_CQE | SKUA_CREATE_QP_DB_SUPPRESS) ||
+	if (req->flags & ~(SKUA_CREATE_QP_SCATTER_CQE | SKUA_CREATE_QP_DB_SUPPRESS |
+			   SKUA_CREATE_QP_PUSH) ||
 	    (req->flags & SKUA_CREATE_QP_SCATTER_CQE && !(lim->caps & SKUA_CAP_SCATTER_CQE)) ||
 	    (req->flags & SKUA_CREATE_QP_DB_SUPPRESS && !(lim->caps & SKUA_CAP_DB_SUPPRESS)))
 		return -EOPNOTSUPP;
@@ -396,6 +397,9 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 		return skua_ib_refuse(dev, -EINVAL,
 				      "create_qp: type %d%s must not have a receive ring",
 				      qp->ibqp.qp_type, qp->ibqp.srq ? " with an SRQ" : "");
+	if (req.flags & SKUA_CREATE_QP_PUSH && !uc->push_map)
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "create_qp: the context has no page for pushes");
 	err = skua_ib_user_pin(dev, udata, qp, &req, in);
 	if (err)
 		return err;
@@ -409,7 +413,7 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 	if (!req.has_rq)
 		flags |= SKUA_QP_F_NO_RQ;
 	in->sq.flags |= cpu_to_le32(flags) | le32_encode_bits(req.log_sq, SKUA_QP_LOG_SQ);
-	in->sq.uar = cpu_to_le32(uc->uar);
+	in->sq.uar = cpu_to_le32(req.flags & SKUA_CREATE_QP_PUSH ? uc->push_uar : uc->uar);
 	in->rq.flags = le32_encode_bits(req.log_rq, SKUA_RQ_LOG_SIZE) |
 		       le32_encode_bits(req.log_rq_stride, SKUA_RQ_LOG_STRIDE);
 	return 0;

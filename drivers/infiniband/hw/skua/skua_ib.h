@@ -172,6 +172,7 @@ void skua_ib_user_uncharge(struct skua_ib_user *user, enum skua_ib_resource res,
 
 enum skua_ib_mmap_kind {
 	SKUA_IB_MMAP_UAR,
+	SKUA_IB_MMAP_PUSH,
 	SKUA_IB_MMAP_STATUS,
 	SKUA_IB_MMAP_DM,
 };
@@ -199,7 +200,9 @@ struct skua_ib_mmap {
  * @ibuc: the RDMA core's part
  * @user: account of the user who opened it
  * @uar: number of its UAR page
+ * @push_uar: number of its UAR page for pushes, with @push_map
  * @uar_map: mmap entry of the UAR page
+ * @push_map: mmap entry of the UAR page for pushes, or NULL
  * @status_map: mmap entry of the status page
  * @status: the status page
  * @link: entry in the device's list
@@ -210,7 +213,9 @@ struct skua_ib_ucontext {
 	struct ib_ucontext ibuc;
 	struct skua_ib_user *user;
 	u32 uar;
+	u32 push_uar;
 	struct skua_ib_mmap *uar_map;
+	struct skua_ib_mmap *push_map;
 	struct skua_ib_mmap *status_map;
 	struct skua_status_page *status;
 	struct list_head link;

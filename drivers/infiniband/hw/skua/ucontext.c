@@ -53,6 +53,7 @@ static void skua_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 
 	switch (map->kind) {
 	case SKUA_IB_MMAP_UAR:
+	case SKUA_IB_MMAP_PUSH:
 		skua_ib_uar_put(uc, &map->uar);
 		break;
 	case SKUA_IB_MMAP_STATUS:
@@ -65,7 +66,8 @@ static void skua_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-static int skua_ib_map_uar(struct skua_ib_ucontext *uc)
+static int skua_ib_map_uar(struct skua_ib_ucontext *uc, enum skua_ib_mmap_kind kind,
+			   struct skua_ib_mmap **mapped)
 {
 	int err;
 
@@ -73,7 +75,7 @@ static int skua_ib_map_uar(struct skua_ib_ucontext *uc)
 
 	if (!map)
 		return -ENOMEM;
-	map->kind = SKUA_IB_MMAP_UAR;
+	map->kind = kind;
 	err = skua_ib_uar_get(uc, &map->uar);
 	if (err)
 		return err;
@@ -82,9 +84,26 @@ static int skua_ib_map_uar(struct skua_ib_ucontext *uc)
 		skua_ib_uar_put(uc, &map->uar);
 		return err;
 	}
-	uc->uar = map->uar.index;
-	uc->uar_map = no_free_ptr(map);
+	*mapped = no_free_ptr(map);
 	return 0;
+}
+
+/*
+ * The page for pushes is one of its own: the pages of the BAR that one process maps must
+ * not be mapped both write-combining and not, and doorbells are better not. Without one,
+ * as all may be in use, QPs do without pushes.
+ */
+static void skua_ib_map_push(struct skua_ib_ucontext *uc, u32 wish)
+{
+	const struct skua_limits *lim = to_skua_dev(uc->ibuc.device)->lim;
+
+	if (!(lim->caps & SKUA_CAP_PUSH) ||
+	    !(wish & SKUA_ALLOC_UCONTEXT_PUSH_ALWAYS ||
+	      (wish & SKUA_ALLOC_UCONTEXT_PUSH && lim->push_segs)))
+		return;
+	if (skua_ib_map_uar(uc, SKUA_IB_MMAP_PUSH, &uc->push_map))
+		return;
+	uc->push_uar = uc->push_map->uar.index;
 }
 
 static int skua_ib_map_status(struct skua_ib_ucontext *uc)
@@ -156,6 +175,11 @@ static void skua_ib_ucontext_tell(struct skua_ib_ucontext *uc,
 	resp->max_cqe = lim->max_cqe;
 	resp->clock_khz = lim->clock_khz;
 	resp->ece_options = skua_ib_ece_options(lim);
+	if (!uc->push_map)
+		return;
+	resp->push_offset = rdma_user_mmap_get_offset(&uc->push_map->entry);
+	resp->push_size = PAGE_SIZE;
+	resp->push_segs = lim->push_segs ?: SKUA_PUSH_SEGS;
 }
 
 static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
@@ -166,7 +190,9 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 	struct skua_alloc_ucontext_req req;
 	int err;
 
-	err = ib_copy_validate_udata_in_cm(udata, req, reserved, 0);
+	err = ib_copy_validate_udata_in_cm(udata, req, reserved,
+					   SKUA_ALLOC_UCONTEXT_PUSH |
+					   SKUA_ALLOC_UCONTEXT_PUSH_ALWAYS);
 	if (err)
 		return err;
 	if (req.reserved)
@@ -181,12 +207,14 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 	uc->user = skua_ib_user_get(dev);
 	if (!uc->user)
 		return -ENOMEM;
-	err = skua_ib_map_uar(uc);
+	err = skua_ib_map_uar(uc, SKUA_IB_MMAP_UAR, &uc->uar_map);
 	if (err)
 		goto err_user;
+	uc->uar = uc->uar_map->uar.index;
 	err = skua_ib_map_status(uc);
 	if (err)
 		goto err_uar;
+	skua_ib_map_push(uc, req.comp_mask);
 	skua_ib_ucontext_publish(dev, uc);
 
 	skua_ib_ucontext_tell(uc, &resp);
@@ -197,6 +225,8 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 
 err_status:
 	skua_ib_ucontext_withdraw(dev, uc);
+	if (uc->push_map)
+		rdma_user_mmap_entry_remove(&uc->push_map->entry);
 	rdma_user_mmap_entry_remove(&uc->status_map->entry);
 err_uar:
 	rdma_user_mmap_entry_remove(&uc->uar_map->entry);
@@ -210,6 +240,8 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 	struct skua_ib_ucontext *uc = to_skua_ucontext(ibuc);
 
 	skua_ib_ucontext_withdraw(to_skua_dev(ibuc->device), uc);
+	if (uc->push_map)
+		rdma_user_mmap_entry_remove(&uc->push_map->entry);
 	rdma_user_mmap_entry_remove(&uc->status_map->entry);
 	rdma_user_mmap_entry_remove(&uc->uar_map->entry);
 	skua_ib_user_put(uc->user);
@@ -220,7 +252,7 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
  * @kind: what is to be mapped
  * @flags: vm_flags of the VMA
  *
- * The UAR page must be mapped write-only, the status page read-only, device memory in any
+ * The UAR pages must be mapped write-only, the status page read-only, device memory in any
  * way but executable.
  *
  * Return: 0, -EINVAL or -EPERM.
@@ -233,6 +265,7 @@ int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags)
 		return -EPERM;
 	switch (kind) {
 	case SKUA_IB_MMAP_UAR:
+	case SKUA_IB_MMAP_PUSH:
 		if (flags & VM_READ)
 			return -EPERM;
 		return (flags & VM_WRITE) ? 0 : -EINVAL;
@@ -274,6 +307,12 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		 */
 		err = rdma_user_mmap_io(ibuc, vma, map->uar.pfn, PAGE_SIZE,
 					pgprot_noncached(vma->vm_page_prot), entry);
+		break;
+	case SKUA_IB_MMAP_PUSH:
+		vm_flags_clear(vma, VM_MAYREAD | VM_MAYEXEC);
+		/* The eight stores to a push slot are to become one write of 64 bytes. */
+		err = rdma_user_mmap_io(ibuc, vma, map->uar.pfn, PAGE_SIZE,
+					pgprot_writecombine(vma->vm_page_prot), entry);
 		break;
 	case SKUA_IB_MMAP_STATUS:
 		vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);

@@ -129,6 +129,7 @@ static void skua_profile_limits(struct skua_dev *dev, const struct skua_cmd_quer
 	lim->max_rq_sge = out->max_rq_sge;
 	lim->max_wqe_blocks = out->max_wqe_blocks;
 	lim->max_inline = le16_to_cpu(out->max_inline);
+	lim->push_segs = min_t(u8, out->push_segs, SKUA_PUSH_SEGS);
 	lim->max_cqe = skua_pow2(min_t(u32, out->log_max_cq, SKUA_LOG_CQ_MAX));
 	lim->max_eqe = skua_pow2(min_t(u32, out->log_max_eq, SKUA_LOG_EQ_MAX));
 	lim->max_rd_atomic = out->max_rd_atomic;
