@@ -19,6 +19,7 @@ static struct verbs_device *device;
 static struct verbs_sysfs_dev sysfs = { .num_ports = 1 };
 static int file = -1;
 static void *uar_seen;		/* the provider's mapping of the UAR page */
+static void *push_seen;		/* and of that for pushes */
 
 size_t fake_page(void)
 {
@@ -130,6 +131,9 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 		if (off == FAKE_UAR_PAGE * (off_t)fake_page()) {
 			assert_int_equal(prot, PROT_WRITE);
 			uar_seen = p;
+		} else if (off == FAKE_PUSH_PAGE * (off_t)fake_page()) {
+			assert_int_equal(prot, PROT_WRITE);
+			push_seen = p;
 		} else if (off == FAKE_STATUS_PAGE * (off_t)fake_page()) {
 			assert_int_equal(prot, PROT_READ);
 		}
@@ -194,6 +198,7 @@ int fake_setup(void **state)
 	memset(held, 0, sizeof(held));
 	memset(mapped, 0, sizeof(mapped));
 	device = NULL;
+	push_seen = NULL;
 	memset(&fake, 0, sizeof(fake));
 	fake.next_num = 0x5a0017;
 	default_limits();
@@ -403,15 +408,57 @@ void fake_look(struct fake_obj *qp)
 	sq_advance(qp, le32_to_cpu(fake_qp_dbr(qp)->sq_pi));
 }
 
+/* The QP's own doorbells come through the page that the kernel was told of. */
+static void sq_rung(struct fake_obj *qp, bool push, uint32_t pi)
+{
+	assert_int_equal(push, !!(qp->qp_req.flags & SKUA_CREATE_QP_PUSH));
+	assert_int_equal(le32_to_cpu(fake_qp_dbr(qp)->sq_pi), pi);
+	sq_advance(qp, pi);
+}
+
+static bool in_push_page(void *addr)
+{
+	return push_seen && (uint8_t *)addr >= (uint8_t *)push_seen &&
+	       (uint8_t *)addr < (uint8_t *)push_seen + fake_page();
+}
+
+/* Eight words went to a push slot. */
+void fake_pushed(void *addr, const void *words)
+{
+	struct fake_db *db;
+	struct fake_obj *qp;
+	uint64_t word;
+
+	assert_true(in_push_page(addr));
+	memcpy(&word, (const uint8_t *)words + 56, sizeof(word));
+	assert_in_range(fake.ndbs, 0, FAKE_MAX_DBS - 1);
+	db = &fake.db[fake.ndbs++];
+	db->reg = (uint8_t *)addr - (uint8_t *)push_seen;
+	db->lo = le64toh(word);
+	db->hi = le64toh(word) >> 32;
+	assert_in_range(db->reg, SKUA_UAR_PUSH, SKUA_UAR_PUSH +
+			(SKUA_UAR_PUSH_SLOTS - 1) * SKUA_UAR_PUSH_SLOT_SIZE);
+	assert_int_equal(db->reg % SKUA_UAR_PUSH_SLOT_SIZE, 0);
+	qp = fake_by_num(UVERBS_OBJECT_QP, db->hi);
+	assert_non_null(qp);
+	/* What the ring has, and of a length that may be pushed. */
+	assert_memory_equal(words, sq_block(qp, db->lo - 1), SKUA_PUSH_SEGS * SKUA_WQE_SEG);
+	assert_in_range(((const uint8_t *)words)[1], 1, fake.lim.push_segs);
+	sq_rung(qp, true, db->lo);
+	if (fake.on_doorbell)
+		fake.on_doorbell(db);
+}
+
 void fake_doorbell(void *addr, uint64_t le_word)
 {
+	bool push = in_push_page(addr);
 	uint64_t word = le64toh(le_word);
 	struct fake_db *db;
 	struct fake_obj *qp;
 
 	assert_in_range(fake.ndbs, 0, FAKE_MAX_DBS - 1);
 	db = &fake.db[fake.ndbs++];
-	db->reg = (uint8_t *)addr - (uint8_t *)uar_seen;
+	db->reg = (uint8_t *)addr - (uint8_t *)(push ? push_seen : uar_seen);
 	db->lo = word;
 	db->hi = word >> 32;
 	switch (db->reg) {
@@ -421,13 +468,13 @@ void fake_doorbell(void *addr, uint64_t le_word)
 			qp = fake_by_num(UVERBS_OBJECT_WQ, db->hi);
 		assert_non_null(qp);
 		if (qp->object == UVERBS_OBJECT_QP) {
-			assert_int_equal(le32_to_cpu(fake_qp_dbr(qp)->sq_pi), db->lo);
-			sq_advance(qp, db->lo);
+			sq_rung(qp, push, db->lo);
 		} else {
 			assert_int_equal(db->lo, 0);
 		}
 		break;
 	case SKUA_UAR_CQ_ARM:
+		assert_false(push);
 		assert_non_null(fake_by_num(UVERBS_OBJECT_CQ, db->hi & SKUA_UAR_CQ_ARM_CQN));
 		break;
 	default:

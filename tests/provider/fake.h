@@ -127,6 +127,8 @@ struct fake_obj {
 /**
  * struct fake - all of it
  * @lim: what the driver tells of the device; change it before fake_open()
+ * @wish: comp_mask of the last alloc_ucontext
+ * @old_kernel: it refuses any
  * @ctx: the open context
  * @pd: a protection domain of it
  * @status: the status page as the driver sees it
@@ -152,6 +154,8 @@ struct fake_obj {
  */
 struct fake {
 	struct skua_alloc_ucontext_resp lim;
+	uint32_t wish;
+	bool old_kernel;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct skua_status_page *status;

@@ -139,6 +139,12 @@ static void attr_out_handle(struct ib_uverbs_ioctl_hdr *hdr, unsigned int id, ui
 
 static int get_context(struct ib_uverbs_ioctl_hdr *hdr)
 {
+	struct skua_alloc_ucontext_req req;
+
+	attr_in(hdr, UVERBS_ATTR_UHW_IN, &req, sizeof(req));
+	fake.wish = req.comp_mask;
+	if (fake.old_kernel && req.comp_mask)
+		return EOPNOTSUPP;
 	attr_out_u32(hdr, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, 2);
 	attr_out(hdr, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, &(uint64_t){ 0 }, 8);
 	attr_out(hdr, UVERBS_ATTR_UHW_OUT, &fake.lim, sizeof(fake.lim));

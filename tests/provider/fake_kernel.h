@@ -15,7 +15,8 @@ void fake_kernel_reset(void);
 #define FAKE_UAR_PAGE		0
 #define FAKE_STATUS_PAGE	1
 #define FAKE_DM_PAGE		2
-#define FAKE_FILE_PAGES		4
+#define FAKE_PUSH_PAGE		4
+#define FAKE_FILE_PAGES		5
 size_t fake_page(void);
 
 #endif /* SKUA_TESTS_PROVIDER_FAKE_KERNEL_H */

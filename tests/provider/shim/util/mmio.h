@@ -17,4 +17,14 @@ static inline void shim_write64_le(void *addr, __le64 word)
 }
 #define mmio_write64_le(addr, word)	shim_write64_le(addr, word)
 
+void fake_pushed(void *addr, const void *words);
+
+static inline void shim_memcpy_x64(void *to, const void *from, size_t len)
+{
+	mmio_memcpy_x64(to, from, len);
+	fake_pushed(to, from);
+}
+#undef mmio_memcpy_x64
+#define mmio_memcpy_x64(to, from, len)	shim_memcpy_x64(to, from, len)
+
 #endif /* SKUA_SHIM_MMIO_H */

@@ -30,6 +30,32 @@ static inline void skua_record(__le32 *rec, uint32_t v)
 }
 
 /**
+ * skua_db_sq_record() - store the record of new send WQEs
+ * @dbr: the QP's record
+ * @pi: new producer index
+ * @old: producer index of the last call
+ * @suppress: look at the device's event index
+ *
+ * Return: the doorbell must follow.
+ */
+static inline bool skua_db_sq_record(struct skua_qp_dbr *dbr, uint32_t pi, uint32_t old,
+				     bool suppress)
+{
+	/* The WQEs before the index that makes them the device's. */
+	udma_to_device_barrier();
+	skua_record(&dbr->sq_pi, pi);
+	if (!suppress)
+		return true;
+	/*
+	 * Store the record before the event index is loaded. The device stores its event
+	 * index before it loads the record for the last time. So either the device sees this
+	 * record, or the load below sees the event index that asks for a doorbell.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	return skua_need_event(le32_to_cpu(READ_ONCE(dbr->sq_event)), pi, old);
+}
+
+/**
  * skua_db_sq() - pass new send WQEs to the device
  * @uar: UAR page
  * @dbr: the QP's record
@@ -41,21 +67,8 @@ static inline void skua_record(__le32 *rec, uint32_t v)
 static inline void skua_db_sq(void *uar, struct skua_qp_dbr *dbr, uint32_t qpn, uint32_t pi,
 			      uint32_t old, bool suppress)
 {
-	/* The WQEs before the index that makes them the device's. */
-	udma_to_device_barrier();
-	skua_record(&dbr->sq_pi, pi);
-	if (suppress) {
-		/*
-		 * Store the record before the event index is loaded. The
-		 * device stores its event index before it loads the record
-		 * for the last time. So either the device sees this record,
-		 * or the load below sees the event index that asks for a
-		 * doorbell.
-		 */
-		atomic_thread_fence(memory_order_seq_cst);
-		if (!skua_need_event(le32_to_cpu(READ_ONCE(dbr->sq_event)), pi, old))
-			return;
-	}
+	if (!skua_db_sq_record(dbr, pi, old, suppress))
+		return;
 	/* The record and the WQEs before the doorbell. */
 	udma_to_device_barrier();
 	skua_ring(uar, SKUA_UAR_SQ, pi, qpn);
@@ -74,7 +87,10 @@ static inline void skua_db_kick(void *uar, uint32_t qpn, uint32_t pi)
 {
 	/* The receive record before the doorbell. */
 	udma_to_device_barrier();
+	/* The page may be one for pushes, which is weakly ordered. */
+	mmio_wc_start();
 	skua_ring(uar, SKUA_UAR_SQ, pi, qpn);
+	mmio_flush_writes();
 }
 
 /**

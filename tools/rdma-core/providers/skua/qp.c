@@ -339,6 +339,7 @@ struct skua_qp *skua_qp_alloc(struct skua_context *ctx, struct skua_pd *parent)
 
 void skua_qp_free(struct skua_context *ctx, struct skua_qp *qp)
 {
+	skua_push_put(ctx, qp);
 	if (qp->dbr)
 		skua_dbr_free(ctx, qp->dbr);
 	free(qp->rq.wr_id);
@@ -392,6 +393,9 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 		return ret;
 	if (qp->sq.suppress)
 		cmd.flags |= SKUA_CREATE_QP_DB_SUPPRESS;
+	skua_push_get(ctx, qp);
+	if (qp->push.slot)
+		cmd.flags |= SKUA_CREATE_QP_PUSH;
 
 	/* The kernel checks these against the rings. */
 	init.cap.max_inline_data = told_inline(qp, cap);

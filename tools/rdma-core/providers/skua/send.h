@@ -276,6 +276,10 @@ static inline void skua_sq_publish(struct skua_qp *qp, uint32_t pi, uint32_t old
 {
 	/* After sq->sent[]: pollers read its entries below this index. */
 	atomic_store_explicit(&qp->sq.pi, pi, memory_order_release);
+	if (unlikely(qp->push.slot)) {
+		skua_push_sq(qp, pi, old);
+		return;
+	}
 	skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, pi, old, qp->sq.suppress);
 }
 

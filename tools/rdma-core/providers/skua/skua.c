@@ -92,31 +92,50 @@ static bool skua_limits_sane(const struct skua_context *ctx)
 {
 	const struct skua_alloc_ucontext_resp *lim = &ctx->lim;
 
+	if (lim->push_size && (lim->push_size < SKUA_UAR_USED ||
+			       lim->push_size & (ctx->page_size - 1) ||
+			       !lim->push_segs || lim->push_segs > SKUA_PUSH_SEGS))
+		return false;
 	return lim->uar_size >= SKUA_UAR_USED && !(lim->uar_size & (ctx->page_size - 1)) &&
 	       lim->max_sq_blocks && lim->max_wqe_blocks &&
 	       lim->max_wqe_blocks <= SKUA_WQE_MAX_BLOCKS && lim->max_rq_wqes &&
 	       lim->max_rq_sge && lim->max_cqe;
 }
 
+static void skua_unmap(struct skua_context *ctx)
+{
+	if (ctx->status)
+		munmap((void *)ctx->status, ctx->page_size);
+	if (ctx->uar)
+		munmap(ctx->uar, ctx->uar_size);
+	skua_push_unmap(ctx);
+}
+
 static int skua_map(struct skua_context *ctx, int cmd_fd)
 {
 	void *p;
+	int err;
+
+	err = skua_push_map(ctx, cmd_fd);
+	if (err)
+		return err;
 
 	p = mmap(NULL, ctx->lim.uar_size, PROT_WRITE, MAP_SHARED, cmd_fd, ctx->lim.uar_offset);
 	if (p == MAP_FAILED)
-		return errno;
+		goto err;
 	ctx->uar = p;
 	ctx->uar_size = ctx->lim.uar_size;
 
 	p = mmap(NULL, ctx->page_size, PROT_READ, MAP_SHARED, cmd_fd, ctx->lim.status_offset);
-	if (p == MAP_FAILED) {
-		int err = errno;
-
-		munmap(ctx->uar, ctx->uar_size);
-		return err;
-	}
+	if (p == MAP_FAILED)
+		goto err;
 	ctx->status = p;
 	return 0;
+
+err:
+	err = errno;
+	skua_unmap(ctx);
+	return err;
 }
 
 /* Set up a context whose ctx->lim is filled. */
@@ -162,11 +181,17 @@ static struct verbs_context *skua_open(struct ibv_device *ibdev, int cmd_fd,
 static int skua_get_context(struct skua_context *ctx)
 {
 	struct skua_alloc_ucontext_cmd_resp resp = {};
-	struct skua_alloc_ucontext_cmd cmd = {};
+	struct skua_alloc_ucontext_cmd cmd = { .comp_mask = skua_push_wish() };
 	int ret;
 
 	ret = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				  sizeof(resp));
+	if (ret == EOPNOTSUPP && cmd.comp_mask) {
+		/* A kernel that does not know the flags. */
+		cmd.comp_mask = 0;
+		ret = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd.ibv_cmd, sizeof(cmd),
+					  &resp.ibv_resp, sizeof(resp));
+	}
 	ctx->lim = resp.drv_payload;
 	return ret;
 }
@@ -181,12 +206,16 @@ static struct verbs_context *skua_alloc_context(struct ibv_device *ibdev, int cm
 static int skua_query_context(struct skua_context *ctx)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1);
+	int ret;
 
 	fill_attr_out_ptr(cmd, SKUA_ATTR_QUERY_CONTEXT_RESP, &ctx->lim);
-	return ibv_cmd_query_context(&ctx->ibv_ctx.context, cmd);
+	ret = ibv_cmd_query_context(&ctx->ibv_ctx.context, cmd);
+	/* The other context does not know which push slots this one would use. */
+	ctx->lim.push_size = 0;
+	return ret;
 }
 
-/* @cmd_fd is another context's file: both share the UAR page and the status page. */
+/* @cmd_fd is another context's file: both share UAR page and status page. */
 static struct verbs_context *skua_import_context(struct ibv_device *ibdev, int cmd_fd)
 {
 	return skua_open(ibdev, cmd_fd, skua_query_context);
@@ -198,8 +227,7 @@ static void skua_free_context(struct ibv_context *ibctx)
 
 	skua_dbr_cleanup(ctx);
 	pthread_mutex_destroy(&ctx->dbr_lock);
-	munmap((void *)ctx->status, ctx->page_size);
-	munmap(ctx->uar, ctx->uar_size);
+	skua_unmap(ctx);
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);
 }

@@ -85,6 +85,10 @@ static inline void skua_unlock(struct skua_lock *l)
  * @ibv_ctx: libibverbs' part
  * @uar: the process's UAR page, write only
  * @uar_size: its bytes
+ * @push: the page for pushes, write-combining and write only, or NULL
+ * @push_mutex: protects @push_pairs
+ * @push_pairs: BIT(pair of slots) of those that are one QP's
+ * @push_lock: of the slots that QPs share
  * @status: the driver's status page, read only
  * @page_size: bytes of a page of the system
  * @dbr_lock: protects @dbr_pages and the pages' bitmaps
@@ -95,6 +99,10 @@ struct skua_context {
 	struct verbs_context ibv_ctx;
 	void *uar;
 	size_t uar_size;
+	void *push;
+	pthread_mutex_t push_mutex;
+	uint32_t push_pairs;
+	pthread_spinlock_t push_lock;
 	const struct skua_status_page *status;
 	size_t page_size;
 	pthread_mutex_t dbr_lock;
@@ -338,11 +346,28 @@ struct skua_batch {
 };
 
 /**
+ * struct skua_push - slots of a QP that pushes
+ * @slot: first of its two slots, NULL: the QP does not push
+ * @lock: of the slots if they are shared, else NULL
+ * @pair: number of the two
+ * @turn: offset of the one to use next
+ * @max_segs: longest WQE to push
+ */
+struct skua_push {
+	uint8_t *slot;
+	pthread_spinlock_t *lock;
+	uint32_t pair;
+	uint32_t turn;
+	uint32_t max_segs;
+};
+
+/**
  * struct skua_qp - queue pair
  * @vqp: libibverbs' part
  * @sq: send queue
  * @rq: receive queue
  * @batch: ibv_wr_*() calls; under the lock of @sq
+ * @push: under the lock of @sq
  * @dbr: doorbell record
  * @uar: UAR page
  * @next: link in a bucket of the CQ of each side; under that CQ's lock
@@ -360,6 +385,7 @@ struct skua_qp {
 	struct skua_sq sq;
 	struct skua_rq rq;
 	struct skua_batch batch;
+	struct skua_push push;
 	struct skua_qp_dbr *dbr;
 	void *uar;
 	struct skua_qp *next[SKUA_SIDES];
@@ -490,6 +516,14 @@ struct ibv_pd *skua_alloc_parent_domain(struct ibv_context *ctx,
 					struct ibv_parent_domain_init_attr *attr);
 struct skua_pd *skua_parent_get(struct ibv_pd *pd);
 void skua_parent_put(struct skua_pd *pd);
+
+/* push.c */
+uint32_t skua_push_wish(void);
+int skua_push_map(struct skua_context *ctx, int cmd_fd);
+void skua_push_unmap(struct skua_context *ctx);
+void skua_push_get(struct skua_context *ctx, struct skua_qp *qp);
+void skua_push_put(struct skua_context *ctx, struct skua_qp *qp);
+void skua_push_sq(struct skua_qp *qp, uint32_t pi, uint32_t old);
 
 /* ah.c */
 struct ibv_ah *skua_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
