@@ -54,7 +54,7 @@ static void make_srq(struct mini *m)
 	for (uint32_t k = 0; k < 16; k++) {
 		uint8_t *w = fake_ptr(m->f, srq_ring + k * 64);
 
-		skua_srq_next_set(w, (k + 1) % 16);
+		skua_srq_next_set((void *)w, (k + 1) % 16);
 		skua_wqe_data_set((void *)(w + SKUA_WQE_SEG), RC_VA + k * 4096, rc.s[0].key, 4096);
 		skua_wqe_data_set((void *)(w + 2 * SKUA_WQE_SEG), 0, SKUA_INVALID_LKEY, 0);
 	}

@@ -48,7 +48,8 @@ struct packet {
 	uint32_t payload;
 	uint8_t syndrome;
 	bool se;
-	uint8_t sgid[16];
+	uint8_t dmac[6], sgid[16], dgid[16];
+	uint16_t vlan;
 };
 
 static uint32_t be(const uint8_t *p, unsigned int bytes)
@@ -97,6 +98,14 @@ static uint32_t icrc(const uint8_t *ip, bool v6, size_t len)
 	return ~sum;
 }
 
+static void gid(uint8_t to[16], const uint8_t *addr, bool v6)
+{
+	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
+
+	memcpy(to, v4, sizeof(v4));
+	memcpy(v6 ? to : to + sizeof(v4), addr, v6 ? 16 : 4);
+}
+
 enum parsed { FOREIGN, DAMAGED, GOOD };
 
 /* From the Ethernet header to the payload. FOREIGN: no RC packet. */
@@ -107,7 +116,10 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	size_t l3, total, pad;
 	bool v6, aeth, xrc;
 
+	p->vlan = JUDGE_NO_VLAN;
 	if (type == 0x8100 && len >= 18 + 20) {
+		if (be(f + 14, 2) & 0xfff)
+			p->vlan = be(f + 14, 2) & 0xfff;
 		type = be(f + 16, 2);
 		ip += 4;
 	}
@@ -133,11 +145,9 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	    icrc(ip, v6, total - 4) != (be(ip + total - 4, 1) | be(ip + total - 3, 1) << 8 |
 					be(ip + total - 2, 1) << 16 | be(ip + total - 1, 1) << 24))
 		return DAMAGED;
-	memset(p->sgid, 0, sizeof(p->sgid));
-	if (v6)
-		memcpy(p->sgid, ip + 8, 16);
-	else
-		memcpy(p->sgid + 12, ip + 12, 4), p->sgid[10] = 0xff, p->sgid[11] = 0xff;
+	memcpy(p->dmac, f, sizeof(p->dmac));
+	gid(p->sgid, ip + (v6 ? 8 : 12), v6);
+	gid(p->dgid, ip + (v6 ? 24 : 16), v6);
 	p->dqpn = be(bth + 5, 3);
 	p->psn = be(bth + 9, 3);
 	p->se = bth[1] & 0x80;
@@ -205,6 +215,14 @@ void judge_stops(struct judge *j, uint32_t own)
 	*qp = NULL;
 }
 
+void judge_address(struct judge *j, uint32_t index, const struct judge_addr *addr)
+{
+	if (index >= JUDGE_GIDS)
+		return;
+	j->addr[index] = *addr;
+	j->addr[index].known = true;
+}
+
 void judge_hears(struct judge *j, const struct judge_path *path)
 {
 	struct judge_qp *qp = NULL;
@@ -219,6 +237,7 @@ void judge_hears(struct judge *j, const struct judge_path *path)
 	qp->own = path->own;
 	qp->peer = path->peer;
 	qp->mtu = path->mtu;
+	qp->sgid_index = path->sgid_index;
 	memcpy(qp->sgid, path->sgid, sizeof(qp->sgid));
 	qp->hears = true;
 	qp->rq.cont = path->rq_psn;
@@ -640,6 +659,20 @@ const char *judge_sent(struct judge *j, const uint8_t *frame, size_t len, uint64
 	return p.op->kind <= OTHER ? request_sent(qp, &p, now, j->fickle) : response_sent(qp, &p);
 }
 
+/* Is it for the queue pair? Of another's, or for another address, it hears nothing (9.6.1). */
+static bool is_for(const struct judge *j, const struct judge_qp *qp, const struct packet *p)
+{
+	const struct judge_addr *a;
+
+	if (memcmp(qp->sgid, p->sgid, sizeof(p->sgid)))
+		return false;
+	if (qp->sgid_index >= JUDGE_GIDS || !j->addr[qp->sgid_index].known)
+		return true;
+	a = &j->addr[qp->sgid_index];
+	return !memcmp(a->mac, p->dmac, sizeof(a->mac)) &&
+	       !memcmp(a->gid, p->dgid, sizeof(a->gid)) && a->vlan == p->vlan;
+}
+
 void judge_received(struct judge *j, const uint8_t *frame, size_t len, uint64_t now)
 {
 	struct judge_qp **qp;
@@ -648,7 +681,7 @@ void judge_received(struct judge *j, const uint8_t *frame, size_t len, uint64_t 
 	if (parse(frame, len, &p) != GOOD)
 		return;
 	qp = find(j, p.dqpn);
-	if (!qp || memcmp((*qp)->sgid, p.sgid, sizeof(p.sgid)))
+	if (!qp || !is_for(j, *qp, &p))
 		return;
 	if (p.op->kind <= OTHER)
 		request_received(*qp, &p);

@@ -17,6 +17,8 @@
 #include <stdint.h>
 
 #define JUDGE_QPS	64
+#define JUDGE_GIDS	16
+#define JUDGE_NO_VLAN	0xffff
 #define JUDGE_PSNS	8192	/* that are remembered; a power of two */
 
 /* What is known of a PSN: of requests sent, of requests received. */
@@ -38,6 +40,7 @@ enum {
  * @mtu: of the path
  * @depth: READs and atomics it may have outstanding
  * @sgid: whom it hears
+ * @sgid_index: at which of its device's addresses
  * @sends: software has let it send requests
  * @hears: software has let it take requests
  * @lax: what came was out of proportion: the responder is not judged any more
@@ -48,6 +51,7 @@ struct judge_qp {
 	uint32_t own, peer;
 	uint32_t mtu, depth;
 	uint8_t sgid[16];
+	uint32_t sgid_index;
 	bool sends, hears, lax;
 	struct {
 		uint32_t una;		/* all before it is acknowledged */
@@ -76,14 +80,29 @@ struct judge_qp {
 };
 
 /**
+ * struct judge_addr - where the device hears
+ * @known: software has set it; else any address is believed to be the device's
+ * @mac: destination MAC
+ * @gid: destination GID
+ * @vlan: JUDGE_NO_VLAN: untagged, or tagged with a priority only
+ */
+struct judge_addr {
+	bool known;
+	uint8_t mac[6], gid[16];
+	uint16_t vlan;
+};
+
+/**
  * struct judge - of one device
  * @num: packets judged
  * @fickle: the guest changes requests that it has posted: what comes again may be another
+ * @addr: its addresses
  * @qp: what is known of its queue pairs
  */
 struct judge {
 	uint64_t num;
 	bool fickle;
+	struct judge_addr addr[JUDGE_GIDS];
 	struct judge_qp *qp[JUDGE_QPS];
 };
 
@@ -91,9 +110,12 @@ void judge_reset(struct judge *j);
 
 /* What software tells the device of a QP's path. */
 struct judge_path {
-	uint32_t own, peer, mtu, depth, sq_psn, rq_psn;
+	uint32_t own, peer, mtu, depth, sq_psn, rq_psn, sgid_index;
 	uint8_t sgid[16];
 };
+
+/* One of the device's addresses is set. */
+void judge_address(struct judge *j, uint32_t index, const struct judge_addr *addr);
 
 /* The QP takes requests from now on (RTR); it may send them (RTS); it does neither. */
 void judge_hears(struct judge *j, const struct judge_path *path);

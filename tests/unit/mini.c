@@ -44,6 +44,15 @@ static const uint32_t entry_size[SKUA_ICM_TABLES] = {
 
 /* --- commands --- */
 
+static void tell_address(struct mini *m, const struct skua_cmd_set_gid_in *in)
+{
+	struct judge_addr addr = { .vlan = le16_to_cpu(in->gid.vlan) };
+
+	memcpy(addr.mac, in->gid.mac, sizeof(addr.mac));
+	memcpy(addr.gid, in->gid.gid, sizeof(addr.gid));
+	judge_address(&m->f->judge, le32_to_cpu(in->index), &addr);
+}
+
 /*
  * The judge learns what the device is told of a connection: that it may send before it
  * does, the rest when it was done.
@@ -56,6 +65,8 @@ static void tell_judge(struct mini *m, enum skua_cmd_op op, const void *in, bool
 	struct judge_path path;
 	uint32_t state;
 
+	if (op == SKUA_CMD_SET_GID && done)
+		tell_address(m, in);
 	if (op == SKUA_CMD_DESTROY_QP && done)
 		judge_stops(&m->f->judge, le32_to_cpu(index->index));
 	if (op != SKUA_CMD_MODIFY_QP || !(le32_to_cpu(mod->mask) & SKUA_QP_M_STATE))
@@ -70,6 +81,7 @@ static void tell_judge(struct mini *m, enum skua_cmd_op op, const void *in, bool
 		.depth = le32_get_bits(a->rights, SKUA_ATTR_MAX_RD_ATOMIC),
 		.sq_psn = le32_to_cpu(a->sq_psn),
 		.rq_psn = le32_to_cpu(a->rq_psn),
+		.sgid_index = le16_to_cpu(a->av.sgid_index),
 	};
 	memcpy(path.sgid, a->av.dgid, sizeof(path.sgid));
 	switch (state) {

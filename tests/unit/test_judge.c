@@ -31,6 +31,7 @@ struct step {
 	uint64_t at;
 	uint32_t msn;
 	bool se;
+	enum { HERE, MAC, GID, VLAN } stray;	/* to another address than the device's */
 };
 
 static const char *play(struct judge *j, const struct step *s)
@@ -45,6 +46,10 @@ static const char *play(struct judge *j, const struct step *s)
 
 	a.sgid[0] = 0xfd;
 	a.dgid[0] = 0xfd;
+	a.dmac[5] = s->stray == MAC;
+	a.dgid[14] = s->stray == GID;
+	a.vlan = s->stray == VLAN;
+	a.tci = a.vlan ? 5 : 0;
 	assert_int_equal(skua_pkt_build_start(&b, frame, sizeof(frame), &a, &bth), 0);
 	if (b.reth)
 		ib_reth_put(b.reth, 0, 7, s->op == O(READ_REQUEST) ? s->arg : 8);
@@ -221,6 +226,31 @@ static void states(void **state)
 	judge_reset(&j);
 }
 
+/* What is not for the device tells it nothing: it goes on as if it had not come. */
+static void strays(void **state)
+{
+	const struct judge_addr own = { .vlan = JUDGE_NO_VLAN, .gid = { 0xfd, [15] = 1 } };
+	const struct step send = SEND1(0);
+	struct step again = SEND1(0), nak = { 0, O(ACK), 0, BAD | 2 };
+	struct judge j = { 0 };
+
+	(void)state;
+	judge_address(&j, 0, &own);
+	judge_hears(&j, &path);
+	judge_sends(&j, &path);
+	assert_null(play(&j, &send));
+	for (nak.stray = MAC; nak.stray <= VLAN; nak.stray++) {
+		again.at += 1000;
+		assert_null(play(&j, &nak));
+		assert_null(play(&j, &again));
+	}
+	nak.stray = HERE;
+	again.at += 1000;
+	assert_null(play(&j, &nak));
+	assert_non_null(strstr(play(&j, &again), "ended"));
+	judge_reset(&j);
+}
+
 /* A bit of the ICRC wrong: the packet is reported, not followed. */
 static void icrc(void **state)
 {
@@ -254,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rules),
 		cmocka_unit_test(states),
+		cmocka_unit_test(strays),
 		cmocka_unit_test(icrc),
 	};
 
