@@ -35,16 +35,21 @@ static const struct {
 	{ IB_QP_RATE_LIMIT, SKUA_QP_M_RATE },
 };
 
-/* Remote access rights of verbs and of the device. */
+/*
+ * Remote access rights of verbs and of the device. Programs request them all, whatever the
+ * device can do: a right without its capability is left out, and the device answers such
+ * requests of the peer with a NAK.
+ */
 static const struct {
 	int ib;
 	u32 hw;
+	u64 cap;
 } skua_ib_qp_rights[] = {
 	{ IB_ACCESS_REMOTE_WRITE, SKUA_ACCESS_REMOTE_WRITE },
 	{ IB_ACCESS_REMOTE_READ, SKUA_ACCESS_REMOTE_READ },
 	{ IB_ACCESS_REMOTE_ATOMIC, SKUA_ACCESS_REMOTE_ATOMIC },
-	{ IB_ACCESS_FLUSH_GLOBAL, SKUA_ACCESS_FLUSH_GLOBAL },
-	{ IB_ACCESS_FLUSH_PERSISTENT, SKUA_ACCESS_FLUSH_PERSISTENT },
+	{ IB_ACCESS_FLUSH_GLOBAL, SKUA_ACCESS_FLUSH_GLOBAL, SKUA_CAP_FLUSH },
+	{ IB_ACCESS_FLUSH_PERSISTENT, SKUA_ACCESS_FLUSH_PERSISTENT, SKUA_CAP_FLUSH },
 };
 
 /* The device uses the numbers of the verbs states. */
@@ -184,13 +189,13 @@ int skua_ib_rate_check(const struct skua_limits *lim, enum ib_qp_type type,
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_rate_check);
 
-static u32 skua_ib_qp_access(int flags)
+static u32 skua_ib_qp_access(const struct skua_limits *lim, int flags)
 {
 	unsigned int i;
 	u32 hw = 0;
 
 	for (i = 0; i < ARRAY_SIZE(skua_ib_qp_rights); i++)
-		if (flags & skua_ib_qp_rights[i].ib)
+		if (flags & skua_ib_qp_rights[i].ib && !(skua_ib_qp_rights[i].cap & ~lim->caps))
 			hw |= skua_ib_qp_rights[i].hw;
 	return hw;
 }
@@ -260,7 +265,8 @@ static u32 skua_ib_retry_bits(const struct ib_qp_attr *attr, int mask)
 	return v;
 }
 
-static u32 skua_ib_rights_bits(const struct ib_qp_attr *attr, int mask)
+static u32 skua_ib_rights_bits(const struct skua_limits *lim, const struct ib_qp_attr *attr,
+			       int mask)
 {
 	u32 v = 0;
 
@@ -269,7 +275,8 @@ static u32 skua_ib_rights_bits(const struct ib_qp_attr *attr, int mask)
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		v |= u32_encode_bits(attr->max_dest_rd_atomic, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
 	if (mask & IB_QP_ACCESS_FLAGS)
-		v |= u32_encode_bits(skua_ib_qp_access(attr->qp_access_flags), SKUA_ATTR_ACCESS);
+		v |= u32_encode_bits(skua_ib_qp_access(lim, attr->qp_access_flags),
+				     SKUA_ATTR_ACCESS);
 	return v;
 }
 
@@ -297,10 +304,11 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 		       struct skua_qp_attr *out)
 {
 	u32 dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->dest_qpn;
+	const struct skua_limits *lim = skua_ib_qp_dev(qp)->lim;
 
 	memset(out, 0, sizeof(*out));
 	out->retry = cpu_to_le32(skua_ib_retry_bits(attr, mask));
-	out->rights = cpu_to_le32(skua_ib_rights_bits(attr, mask));
+	out->rights = cpu_to_le32(skua_ib_rights_bits(lim, attr, mask));
 	out->state = cpu_to_le32(skua_ib_state_bits(attr, mask));
 	if (mask & IB_QP_DEST_QPN)
 		out->dest_qpn = cpu_to_le32(dest);
@@ -315,8 +323,7 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 	if (mask & IB_QP_RATE_LIMIT)
 		out->rate_kbps = cpu_to_le32(attr->rate_limit);
 	if (mask & IB_QP_AV)
-		return skua_ib_av_build(skua_ib_qp_dev(qp)->lim, &attr->ah_attr,
-					qp->core.obj.num, dest, &out->av);
+		return skua_ib_av_build(lim, &attr->ah_attr, qp->core.obj.num, dest, &out->av);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_build);

@@ -304,6 +304,7 @@ static void test_attr_round_trip(struct kunit *test)
 {
 	struct skua_cmd_query_qp_out *out = kunit_kzalloc(test, sizeof(*out), GFP_KERNEL);
 	struct skua_ib_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	struct skua_ib_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	const struct ib_qp_attr in = {
 		.qp_state = IB_QPS_INIT, .path_mtu = IB_MTU_1024, .qkey = 0x11111111,
 		.rq_psn = 0xabcdef, .sq_psn = 0x123456, .dest_qp_num = 0x765432,
@@ -319,6 +320,9 @@ static void test_attr_round_trip(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, out);
 	KUNIT_ASSERT_NOT_NULL(test, qp);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->lim = &test_limits;
+	qp->ibqp.device = &dev->ibdev;
 	KUNIT_ASSERT_EQ(test, skua_ib_attr_build(qp, &in, mask, &out->sqc.attr), 0);
 	skua_ib_attr_parse(qp, out, &back);
 	KUNIT_EXPECT_EQ(test, back.qp_state, in.qp_state);
@@ -339,6 +343,44 @@ static void test_attr_round_trip(struct kunit *test)
 	/* What the mask does not name stays zero. */
 	KUNIT_ASSERT_EQ(test, skua_ib_attr_build(qp, &in, 0, &out->sqc.attr), 0);
 	KUNIT_EXPECT_NULL(test, memchr_inv(&out->sqc.attr, 0, sizeof(out->sqc.attr)));
+}
+
+/* A right that the device has no capability for is left out, the others stay. */
+static void test_attr_rights(struct kunit *test)
+{
+	static const struct {
+		u64 caps;
+		int set, back;
+	} cases[] = {
+		{ SKUA_CAP_FLUSH, IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_REMOTE_READ,
+		  IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_REMOTE_READ },
+		{ SKUA_CAP_FLUSH, IB_ACCESS_FLUSH_PERSISTENT, IB_ACCESS_FLUSH_PERSISTENT },
+		{ 0, IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_REMOTE_READ,
+		  IB_ACCESS_REMOTE_READ },
+		/* rdma_cm requests it of every device. */
+		{ 0, IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_REMOTE_WRITE,
+		  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_REMOTE_WRITE },
+	};
+	struct skua_cmd_query_qp_out *out = kunit_kzalloc(test, sizeof(*out), GFP_KERNEL);
+	struct skua_ib_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	struct skua_ib_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct skua_limits lim = test_limits;
+	struct ib_qp_attr attr, back = {};
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, out);
+	KUNIT_ASSERT_NOT_NULL(test, qp);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->lim = &lim;
+	qp->ibqp.device = &dev->ibdev;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		lim.caps = cases[i].caps;
+		attr = (struct ib_qp_attr){ .qp_access_flags = cases[i].set };
+		KUNIT_ASSERT_EQ(test, skua_ib_attr_build(qp, &attr, IB_QP_ACCESS_FLAGS,
+							 &out->sqc.attr), 0);
+		skua_ib_attr_parse(qp, out, &back);
+		KUNIT_EXPECT_EQ(test, back.qp_access_flags, cases[i].back);
+	}
 }
 
 /* --- kernel rings --- */
@@ -851,6 +893,7 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_rate),
 	KUNIT_CASE(test_av),
 	KUNIT_CASE(test_attr_round_trip),
+	KUNIT_CASE(test_attr_rights),
 	KUNIT_CASE(test_poll_in_order),
 	KUNIT_CASE(test_poll_unsignaled),
 	KUNIT_CASE(test_poll_hostile),
