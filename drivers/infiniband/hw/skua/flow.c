@@ -234,7 +234,8 @@ static struct ib_flow *skua_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_at
 		return ERR_PTR(-ENOMEM);
 	err = skua_flow_create(dev->core, &flow->index, &hw);
 	if (err)
-		return ERR_PTR(err);
+		return ERR_PTR(skua_ib_refuse(dev, err,
+					      "create_flow: adding the rule: %d", err));
 	return &no_free_ptr(flow)->ibflow;
 }
 

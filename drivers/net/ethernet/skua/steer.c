@@ -101,13 +101,21 @@ void skua_rss_destroy(struct skua_dev *dev, u32 index)
 }
 EXPORT_SYMBOL_NS_GPL(skua_rss_destroy, "SKUA");
 
+static bool skua_flow_is_l2(const struct skua_flow_match *mask)
+{
+	return !memchr_inv(mask->saddr, 0, sizeof(mask->saddr)) &&
+	       !memchr_inv(mask->daddr, 0, sizeof(mask->daddr)) && !mask->sport &&
+	       !mask->dport && !mask->ip_proto && !(mask->flags & ~SKUA_FLOW_M_VLAN);
+}
+
 /**
  * skua_flow_create() - add a steering rule
  * @dev: the function
  * @index: its number
  * @flow: the rule
  *
- * Return: 0 or a negative errno.
+ * Return: 0, -EOPNOTSUPP without rules or for fields beyond MAC and VLAN on a device that
+ * looks at no others, or another negative errno.
  */
 int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *flow)
 {
@@ -116,6 +124,8 @@ int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *f
 	};
 	int err;
 
+	if (!(dev->limits.caps & SKUA_CAP_FLOW) && !skua_flow_is_l2(&flow->mask))
+		return -EOPNOTSUPP;
 	err = skua_steer_get(dev, &dev->flows, SKUA_ICM_FLOW, dev->limits.max_flows, index);
 	if (err)
 		return err;
