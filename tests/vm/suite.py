@@ -3,13 +3,14 @@
 """
 Run rdma-core's own test suite on one device, each test in a process of its own.
 
-    suite.py [-s] SUITE DEVICE GID [PATTERN]...
+    suite.py [-s CAP,...] SUITE DEVICE GID [PATTERN]...
 
 SUITE is a directory with the distribution's unmodified "tests" package. All is
 imported once; each test runs in a fork, so that one that dies or hangs takes
 nothing with it. A test that the suite skips counts as failed unless
 pyverbs.skips names it with a reason that is not ours; with -s, for devices that lack
-something, it may skip what it likes.
+these capabilities, it may skip what it likes, and those that pyverbs.lacks names must fail:
+they do not ask whether the device can do what they need.
 """
 import io
 import os
@@ -59,6 +60,18 @@ def known_skips():
     return skips
 
 
+def known_lacks(caps):
+    """Lines CAPABILITY PATTERN REASON: what fails on a device without it."""
+    lacks = []
+    with open(os.path.join(HERE, 'pyverbs.lacks'), encoding='utf-8') as f:
+        for line in f:
+            if line.strip() and line[0] != '#':
+                cap, pattern, reason = line.split(None, 2)
+                if cap in caps:
+                    lacks.append((re.compile(pattern), f'needs {cap}: {reason.strip()}'))
+    return lacks
+
+
 def child(test, out):
     """Runs in the fork; the exit code tells the result."""
     os.dup2(out, 1)
@@ -89,7 +102,7 @@ def wait(pid):
 
 
 def run(test):
-    """One test: 'ok', 'skip' or 'not ok', and what it printed."""
+    """One test: 'ok', 'skip', 'fails' or 'not ok' (no orderly end), and what it printed."""
     r = os.memfd_create('out')
     sys.stdout.flush()
     pid = os.fork()
@@ -105,14 +118,18 @@ def run(test):
         return 'not ok', text + f'\nno end within {LIMIT} s'
     if rc < 0:
         return 'not ok', text + f'\nended by signal {-rc}'
+    if rc == 1:
+        return 'fails', text
     if rc == 77:
         return 'skip', text.rsplit('SKIP ', 1)[1].strip()
     return ('ok' if rc == 0 else 'not ok'), text
 
 
 def main():
-    may_skip = sys.argv[1] == '-s'
-    suite, dev, gid, *patterns = sys.argv[1 + may_skip:]
+    args = sys.argv[1:]
+    may_skip = args[0] == '-s'
+    lacks = known_lacks(args[1].split(',')) if may_skip else []
+    suite, dev, gid, *patterns = args[2 * may_skip:]
     skips = known_skips()
     failed = 0
     # What importing prints is nobody's result
@@ -125,7 +142,12 @@ def main():
             continue
         start = time.monotonic()
         known = next((why for pat, why in skips if pat.search(name)), None)
+        lack = next((why for pat, why in lacks if pat.search(name)), None)
         result, text = run(test)
+        if result == 'fails' and lack:
+            result, text = 'skip', lack
+        elif result == 'fails':
+            result = 'not ok'
         if result == 'skip' and known:
             print(f'skip {name}: {known}')
         elif result == 'skip' and may_skip:
@@ -133,8 +155,8 @@ def main():
         elif result == 'skip':
             print(f'not ok {name} is skipped: {text}')
             failed += 1
-        elif result == 'ok' and known:
-            print(f'not ok {name} passes, yet pyverbs.skips names it')
+        elif result == 'ok' and (known or lack):
+            print(f'not ok {name} passes, yet pyverbs.{"skips" if known else "lacks"} names it')
             failed += 1
         else:
             print(f'{result} {name}')
