@@ -201,11 +201,12 @@ static inline void odp_close(struct odp *o)
 	rc_close(&o->rc);
 }
 
-/* The next fault of a side, if there is one. */
+/* The next fault of a side; all zero if there is none. */
 static inline bool odp_fault(struct odp *o, int i, struct skua_eqe_fault *f)
 {
 	struct skua_eqe eqe;
 
+	memset(f, 0, sizeof(*f));
 	if (!mini_eq_next(odp_m(o, i), &o->s[i].eq, &eqe))
 		return false;
 	assert_int_equal(le32_get_bits(eqe.what, SKUA_EQE_TYPE), SKUA_EQE_PAGE_FAULT);
