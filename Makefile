@@ -64,6 +64,10 @@ check-deep: modules model provider test-progs
 test-progs:
 	@$(enter) make -s -C tests/vm/progs O=/build/progs -j2
 
+## make bench           Skua beside soft-RoCE, siw and TCP, in one run: table, CSV, plots
+bench:
+	@tests/bench/compare
+
 ## make hwdoc           the device manual from the headers (Documentation/hw)
 hwdoc:
 	@$(enter) python3 /skua/tools/hwdoc/hwdoc /usr/src/linux-tools/tools/docs/kernel-doc \
@@ -73,5 +77,5 @@ hwdoc:
 clean:
 	rm -rf "$$($(vm)/enter --where)"
 
-.PHONY: help setup hwdoc modules modules_install modules-6.12 modules-debug model provider demo \
+.PHONY: help setup hwdoc bench modules modules_install modules-6.12 modules-debug model provider demo \
 	shell check check-deep test-progs clean
