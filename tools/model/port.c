@@ -189,15 +189,21 @@ static void loop_word(struct port *p, uint32_t word)
 	memcpy(p->loop + p->loop_tail % LOOP_SIZE, &word, sizeof(word));
 }
 
-/* Frames lie in one piece, so the buffer's last bytes may stay empty. */
-static bool loop_put(struct port *p, const void *frame, uint32_t len, bool icrc_pending)
+/*
+ * Frames lie in one piece, so the buffer's last bytes may stay empty. Senders pause while it is
+ * half full (port_tx_busy()): what one turn sends has room behind that.
+ */
+static void loop_put(struct skua_dev *dev, const void *frame, uint32_t len, bool icrc_pending)
 {
+	struct port *p = dev->port;
 	uint64_t need = (sizeof(len) + len + 7) & ~7ull;
 	uint64_t left = LOOP_SIZE - p->loop_tail % LOOP_SIZE;
 	uint64_t skip = need > left ? left : 0;
 
-	if (p->loop_tail - p->loop_head + skip + need > LOOP_SIZE)
-		return false;
+	if (p->loop_tail - p->loop_head + skip + need > LOOP_SIZE) {
+		dev->cnt[SKUA_CNT_LOOPBACK_DROP]++;
+		return;
+	}
 	if (skip) {
 		loop_word(p, LOOP_SKIP);
 		p->loop_tail += skip;
@@ -205,7 +211,6 @@ static bool loop_put(struct port *p, const void *frame, uint32_t len, bool icrc_
 	loop_word(p, len | (icrc_pending ? LOOP_PENDING : 0));
 	memcpy(p->loop + p->loop_tail % LOOP_SIZE + sizeof(len), frame, len);
 	p->loop_tail += need;
-	return true;
 }
 
 bool port_tx_busy(const struct skua_dev *dev)
@@ -232,13 +237,13 @@ static bool turn_round(struct skua_dev *dev, const void *frame, size_t len, bool
 	if (!p->enabled || len < ETH_HDR_LEN || len > MODEL_MAX_FRAME)
 		return false;
 	if (!multicast && own_mac(p, dmac)) {
-		loop_put(p, frame, len, icrc_pending);
+		loop_put(dev, frame, len, icrc_pending);
 		return false;
 	}
 	/* Own members of a group hear what the device itself sends there. */
 	if (multicast && ((p->num_mcg && to_members(dev, frame, len)) ||
 			  (to_rules && p->num_rules)))
-		loop_put(p, frame, len, icrc_pending);
+		loop_put(dev, frame, len, icrc_pending);
 	return p->wire_up && dev->wire;
 }
 

@@ -102,7 +102,8 @@
 	X(TX_ATOMIC_WRITE,	RDMA, tx_atomic_write_reqs, "ATOMIC WRITE requests sent")	\
 	X(RX_FLUSH,		RDMA, rx_flush_requests, "FLUSH requests served")		\
 	X(RX_ATOMIC_WRITE,	RDMA, rx_atomic_write_requests, "ATOMIC WRITE requests served")	\
-	X(WQE_PUSH,		RDMA, wqe_push,		"send WQEs taken from push slots")
+	X(WQE_PUSH,		RDMA, wqe_push,		"send WQEs taken from push slots")	\
+	X(LOOPBACK_DROP,	RDMA, loopback_drops,	"frames to turn round dropped: no room")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,
