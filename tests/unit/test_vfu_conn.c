@@ -8,10 +8,40 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "vfu_client.h"
 #include "host/event.h"
+
+static unsigned int reads;
+
+/* Libc's, counted. */
+ssize_t recvmsg(int fd, struct msghdr *mh, int flags)
+{
+	reads++;
+	return syscall(SYS_recvmsg, fd, mh, flags);
+}
+
+/* Doorbells come by one read, whether one or several: none looks for more in vain. */
+static void test_one_read(void **state)
+{
+	(void)state;
+	for (unsigned int num = 1; num <= 5; num++) {
+		uint64_t before = vfu_messages(vfu);
+
+		for (unsigned int i = 0; i < num; i++)
+			post_write(SKUA_BAR_UAR, 0, i);
+		reads = 0;
+		run();
+		assert_int_equal(vfu_messages(vfu) - before, num);
+		assert_int_equal(reads, 1);
+	}
+	/* And what comes later is found. */
+	reads = 0;
+	run();
+	assert_int_equal(reads, 1);
+}
 
 /* Several messages in one piece, each with its descriptor or none. */
 static void test_fd_attribution(void **state)
@@ -385,9 +415,10 @@ static void test_stale_socket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_fd_attribution), T(test_fragments), T(test_fragment_and_next),
-		T(test_reconnect), T(test_malformed), T(test_refused), T(test_backpressure),
-		T(test_fair), cmocka_unit_test(test_socket), cmocka_unit_test(test_stale_socket),
+		T(test_one_read), T(test_fd_attribution), T(test_fragments),
+		T(test_fragment_and_next), T(test_reconnect), T(test_malformed), T(test_refused),
+		T(test_backpressure), T(test_fair), cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_stale_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,7 @@ static int fill(struct tran *tran, size_t max)
 		tran->rx_tail += n;
 	if (!take_fds(tran, &mh))
 		return -EPROTO;
+	tran->rx_dry = (size_t)n < max && !tran->rx_nfds;
 	return n ? 1 : -EPIPE;
 }
 
@@ -190,6 +191,11 @@ int tran_recv(struct tran *tran, struct tran_msg *msg)
 		if (ret && have >= need) {
 			pop(tran, msg);
 			return 1;
+		}
+		/* A read that finds nothing would cost as much as one that does. */
+		if (tran->rx_dry) {
+			tran->rx_dry = false;
+			return 0;
 		}
 		if (make_room(tran, need))
 			return -ENOMEM;

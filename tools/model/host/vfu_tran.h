@@ -28,6 +28,7 @@
  * @rx_fds: descriptors that came with the message that holds byte @rx_fds_end - 1
  * @rx_nfds: how many
  * @rx_fds_end: see @rx_fds
+ * @rx_dry: the last read took all that there was
  * @tx: replies; [@tx_head, @tx_tail) is not sent yet
  * @tx_cap: size of @tx
  * @tx_head: see @tx
@@ -41,6 +42,7 @@ struct tran {
 	int rx_fds[TRAN_MAX_FDS];
 	unsigned int rx_nfds;
 	size_t rx_fds_end;
+	bool rx_dry;
 	uint8_t *tx;
 	size_t tx_cap, tx_head, tx_tail;
 };
@@ -66,7 +68,8 @@ int tran_open(struct tran *tran, int fd, struct closer *closer);
 void tran_close(struct tran *tran);
 
 /*
- * The next message: 1, 0 if none is complete yet, TRAN_LATER if the client's earlier
+ * The next message: 1, 0 if none is complete yet (what has come since the last read, the
+ * socket tells of), TRAN_LATER if the client's earlier
  * descriptors have to be closed first, which no event will tell, or a negative errno when the
  * connection is over (-EPIPE: closed by the client; -EPROTO: the stream makes
  * no sense any more; -EMFILE: too many descriptors of the client do not close).
