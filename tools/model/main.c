@@ -3,10 +3,8 @@
  * skua-model: device functions, their vfio-user servers and the wire between
  * them, driven by one loop in one thread.
  *
- * When it has nothing to do it sleeps in epoll. After it has worked it polls for a few
- * microseconds before it sleeps again: a guest that answers at once is then served without
- * the time that a wake-up takes. It does not poll longer, because on a machine with few
- * processors the guest needs the processor that would be used for it.
+ * When it has nothing to do it sleeps in epoll. After it has worked it looks for more for a
+ * few microseconds before it sleeps again, where that pays: see spin.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,19 +23,22 @@
 #include "host/event.h"
 #include "host/nofile.h"
 #include "host/path.h"
+#include "host/processor.h"
 #include "host/vfu.h"
 #include "log.h"
 #include "model.h"
 #include "options.h"
+#include "spin.h"
 #include "wire/wire.h"
 
 #define NSEC_PER_SEC	1000000000ull
-#define SPIN_NSEC	20000u
 /*
  * Nanoseconds in one turn of the loop for each of: the messages of one client, the work of
  * one function, the frames delivered to one station.
  */
 #define TURN_NSEC	200000u
+/* Slices of a processor: a wake-up is not to wait until those of a guest that polls end. */
+#define SLICE_NSEC	100000u
 #define EVENTS		64
 /* File descriptors of the model's own: standard streams, epoll, signals, captures, files. */
 #define DESCRIPTORS	64
@@ -49,6 +50,7 @@ struct function {
 	struct vfu *vfu;
 	struct skua_dev *dev;
 	struct wire_port *port;
+	uint64_t messages;	/* handled up to the last turn */
 };
 
 /* A link of the wire to the outside. */
@@ -70,6 +72,7 @@ struct daemon {
 	struct vfu_bus bus[OPT_MAX_BUSES];
 	struct function nics[OPT_MAX_NICS];
 	struct link_source links[OPT_MAX_LINKS];
+	struct spin spin;
 	bool stop;
 };
 
@@ -501,19 +504,42 @@ static int wait_events(struct daemon *d, uint64_t ns)
 	return n;
 }
 
+/* For whom something was done: the last function that had messages, or the one before. */
+static unsigned int source(struct daemon *d)
+{
+	unsigned int source = d->spin.source;
+
+	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
+		struct function *fn = &d->nics[i];
+		uint64_t messages = vfu_messages(fn->vfu);
+
+		if (messages != fn->messages)
+			source = i;
+		fn->messages = messages;
+	}
+	return source;
+}
+
+/* Nothing is left to do: look for more at once? */
+static bool look(struct daemon *d, uint64_t now)
+{
+	if (spin_looks(&d->spin, now))
+		return true;
+	return spin_moves(&d->spin, now) && processor_leave();
+}
+
 static int loop(struct daemon *d)
 {
-	uint64_t now, ns, spin_until = 0;
 	bool did, more;
+	uint64_t now;
 	int n = 0;
 
 	while (!d->stop) {
 		did = turn(d, &more) || n;
 		now = now_ns();
 		if (did)
-			spin_until = now + SPIN_NSEC;
-		ns = more || now < spin_until ? 0 : sleep_ns(d, now);
-		n = wait_events(d, ns);
+			spin_work(&d->spin, source(d), now);
+		n = wait_events(d, more || look(d, now) ? 0 : sleep_ns(d, now));
 		if (n < 0)
 			return die("epoll", strerror(-n));
 	}
@@ -547,6 +573,8 @@ int main(int argc, char **argv)
 	reserve_descriptors(&d->opt);
 	/* Retransmission timers and delays are in microseconds; the default slack is 50. */
 	prctl(PR_SET_TIMERSLACK, 1);
+	processor_slice(SLICE_NSEC);
+	spin_init(&d->spin);
 	ret = setup(d);
 	if (!ret) {
 		puts("ready");
