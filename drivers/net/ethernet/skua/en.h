@@ -26,8 +26,8 @@
 /* Send completions taken in one poll: more would keep receive waiting. */
 #define SKUA_EN_TX_BUDGET	256
 
-/* Receive buffers: a page for each scatter element; the first has room for an
- * skb's headroom and shared info around it.
+/* Receive buffers: each scatter element is a part of a page, or a whole one; the first has
+ * room for an skb's headroom and shared info around it.
  */
 #define SKUA_EN_RX_LOG_SGE	2
 #define SKUA_EN_RX_SGE		BIT(SKUA_EN_RX_LOG_SGE)
@@ -81,9 +81,16 @@ struct skua_en_tx_dma {
 	u32 len;
 };
 
-/* The pages behind a receive WQE. */
+/* Part of a page that other receive WQEs may have parts of, too. */
+struct skua_en_rx_frag {
+	struct page *page;
+	u32 offset;
+	u32 truesize;
+};
+
+/* What is behind a receive WQE. */
 struct skua_en_rx_info {
-	struct page *page[SKUA_EN_RX_SGE];
+	struct skua_en_rx_frag frag[SKUA_EN_RX_SGE];
 };
 
 /* Counted by xmit. */
@@ -168,6 +175,7 @@ enum skua_en_channel_flag {
  * @rx_pi: producer index in WQEs
  * @log_rq: log2 of the receive WQEs
  * @nsge: scatter elements that the MTU needs
+ * @rx_room: bytes of each
  * @rx_sync: lets @rx_stats be read whole on 32-bit
  * @rx_stats: receive counters
  */
@@ -201,6 +209,7 @@ struct skua_en_channel {
 	u32 rx_pi;
 	u8 log_rq;
 	u8 nsge;
+	u32 rx_room[SKUA_EN_RX_SGE];
 	struct u64_stats_sync rx_sync;
 	struct skua_en_rx_stats rx_stats;
 };
@@ -335,6 +344,7 @@ void skua_en_tx_flush(struct skua_en_channel *ch);
 
 /* en_rx.c */
 int skua_en_rx_poll(struct skua_en_channel *ch, int budget);
+void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu);
 void skua_en_rx_fill(struct skua_en_channel *ch);
 void skua_en_rx_flush(struct skua_en_channel *ch);
 

@@ -309,7 +309,6 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 					       const struct skua_en_conf *conf, u32 index)
 {
 	struct skua_en_channel *ch;
-	unsigned int len;
 	int err;
 
 	ch = kvzalloc_obj(*ch);
@@ -319,10 +318,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 	ch->index = index;
 	ch->log_rq = ilog2(conf->ring_rx);
 	ch->log_sq = ilog2(conf->ring_tx * SKUA_EN_TX_BLOCKS);
-	len = conf->mtu + VLAN_ETH_HLEN;
-	ch->nsge = 1;
-	if (len > SKUA_EN_RX_FIRST)
-		ch->nsge += DIV_ROUND_UP(len - SKUA_EN_RX_FIRST, PAGE_SIZE);
+	skua_en_rx_layout(ch, conf->mtu);
 	u64_stats_init(&ch->xmit_sync);
 	u64_stats_init(&ch->tx_sync);
 	u64_stats_init(&ch->rx_sync);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive: buffers are pages of a page pool. Each frame becomes an skb: its first page
- * is the linear part, the others are fragments.
+ * Receive: buffers are parts of pages of a page pool, so that frames that are small against
+ * a page share one. Each frame becomes an skb: its first buffer is the linear part, the
+ * others are fragments.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
@@ -17,10 +18,38 @@ static u32 skua_en_rx_mask(const struct skua_en_channel *ch)
 	return BIT(ch->log_rq) - 1;
 }
 
-/* Room of scatter element @i. */
-static u32 skua_en_rx_room(unsigned int i)
+/**
+ * skua_en_rx_layout() - how the largest frame lies in receive buffers
+ * @ch: the channel, which gets @nsge and @rx_room
+ * @mtu: of the netdev
+ *
+ * Each room ends at a cache line, so that buffers that share a page share no line.
+ */
+void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu)
 {
-	return i ? PAGE_SIZE : SKUA_EN_RX_FIRST;
+	unsigned int len = mtu + VLAN_ETH_HLEN, part, i;
+
+	for (i = 0; i < SKUA_EN_RX_SGE && len; i++, len -= part) {
+		if (!i) {
+			part = min_t(unsigned int, len, SKUA_EN_RX_FIRST);
+			ch->rx_room[i] = SKB_DATA_ALIGN(SKUA_EN_RX_HEADROOM + part) -
+					 SKUA_EN_RX_HEADROOM;
+		} else {
+			part = min_t(unsigned int, len, PAGE_SIZE);
+			ch->rx_room[i] = SKB_DATA_ALIGN(part);
+		}
+	}
+	ch->nsge = i;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_layout);
+
+/* Bytes of a page that scatter element @i takes. */
+static unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i)
+{
+	if (i)
+		return ch->rx_room[i];
+	return SKUA_EN_RX_HEADROOM + ch->rx_room[0] +
+	       SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
 }
 
 static void skua_en_rx_put(struct skua_en_channel *ch, struct skua_en_rx_info *info,
@@ -29,13 +58,13 @@ static void skua_en_rx_put(struct skua_en_channel *ch, struct skua_en_rx_info *i
 	unsigned int i;
 
 	for (i = from; i < ch->nsge; i++) {
-		if (info->page[i])
-			page_pool_put_full_page(ch->pool, info->page[i], direct);
-		info->page[i] = NULL;
+		if (info->frag[i].page)
+			page_pool_put_full_page(ch->pool, info->frag[i].page, direct);
+		info->frag[i].page = NULL;
 	}
 }
 
-/* Put pages behind the WQE at the producer index. */
+/* Put buffers behind the WQE at the producer index. */
 static bool skua_en_rx_post(struct skua_en_channel *ch)
 {
 	u32 pos = ch->rx_pi & skua_en_rx_mask(ch);
@@ -45,15 +74,18 @@ static bool skua_en_rx_post(struct skua_en_channel *ch)
 	dma_addr_t dma;
 
 	for (i = 0; i < ch->nsge; i++) {
-		info->page[i] = page_pool_dev_alloc_pages(ch->pool);
-		if (unlikely(!info->page[i])) {
+		struct skua_en_rx_frag *frag = &info->frag[i];
+
+		frag->truesize = skua_en_rx_size(ch, i);
+		frag->page = page_pool_dev_alloc(ch->pool, &frag->offset, &frag->truesize);
+		if (unlikely(!frag->page)) {
 			skua_en_rx_put(ch, info, 0, true);
 			return false;
 		}
-		dma = page_pool_get_dma_addr(info->page[i]);
+		dma = page_pool_get_dma_addr(frag->page) + frag->offset;
 		if (!i)
 			dma += SKUA_EN_RX_HEADROOM;
-		skua_wqe_data_set(&seg[i], dma, SKUA_RESERVED_LKEY, skua_en_rx_room(i));
+		skua_wqe_data_set(&seg[i], dma, SKUA_RESERVED_LKEY, ch->rx_room[i]);
 	}
 	if (ch->nsge < SKUA_EN_RX_SGE)
 		skua_wqe_data_set(&seg[ch->nsge], 0, SKUA_INVALID_LKEY, 0);
@@ -65,7 +97,7 @@ static bool skua_en_rx_post(struct skua_en_channel *ch)
  * skua_en_rx_fill() - give the device every free receive WQE
  * @ch: the channel
  *
- * If no page can be allocated, the next poll goes on.
+ * If no buffer can be allocated, the next poll goes on.
  */
 void skua_en_rx_fill(struct skua_en_channel *ch)
 {
@@ -111,28 +143,31 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->eth.vlan_tci));
 }
 
-/* Make an skb of the pages of @info. NULL: no memory, the pages are back in the pool. */
+/* Make an skb of the buffers of @info. NULL: no memory, the buffers are back in the pool. */
 static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch,
 					struct skua_en_rx_info *info, u32 len)
 {
-	unsigned int i, part = min_t(u32, len, SKUA_EN_RX_FIRST);
+	unsigned int i, part = min(len, ch->rx_room[0]);
+	struct skua_en_rx_frag *frag = &info->frag[0];
 	struct sk_buff *skb;
 
-	page_pool_dma_sync_for_cpu(ch->pool, info->page[0], SKUA_EN_RX_HEADROOM, part);
-	skb = napi_build_skb(page_address(info->page[0]), PAGE_SIZE);
+	page_pool_dma_sync_for_cpu(ch->pool, frag->page, frag->offset + SKUA_EN_RX_HEADROOM,
+				   part);
+	skb = napi_build_skb(page_address(frag->page) + frag->offset, frag->truesize);
 	if (unlikely(!skb)) {
 		skua_en_rx_put(ch, info, 0, true);
 		return NULL;
 	}
-	info->page[0] = NULL;
+	frag->page = NULL;
 	skb_mark_for_recycle(skb);
 	skb_reserve(skb, SKUA_EN_RX_HEADROOM);
 	skb_put(skb, part);
 	for (i = 1, len -= part; len; i++, len -= part) {
-		part = min_t(u32, len, PAGE_SIZE);
-		page_pool_dma_sync_for_cpu(ch->pool, info->page[i], 0, part);
-		skb_add_rx_frag(skb, i - 1, info->page[i], 0, part, PAGE_SIZE);
-		info->page[i] = NULL;
+		frag = &info->frag[i];
+		part = min(len, ch->rx_room[i]);
+		page_pool_dma_sync_for_cpu(ch->pool, frag->page, frag->offset, part);
+		skb_add_rx_frag(skb, i - 1, frag->page, frag->offset, part, frag->truesize);
+		frag->page = NULL;
 	}
 	skua_en_rx_put(ch, info, i, true);
 	return skb;
@@ -140,7 +175,12 @@ static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch,
 
 static u32 skua_en_rx_capacity(const struct skua_en_channel *ch)
 {
-	return SKUA_EN_RX_FIRST + (ch->nsge - 1) * PAGE_SIZE;
+	u32 room = 0;
+	unsigned int i;
+
+	for (i = 0; i < ch->nsge; i++)
+		room += ch->rx_room[i];
+	return room;
 }
 
 /*
@@ -244,7 +284,7 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 }
 
 /**
- * skua_en_rx_flush() - return all pages of the ring to the pool
+ * skua_en_rx_flush() - return all buffers of the ring to the pool
  * @ch: the channel, its QP destroyed
  */
 void skua_en_rx_flush(struct skua_en_channel *ch)
