@@ -16,6 +16,7 @@ lacks SKUA_COMPAT_NS_STRING linux/module.h 'MODULE_IMPORT_NS\(ns\).*MODULE_INFO\
 lacks SKUA_COMPAT_HEALTH_GRACE net/devlink.h 'default_graceful_period'
 lacks SKUA_COMPAT_DRIVERINIT_VALUE net/devlink.h 'union devlink_param_value \*init_val'
 lacks SKUA_COMPAT_RX_RING_COUNT linux/ethtool.h '\(\*get_rx_ring_count\)'
+lacks SKUA_COMPAT_DIM linux/dim.h '^void net_dim\(struct dim \*dim, const struct dim_sample'
 lacks SKUA_COMPAT_RX_MODE linux/netdevice.h '\(\*ndo_set_rx_mode_async\)'
 lacks SKUA_COMPAT_UDATA rdma/uverbs_ioctl.h 'ib_no_udata_io\('
 lacks SKUA_COMPAT_UMEM rdma/ib_umem.h 'ib_umem_get_va\('

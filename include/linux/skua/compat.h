@@ -58,6 +58,12 @@ static_assert(offsetof(struct skua_compat_reporter_ops, default_graceful_period)
 	devl_param_driverinit_value_set(devlink, id, *(val))
 #endif
 
+/* The sample was passed as such before it was by address. */
+#ifdef SKUA_COMPAT_DIM
+#include <linux/dim.h>
+#define net_dim(dim, sample)	net_dim(dim, *(sample))
+#endif
+
 /*
  * Callbacks whose prototype has changed: a function-like macro of the callback's
  * name turns its definition into an adapter of the old prototype, and the new

@@ -6,6 +6,7 @@
 #ifndef SKUA_EN_H
 #define SKUA_EN_H
 
+#include <linux/dim.h>
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
 #include <linux/mutex.h>
@@ -176,6 +177,8 @@ enum skua_en_channel_flag {
  * @log_rq: log2 of the receive WQEs
  * @nsge: scatter elements that the MTU needs
  * @rx_room: bytes of each
+ * @rx_events: interrupts of @rxcq, counted by their handler
+ * @dim: adaptive moderation of @rxcq; NAPI and its work item take turns by @dim.state
  * @rx_sync: lets @rx_stats be read whole on 32-bit
  * @rx_stats: receive counters
  */
@@ -210,6 +213,8 @@ struct skua_en_channel {
 	u8 log_rq;
 	u8 nsge;
 	u32 rx_room[SKUA_EN_RX_SGE];
+	u16 rx_events;
+	struct dim dim;
 	struct u64_stats_sync rx_sync;
 	struct skua_en_rx_stats rx_stats;
 };
@@ -273,7 +278,8 @@ struct skua_en_rx_mode {
  *	@stats_lock
  * @restart: replaces the channels that have failed
  * @watch: looks for packets that are not completed, while the netdev is up
- * @mod_usec: interrupt moderation of the receive CQs
+ * @adaptive: the receive CQs' interrupt moderation follows the traffic
+ * @mod_usec: what it is, or starts with
  * @mod_count: likewise, in frames
  * @attached: the device is up and the netdev uses it; under RTNL
  * @dead: the device is lost, or not up: nothing is sent to it
@@ -305,6 +311,7 @@ struct skua_en {
 	u64 restarts[SKUA_EN_MAX_CHANNELS];
 	struct delayed_work restart;
 	struct delayed_work watch;
+	bool adaptive;
 	u16 mod_usec;
 	u16 mod_count;
 	bool attached;
@@ -344,6 +351,10 @@ void skua_en_tx_flush(struct skua_en_channel *ch);
 
 /* en_rx.c */
 int skua_en_rx_poll(struct skua_en_channel *ch, int budget);
+void skua_en_dim_init(struct skua_en_channel *ch);
+void skua_en_dim(struct skua_en_channel *ch);
+void skua_en_dim_stop(struct skua_en_channel *ch);
+
 void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu);
 void skua_en_rx_fill(struct skua_en_channel *ch);
 void skua_en_rx_flush(struct skua_en_channel *ch);

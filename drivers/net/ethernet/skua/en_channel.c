@@ -94,6 +94,8 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 	 * the arm is not lost.
 	 */
 	if (napi_complete_done(napi, done)) {
+		if (READ_ONCE(ch->en->adaptive))
+			skua_en_dim(ch);
 		skua_en_cq_arm(ch->en, &ch->txcq);
 		skua_en_cq_arm(ch->en, &ch->rxcq);
 	}
@@ -108,7 +110,10 @@ static void skua_en_tx_comp(struct skua_cq *cq)
 
 static void skua_en_rx_comp(struct skua_cq *cq)
 {
-	napi_schedule_irqoff(&container_of(cq, struct skua_en_channel, rxcq.cq)->napi);
+	struct skua_en_channel *ch = container_of(cq, struct skua_en_channel, rxcq.cq);
+
+	WRITE_ONCE(ch->rx_events, ch->rx_events + 1);
+	napi_schedule_irqoff(&ch->napi);
 }
 
 static int skua_en_cq_create(struct skua_en_channel *ch, struct skua_en_cq *cq,
@@ -319,6 +324,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 	ch->log_rq = ilog2(conf->ring_rx);
 	ch->log_sq = ilog2(conf->ring_tx * SKUA_EN_TX_BLOCKS);
 	skua_en_rx_layout(ch, conf->mtu);
+	skua_en_dim_init(ch);
 	u64_stats_init(&ch->xmit_sync);
 	u64_stats_init(&ch->tx_sync);
 	u64_stats_init(&ch->rx_sync);
@@ -389,6 +395,7 @@ void skua_en_channel_stop(struct skua_en_channel *ch)
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, NULL);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, NULL);
 	napi_disable(&ch->napi);
+	skua_en_dim_stop(ch);
 }
 
 /**

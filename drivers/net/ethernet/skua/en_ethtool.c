@@ -101,6 +101,7 @@ static int skua_en_get_coalesce(struct net_device *ndev, struct ethtool_coalesce
 {
 	struct skua_en *en = netdev_priv(ndev);
 
+	coal->use_adaptive_rx_coalesce = en->adaptive;
 	coal->rx_coalesce_usecs = en->mod_usec;
 	coal->rx_max_coalesced_frames = en->mod_count;
 	return 0;
@@ -131,11 +132,26 @@ err_restore:
 	return err;
 }
 
+/* Moderation follows the traffic from now on, or does not any more. */
+static void skua_en_set_adaptive(struct skua_en *en, bool adaptive)
+{
+	unsigned int i;
+
+	WRITE_ONCE(en->adaptive, adaptive);
+	if (adaptive)
+		return;
+	/* A poll that still saw it may start one more decision. */
+	synchronize_net();
+	for (i = 0; i < en->conf.channels && en->channel[i]; i++)
+		skua_en_dim_stop(en->channel[i]);
+}
+
 static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *coal,
 				struct kernel_ethtool_coalesce *kcoal,
 				struct netlink_ext_ack *extack)
 {
 	struct skua_en *en = netdev_priv(ndev);
+	bool adaptive = en->adaptive;
 	int err;
 
 	if (!(skua_limits(en->dev)->caps & SKUA_CAP_MODERATION)) {
@@ -157,10 +173,15 @@ static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce
 		NL_SET_ERR_MSG_MOD(extack, "rx-frames above 1 needs rx-usecs above 0");
 		return -EINVAL;
 	}
+	/* No decision comes between the values that are set here. */
+	skua_en_set_adaptive(en, false);
 	err = skua_en_moderate(en, coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs,
 			       extack);
-	if (err)
+	if (err) {
+		skua_en_set_adaptive(en, adaptive);
 		return err;
+	}
+	skua_en_set_adaptive(en, coal->use_adaptive_rx_coalesce);
 	en->mod_usec = coal->rx_coalesce_usecs;
 	en->mod_count = coal->rx_max_coalesced_frames;
 	return 0;
@@ -257,7 +278,8 @@ static u32 skua_en_get_rx_ring_count(struct net_device *ndev)
 }
 
 const struct ethtool_ops skua_en_ethtool_ops = {
-	.supported_coalesce_params = ETHTOOL_COALESCE_RX_USECS |
+	.supported_coalesce_params = ETHTOOL_COALESCE_USE_ADAPTIVE_RX |
+				     ETHTOOL_COALESCE_RX_USECS |
 				     ETHTOOL_COALESCE_RX_MAX_FRAMES,
 	.get_drvinfo		= skua_en_get_drvinfo,
 	.get_link		= ethtool_op_get_link,
