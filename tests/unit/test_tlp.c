@@ -120,6 +120,7 @@ static void refused_qp(struct skua_dev *dev, uint32_t qpn)
  * @name: as in the table
  * @n: how many
  * @list: with one doorbell
+ * @push: by a push slot instead of a doorbell
  * @signal: every so many-th is signaled; 0: all
  * @recvs: receives that are posted before the first; then each comes with its message
  * @events: the CQs are armed, and their events taken
@@ -131,6 +132,7 @@ struct scenario {
 	const char *name;
 	unsigned int n;
 	bool list;
+	bool push;
 	unsigned int signal;
 	unsigned int recvs;
 	bool events;
@@ -148,6 +150,9 @@ static const struct scenario scenarios[] = {
 	  .wr = W(.op = SKUA_WQE_WRITE, .len = 28, .flags = SKUA_WQE_F_INLINE) },
 	{ "WRITE 29, inline", 1,
 	  .wr = W(.op = SKUA_WQE_WRITE, .len = 29, .flags = SKUA_WQE_F_INLINE) },
+	{ "WRITE 12, inline, push", 1, .push = true,
+	  .wr = W(.op = SKUA_WQE_WRITE, .len = 12, .flags = SKUA_WQE_F_INLINE) },
+	{ "WRITE 64, push", 1, .push = true, .wr = W(.op = SKUA_WQE_WRITE, .len = 64) },
 	{ "WRITE 64, 16, 1 signaled", 16, .signal = 16,
 	  .wr = W(.op = SKUA_WQE_WRITE, .len = 64) },
 	{ "WRITE 64, list of 8", 8, .list = true, .wr = W(.op = SKUA_WQE_WRITE, .len = 64) },
@@ -163,6 +168,8 @@ static const struct scenario scenarios[] = {
 	{ "SEND 64", 1, .recvs = 1, .wr = W(.op = SKUA_WQE_SEND, .len = 64) },
 	{ "SEND 44, inline", 1, .recvs = 1,
 	  .wr = W(.op = SKUA_WQE_SEND, .len = 44, .flags = SKUA_WQE_F_INLINE) },
+	{ "SEND 28, inline, push", 1, .recvs = 1, .push = true,
+	  .wr = W(.op = SKUA_WQE_SEND, .len = 28, .flags = SKUA_WQE_F_INLINE) },
 	{ "SEND 64, 16, receives posted before", 16, .recvs = 16,
 	  .wr = W(.op = SKUA_WQE_SEND, .len = 64) },
 	{ "UD SEND 64", 1, .recvs = 1, .type = SKUA_QP_UD,
@@ -199,6 +206,28 @@ static void take_completions(struct rc *rc, const struct scenario *sc)
 		take_events(rc, i);
 }
 
+/* Pass on what is in the ring: the record, and a doorbell or the WQE with it. */
+static void ring(struct rc *rc, const struct scenario *sc)
+{
+	struct rc_side *s = &rc->s[0];
+	struct skua_qp_dbr *dbr = fake_ptr(&s->f, s->qp.dbr);
+	uint32_t at = (s->qp.sq_pi - 1) & ((1u << s->qp.log_sq) - 1);
+	__le64 slot[SKUA_UAR_PUSH_SLOT_SIZE / 8] = { 0 };
+
+	if (!sc->push) {
+		mini_ring(&s->m, &s->qp);
+		return;
+	}
+	dbr->sq_pi = cpu_to_le32(s->qp.sq_pi);
+	memcpy(slot, fake_ptr(&s->f, s->qp.sq + (uint64_t)at * SKUA_WQE_BLOCK),
+	       SKUA_PUSH_SEGS * SKUA_WQE_SEG);
+	slot[7] = cpu_to_le64(s->qp.sq_pi | (uint64_t)s->qp.qpn << 32);
+	for (unsigned int i = 0; i < 8; i++)
+		skua_dev_bar_write(s->f.dev, SKUA_BAR_UAR,
+				   ((uint64_t)MINI_UAR << s->f.dev->uar_shift) + SKUA_UAR_PUSH +
+				   8 * i, &slot[i], 8);
+}
+
 static void messages(struct rc *rc, const struct scenario *sc)
 {
 	for (unsigned int k = 0; k < sc->recvs; k++)
@@ -213,12 +242,12 @@ static void messages(struct rc *rc, const struct scenario *sc)
 		wr.quiet = sc->signal && (k + 1) % sc->signal;
 		rc_post_quiet(rc, 0, &rc->s[0].qp, &wr);
 		if (!sc->list) {
-			mini_ring(&rc->s[0].m, &rc->s[0].qp);
+			ring(rc, sc);
 			rc_pump(rc);
 		}
 	}
 	if (sc->list)
-		mini_ring(&rc->s[0].m, &rc->s[0].qp);
+		ring(rc, sc);
 	rc_pump(rc);
 	take_completions(rc, sc);
 }
@@ -529,6 +558,7 @@ static void per_qp(void **state)
 	};
 	struct rc_wr wr = { .op = SKUA_WQE_WRITE, .len = 64, .roff = 1 << 20 };
 	struct rc_opt opt = { 0 };
+	struct skua_cmd_query_cq_out cqc;
 	struct skua_qp_attr attr;
 	struct mini_qp qp[2];
 	char answer[ANSWER], list[64];
@@ -565,6 +595,12 @@ static void per_qp(void **state)
 	}
 	assert_int_equal(count_of(dev, 0, "cqe", "MWr", "up"), 4);
 	assert_int_equal(count_of(dev, 0, "arm", "MWr", "down"), 1);
+	/* Nor is a command anybody's. */
+	assert_status(mini_index(&rc.s[0].m, SKUA_CMD_QUERY_CQ, rc.s[0].scq.cqn, &cqc,
+				 sizeof(cqc)), OK);
+	assert_true(count_of(dev, 0, "command", "MRd", "up"));
+	assert_int_equal(count_of(dev, rc.s[0].qp.qpn, "command", "MRd", "up"), 0);
+	assert_int_equal(count_of(dev, qp[0].qpn, "command", "MRd", "up"), 0);
 	tlp_do(dev, "reset");
 	refused(dev, "qps 200000x", "'200000x' is no index");
 	tlp_ok(dev, "qps", answer);
