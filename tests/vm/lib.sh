@@ -174,6 +174,12 @@ perf()
 	[ "$PERF" != 0 ]
 }
 
+# tlp ARG...: tools/tlp, for the model that this VM's NICs are
+tlp()
+{
+	(export -f vm_ctl vm_ctl_line && /skua/tools/tlp --via 'vm_ctl model' "$@")
+}
+
 # pattern tiny|quick|whole|loss: data of all kinds and sizes, every byte looked at
 pattern()
 {
