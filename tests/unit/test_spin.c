@@ -108,6 +108,25 @@ static void test_moves(void **state)
 	assert_in_range(now - first, 1, 2 * SPIN_MOVE_MIN);
 }
 
+/* The loop had no processor while it looked: what has come meanwhile was not missed. */
+static void test_preempted(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 100; i++) {
+		spin_work(&s, 0, now);
+		assert_true(spin_looks(&s, now));
+		now += 4000000;
+		assert_true(spin_looks(&s, now));
+		now += STEP;
+	}
+	spin_work(&s, 0, now);
+	assert_int_equal(s.by[0].misses, 0);
+	assert_true(spin_looks(&s, now));
+	assert_true(spin_looks(&s, now + SPIN_LOOK));
+	assert_false(spin_looks(&s, now + SPIN_LOOK + STEP));
+	assert_int_equal(s.by[0].misses, 1);
+}
+
 /* Work that goes on without a look says nothing of looks. */
 static void test_goes_on(void **state)
 {
@@ -129,7 +148,8 @@ static void test_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_learns), T(test_answers), T(test_moves), T(test_goes_on),
+		T(test_learns), T(test_answers), T(test_moves), T(test_preempted),
+		T(test_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

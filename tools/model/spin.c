@@ -52,6 +52,7 @@ void spin_work(struct spin *s, unsigned int source, uint64_t now)
 		s->lost = now - s->idle_since < SPIN_NEAR ? s->lost + 1 : 0;
 	s->source = source < SPIN_SOURCES ? source : SPIN_SOURCES - 1;
 	s->looked = false;
+	s->last = false;
 	s->idle_since = 0;
 }
 
@@ -62,9 +63,11 @@ bool spin_looks(struct spin *s, uint64_t now)
 	if (!s->looked) {
 		s->looked = worth_a_look(s);
 		s->until = now + SPIN_LOOK;
-	} else if (now >= s->until) {
+	} else if (s->last) {
 		miss(s);
 		s->looked = false;
+	} else {
+		s->last = now >= s->until;
 	}
 	if (!s->looked)
 		s->idle_since = now;
@@ -83,6 +86,7 @@ bool spin_moves(struct spin *s, uint64_t now)
 	for (unsigned int i = 0; i < SPIN_SOURCES; i++)
 		s->by[i].misses = 0;
 	s->looked = true;
+	s->last = false;
 	s->idle_since = 0;
 	s->until = now + SPIN_LOOK;
 	return true;

@@ -46,6 +46,7 @@
  * @source: whose work was done last
  * @until: end of the present look
  * @looked: there is one
+ * @last: its time is over, but others may have had the processor meanwhile
  * @idle_since: when it ended, or when there was none and nothing more to do; 0: neither
  * @lost: rounds in a row in which a look was or would have been in vain, yet work came soon
  * @paid: looks in a row that found work
@@ -58,7 +59,7 @@ struct spin {
 	} by[SPIN_SOURCES];
 	unsigned int source;
 	uint64_t until;
-	bool looked;
+	bool looked, last;
 	uint64_t idle_since;
 	unsigned int lost, paid;
 	uint64_t moved, pause;
