@@ -134,7 +134,7 @@ static void take_credits(struct turn *t, const struct ib_aeth *aeth)
 	} else {
 		return;
 	}
-	sched_kick(t->dev, t->qp->qpn);
+	req_kick(t);
 }
 
 /* --- READ, atomic and empty responses --- */

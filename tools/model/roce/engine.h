@@ -313,6 +313,8 @@ bool req_complete(struct turn *t, const struct flight *f);
 void req_complete_local(struct turn *t);
 /* una_psn moved: give back what it held. */
 void req_progress(struct turn *t);
+/* Something that sending waited for has come: a turn, if there is anything to send. */
+void req_kick(struct turn *t);
 /* Send again from una_psn on. */
 void req_go_back(struct turn *t);
 /* Did the READ part that ends at byte @end, of a message of @len bytes, end there? */

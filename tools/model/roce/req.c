@@ -240,6 +240,13 @@ void req_unblock(struct turn *t)
 	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
 }
 
+void req_kick(struct turn *t)
+{
+	/* In SQD it tells that it is drained. */
+	if (t->sqc->cur != t->sqc->pi || qp_state(t->qp) == SKUA_QP_SQD)
+		sched_kick(t->dev, t->qp->qpn);
+}
+
 void req_progress(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
@@ -253,7 +260,7 @@ void req_progress(struct turn *t)
 	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
 	if (s->local)
 		req_complete_local(t);
-	sched_kick(t->dev, t->qp->qpn);
+	req_kick(t);
 }
 
 void req_start(struct turn *t)
