@@ -23,7 +23,7 @@ static void runner_work(struct work_struct *work)
 {
 	struct runner *r = container_of(work, struct runner, work);
 
-	r->err = run_nop(r->fake);
+	WRITE_ONCE(r->err, run_nop(r->fake));
 }
 
 static struct runner *runners_start(struct fake *fake, unsigned int num)
@@ -41,11 +41,21 @@ static struct runner *runners_start(struct fake *fake, unsigned int num)
 	return r;
 }
 
+/* How many of @num runners have not come back */
+static unsigned int runners_left(const struct runner *r, unsigned int num)
+{
+	unsigned int left = 0;
+
+	while (num--)
+		left += READ_ONCE(r[num].err) == 1;
+	return left;
+}
+
 static bool until(atomic_t *what, int value)
 {
 	unsigned int i;
 
-	for (i = 0; i < 5000; i++) {
+	for (i = 0; i < 20000; i++) {
 		if (atomic_read(what) == value)
 			return true;
 		usleep_range(500, 1000);
@@ -53,16 +63,19 @@ static bool until(atomic_t *what, int value)
 	return false;
 }
 
+/* How much of its output the device writes. */
+static size_t fake_written;
+
 static u32 serve_query(struct fake *fake, struct skua_cmd_slot *slot, const void *in, void *out)
 {
 	const struct skua_cmd_index_in *index = in;
 
 	KUNIT_EXPECT_EQ(fake->test, le32_to_cpu(slot->in_len), sizeof(*index));
-	/* Half of the output: the rest must come out zero. */
-	memset(out, le32_to_cpu(index->index), sizeof(struct skua_cqc) / 2);
+	memset(out, le32_to_cpu(index->index), fake_written);
 	return SKUA_CMD_ST_OK;
 }
 
+/* What the device does not write is zero, and not what an earlier command had there. */
 static void test_output(struct kunit *test)
 {
 	struct fake *fake = fake_create(test);
@@ -74,11 +87,12 @@ static void test_output(struct kunit *test)
 		u8 value = 0x11 * (round + 1);
 
 		skua_cmdq_use_events(&fake->dev, round & 1);
+		fake_written = round < 2 ? sizeof(out) : sizeof(out) / 2;
 		memset(out, 0xee, sizeof(out));
 		KUNIT_EXPECT_EQ(test, skua_cmd_query(&fake->dev, SKUA_CMD_QUERY_CQ, value, out,
 						     sizeof(out)), 0);
 		for (i = 0; i < sizeof(out); i++)
-			KUNIT_ASSERT_EQ(test, out[i], i < sizeof(out) / 2 ? value : 0);
+			KUNIT_ASSERT_EQ(test, out[i], i < fake_written ? value : 0);
 	}
 	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.late, 0);
 	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.stat[SKUA_CMD_QUERY_CQ].count, 4);
@@ -146,7 +160,8 @@ static void test_lost_event(struct kunit *test)
 	skua_cmdq_use_events(&fake->dev, true);
 	fake->mode = FAKE_LOSE_EVENT;
 	KUNIT_EXPECT_EQ(test, run_nop(fake), 0);
-	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 4 * HZ));
+	/* Long before it would time out */
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 30 * HZ));
 	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.late, 1);
 	KUNIT_EXPECT_FALSE(test, skua_dead(&fake->dev));
 
@@ -240,7 +255,8 @@ static void test_reserved_slots(struct kunit *test)
 	/* It is polled, whatever the others are. */
 	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.late, 0);
 
-	for (i = 0; i < 10000 && atomic_read(&fake->served) <= num; i++) {
+	/* One that was finished before it was posted is finished again. */
+	while (runners_left(r, num)) {
 		fake_finish_all(fake);
 		usleep_range(1000, 2000);
 	}
@@ -310,7 +326,7 @@ static void run_death(struct kunit *test, bool events)
 	skua_declare_dead(&fake->dev, "test");
 	skua_declare_dead(&fake->dev, "test, again");
 	flush_workqueue(fake->dev.wq);
-	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 4 * HZ));
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 30 * HZ));
 	for (i = 0; i < num; i++)
 		KUNIT_EXPECT_EQ(test, r[i].err, -EIO);
 	check_dead(fake);
