@@ -206,11 +206,43 @@ static void test_stats(struct kunit *test)
 	rdma_free_hw_stats_struct(port);
 }
 
+/* The port's tx_atomic_reqs: nobody sends atomics here, so that nothing else changes it. */
+static u64 port_atomics(struct kunit *test, struct bound *b)
+{
+	struct rdma_hw_stats *stats = b->ops->alloc_hw_port_stats(live_dev, 1);
+	u64 value = U64_MAX;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, stats);
+	KUNIT_EXPECT_EQ(test, b->ops->get_hw_stats(live_dev, stats, 1, 0), stats->num_counters);
+	for (i = 0; i < stats->num_counters; i++)
+		if (!strcmp(stats->descs[i].name, "tx_atomic_reqs"))
+			value = stats->value[i];
+	rdma_free_hw_stats_struct(stats);
+	return value;
+}
+
+/* The RDMA core adds what sets have counted to what the port tells, which is without it. */
+static void test_port_without_sets(struct kunit *test)
+{
+	struct bound *b = test->priv;
+	u64 *retired = b->dev->retired;
+	u64 before = port_atomics(test, b);
+
+	scoped_guard(mutex, &b->dev->cnt_lock)
+		retired[SKUA_CNT_TX_ATOMIC] += 5;
+	KUNIT_EXPECT_EQ(test, before - port_atomics(test, b), 5);
+	scoped_guard(mutex, &b->dev->cnt_lock)
+		retired[SKUA_CNT_TX_ATOMIC] -= 5;
+	KUNIT_EXPECT_EQ(test, port_atomics(test, b), before);
+}
+
 static struct kunit_case skua_counters_cases[] = {
 	KUNIT_CASE(test_share),
 	KUNIT_CASE(test_two),
 	KUNIT_CASE_SLOW(test_none_left),
 	KUNIT_CASE(test_stats),
+	KUNIT_CASE(test_port_without_sets),
 	{}
 };
 

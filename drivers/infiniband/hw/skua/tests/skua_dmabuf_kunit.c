@@ -365,6 +365,10 @@ static void test_taken(struct kunit *test)
 	    IB_WC_SUCCESS);
 	mr = mover_reg(test, r.m, r.p->pd, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(mr), -ENODEV);
+	/* Whoever gets -EBUSY tries again, for as long as the owner likes. */
+	mover_refuse(r.m, -EBUSY);
+	mr = mover_reg(test, r.m, r.p->pd, 0, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(mr), -EIO);
 	/* It was not for good after all. */
 	mover_refuse(r.m, 0);
 	use(test, r.p, IB_WR_RDMA_WRITE, 0, r.m->mr->rkey, 8, IB_WC_SUCCESS);

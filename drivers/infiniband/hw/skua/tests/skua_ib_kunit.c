@@ -524,6 +524,33 @@ static void test_poll_hostile(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r->cq.ci, 8);
 }
 
+/* A completion is believed in the CQ of its queue alone. */
+static void test_poll_other_cq(struct kunit *test)
+{
+	struct skua_ib_cq *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct rings *r = rings_new(test);
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	post_sends(test, r, 1, 100);
+	r->rwr[0] = 500;
+	r->qp.rq.pi = 2;
+	r->qp.ibqp.send_cq = &other->ibcq;
+	device_cqe(r, QPN, SKUA_CQE_REQ, 0, SKUA_CQE_OK);
+	device_cqe(r, QPN, SKUA_CQE_RECV, 0, SKUA_CQE_OK);
+	KUNIT_ASSERT_EQ(test, skua_ib_poll_cq(&r->cq.ibcq, 1, &wc), 1);
+	KUNIT_EXPECT_EQ(test, wc.wr_id, 500);
+	KUNIT_EXPECT_EQ(test, r->qp.sq.ci, 0);
+	r->qp.ibqp.send_cq = &r->cq.ibcq;
+	r->qp.ibqp.recv_cq = &other->ibcq;
+	device_cqe(r, QPN, SKUA_CQE_RECV, 1, SKUA_CQE_OK);
+	device_cqe(r, QPN, SKUA_CQE_RECV_WRITE_IMM, 1, SKUA_CQE_OK);
+	device_cqe(r, QPN, SKUA_CQE_REQ, 0, SKUA_CQE_OK);
+	KUNIT_ASSERT_EQ(test, skua_ib_poll_cq(&r->cq.ibcq, 1, &wc), 1);
+	KUNIT_EXPECT_EQ(test, wc.wr_id, 100);
+	KUNIT_EXPECT_EQ(test, r->qp.rq.ci, 1);
+}
+
 static void test_poll_status(struct kunit *test)
 {
 #define X(name, value, verbs)	{ value, IB_WC_##verbs },
@@ -604,6 +631,7 @@ static void test_post_limits(struct kunit *test)
 	struct rings *r = rings_new(test);
 	struct ib_sge sge[9] = { { .length = 100 }, };
 	struct ib_rdma_wr rdma = { .wr = { .opcode = IB_WR_RDMA_READ, .sg_list = sge } };
+	static const u8 data[100];
 	struct ib_send_wr *wr = &rdma.wr;
 	unsigned int i;
 
@@ -621,11 +649,17 @@ static void test_post_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r->swqe[5].blocks, 3);
 	KUNIT_EXPECT_EQ(test, r->swqe[6].blocks, 0);
 	KUNIT_EXPECT_EQ(test, r->swqe[7].blocks, 0);
-	/* READ has no inline payload, and inline has a limit. */
+	/* READ has no inline payload, and inline has a limit: 107 bytes, 101, 100. */
 	wr->send_flags = IB_SEND_INLINE;
 	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, wr, 0), -EINVAL);
 	wr->opcode = IB_WR_RDMA_WRITE;
 	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, wr, 0), -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(sge); i++)
+		sge[i].addr = (uintptr_t)data;
+	wr->num_sge = 2;
+	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, wr, 0), -EINVAL);
+	wr->num_sge = 1;
+	KUNIT_EXPECT_EQ(test, skua_ib_put_wqe(&r->qp, wr, 0), 3);
 	/* Not without the capability; not at all. */
 	wr->send_flags = 0;
 	wr->opcode = IB_WR_ATOMIC_CMP_AND_SWP;
@@ -897,6 +931,7 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_poll_in_order),
 	KUNIT_CASE(test_poll_unsignaled),
 	KUNIT_CASE(test_poll_hostile),
+	KUNIT_CASE(test_poll_other_cq),
 	KUNIT_CASE(test_poll_status),
 	KUNIT_CASE(test_forget),
 	KUNIT_CASE(test_dead_flush),

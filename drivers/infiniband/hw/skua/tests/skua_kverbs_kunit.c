@@ -120,15 +120,16 @@ static void test_full(struct kunit *test)
 		swr[i].next = i < 255 ? &swr[i + 1] : NULL;
 	}
 	/* Not in RESET; not to send in INIT. */
-	KUNIT_EXPECT_EQ(test, ib_post_recv(p->side[1].qp, rwr, &bad_recv), -EINVAL);
+	KUNIT_ASSERT_EQ(test, ib_post_recv(p->side[1].qp, rwr, &bad_recv), -EINVAL);
 	KUNIT_EXPECT_PTR_EQ(test, bad_recv, rwr);
 	KUNIT_ASSERT_EQ(test, modify_init(p->side[0].qp), 0);
 	KUNIT_EXPECT_EQ(test, ib_post_send(p->side[0].qp, swr, &bad_send), -EINVAL);
 	KUNIT_EXPECT_PTR_EQ(test, bad_send, swr);
 
 	connect(test, p);
-	KUNIT_EXPECT_EQ(test, ib_post_recv(p->side[1].qp, rwr, &bad_recv), -ENOMEM);
+	KUNIT_ASSERT_EQ(test, ib_post_recv(p->side[1].qp, rwr, &bad_recv), -ENOMEM);
 	posted = bad_recv - rwr;
+	KUNIT_EXPECT_EQ(test, posted, to_skua_qp(p->side[1].qp)->rq.size);
 	KUNIT_EXPECT_GE(test, posted, DEPTH);
 	KUNIT_ASSERT_LT(test, posted, 256);
 	/* As many sends as there are receives, of which the last is none. */
@@ -572,6 +573,18 @@ static void test_fast_reg_refused(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(mr), 0);
 	ib_dereg_mr(mr);
 
+	/* More pages than it was made for: only those are mapped. */
+	mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, FR_PAGES - 1);
+	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(mr), 0);
+	sg_init_table(f->sg, FR_PAGES);
+	for (i = 0; i < FR_PAGES; i++) {
+		sg_dma_address(&f->sg[i]) = f->p->side[1].dma + i * SZ_4K;
+		sg_dma_len(&f->sg[i]) = SZ_4K;
+	}
+	KUNIT_EXPECT_EQ(test, ib_map_mr_sg(mr, f->sg, FR_PAGES, NULL, SZ_4K), FR_PAGES - 1);
+	KUNIT_EXPECT_EQ(test, mr->length, (FR_PAGES - 1) * SZ_4K);
+	ib_dereg_mr(mr);
+
 	/* Pages of no size that there is; a gap ends the mapping. */
 	sg_init_table(f->sg, 2);
 	for (i = 0; i < 2; i++) {
@@ -622,18 +635,22 @@ static struct pair *pair_with_events(struct kunit *test, struct events *ev)
 static void test_arm_then_poll(struct kunit *test)
 {
 	struct events *ev = kunit_kzalloc(test, sizeof(*ev), GFP_KERNEL);
+	struct skua_ib_cq *cq;
 	struct req send;
 	struct pair *p;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, ev);
 	p = pair_with_events(test, ev);
-	container_of(p->cq, struct skua_ib_cq, ibcq)->arm_serial = U32_MAX - 10;
+	cq = to_skua_cq(p->cq);
+	cq->arm_serial = U32_MAX - 10;
 	KUNIT_ASSERT_EQ(test, ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP), 0);
 	for (i = 1; i <= 20; i++) {
 		KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
 		expect_event(test, ev, i);
 		KUNIT_ASSERT_EQ(test, ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP), 0);
+		/* 0 says that it was never armed: nobody would wait for its handler. */
+		KUNIT_ASSERT_NE(test, cq->arm_serial, 0);
 		KUNIT_ASSERT_EQ(test, ib_process_cq_direct(p->cq, -1), 1);
 		KUNIT_ASSERT_EQ(test, send.wc.status, IB_WC_SUCCESS);
 	}

@@ -18,6 +18,7 @@ struct eqt {
 	unsigned int cq_errs;
 	unsigned int qp_events[SKUA_QP_EV_COUNT];
 	unsigned int srq_limits;
+	unsigned int srq_errs;
 };
 
 static void produce(struct eqt *e, u32 type, u32 subtype, u32 num)
@@ -57,6 +58,8 @@ static void on_srq(struct skua_srq *srq, enum skua_eqe_type type)
 
 	if (type == SKUA_EQE_SRQ_LIMIT)
 		e->srq_limits++;
+	if (type == SKUA_EQE_SRQ_ERR)
+		e->srq_errs++;
 }
 
 static void eqt_exit(void *data)
@@ -207,10 +210,13 @@ static void test_async(struct kunit *test)
 	produce(e, SKUA_EQE_CQ_ERR, SKUA_CQ_ERR_OVERRUN, e->cq.obj.num);
 	produce(e, SKUA_EQE_SRQ_LIMIT, 0, e->srq.obj.num);
 	produce(e, SKUA_EQE_SRQ_LIMIT, 0, e->srq.obj.num + 1);
-	KUNIT_EXPECT_EQ(test, skua_eq_poll(&e->eq), 7);
+	produce(e, SKUA_EQE_SRQ_ERR, 0, e->srq.obj.num);
+	produce(e, SKUA_EQE_SRQ_ERR, 0, e->srq.obj.num);
+	KUNIT_EXPECT_EQ(test, skua_eq_poll(&e->eq), 9);
 	KUNIT_EXPECT_EQ(test, e->qp_events[SKUA_QP_EV_FATAL], 1);
 	KUNIT_EXPECT_EQ(test, e->cq_errs, 1);
 	KUNIT_EXPECT_EQ(test, e->srq_limits, 1);
+	KUNIT_EXPECT_EQ(test, e->srq_errs, 2);
 	KUNIT_EXPECT_EQ(test, e->eq.bad, 4);
 	/* All references are back, else this test would never end. */
 }

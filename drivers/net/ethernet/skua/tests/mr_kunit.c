@@ -208,6 +208,25 @@ static void test_key_refused(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->keys));
 }
 
+/* A region that could not be made has taken nothing. */
+static void test_create_refused(struct kunit *test)
+{
+	struct mr_log *log = test->priv;
+	struct skua_dev *dev = &log->fake->dev;
+	struct skua_mpt mpt = {};
+	struct skua_mr mr;
+
+	log->refuse = SKUA_CMD_ST_LIMIT;
+	KUNIT_EXPECT_EQ(test, skua_mr_create(dev, &mr, &mpt), -ENOMEM);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->keys));
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->num_keys), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&log->fake->mapped), 0);
+	KUNIT_ASSERT_EQ(test, skua_mr_create(dev, &mr, &mpt), 0);
+	KUNIT_EXPECT_EQ(test, log->key, mr.key);
+	KUNIT_EXPECT_EQ(test, skua_mr_destroy(dev, &mr), 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->keys));
+}
+
 /* The device forgets what changed, and only that. */
 static void test_refill(struct kunit *test)
 {
@@ -281,6 +300,7 @@ static struct kunit_case skua_mr_cases[] = {
 	KUNIT_CASE(test_key_random),
 	KUNIT_CASE(test_key_all),
 	KUNIT_CASE(test_key_refused),
+	KUNIT_CASE(test_create_refused),
 	KUNIT_CASE(test_refill),
 	KUNIT_CASE(test_refill_far),
 	{}

@@ -159,6 +159,9 @@ static void test_lengths(struct kunit *test)
 		/* The device forgot all of it, and nothing beside it. */
 		KUNIT_EXPECT_EQ(test, m->index, mtt.first);
 		KUNIT_EXPECT_EQ(test, m->count, lengths[n]);
+		/* What memory keeps of it is empty, for whoever has it next. */
+		for (i = 0; i < min(lengths[n], MTT_CHUNK - SKUA_MTT_GROUP); i++)
+			KUNIT_ASSERT_EQ(test, entry_at(m, mtt.first + i), 0);
 	}
 	skua_mtt_free(dev, &before);
 	KUNIT_EXPECT_EQ(test, m->syncs, ARRAY_SIZE(lengths) + 1);

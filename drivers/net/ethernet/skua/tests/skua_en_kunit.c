@@ -8,6 +8,7 @@
 #include <kunit/test.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <net/page_pool/helpers.h>
@@ -69,23 +70,29 @@ static void cq_write(struct skua_en_cq *cq, u32 pi, u32 index, u32 status, u32 l
 	WRITE_ONCE(cqe->own, le32_encode_bits(!(pi >> cq->log_size & 1), SKUA_CQE_PHASE));
 }
 
+/* A frame for @dmac arrives in the next receive WQE. */
+static void receive_one(struct ent *t, const u8 *dmac)
+{
+	struct skua_en_channel *ch = t->ch;
+	u32 pos = t->rx_pi & (BIT(LOG_RQ) - 1);
+	const struct skua_en_rx_frag *frag = &ch->rx_info[pos].frag[0];
+	struct ethhdr *eth = page_address(frag->page) + frag->offset + SKUA_EN_RX_HEADROOM;
+
+	memset(eth, 0, FRAME_LEN);
+	ether_addr_copy(eth->h_dest, dmac);
+	/* IEEE 802 local experimental: nobody takes it */
+	eth->h_proto = htons(0x88b5);
+	cq_write(&ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_OK, FRAME_LEN);
+	t->rx_pi++;
+}
+
 /* Frames arrive in the next @n receive WQEs. */
 static void receive(struct ent *t, unsigned int n)
 {
-	struct skua_en_channel *ch = t->ch;
-	const struct skua_en_rx_frag *frag;
-	u32 pos;
-	u8 *va;
+	static const u8 dmac[ETH_ALEN] __aligned(2);
 
-	for (; n--; t->rx_pi++) {
-		pos = t->rx_pi & (BIT(LOG_RQ) - 1);
-		frag = &ch->rx_info[pos].frag[0];
-		va = (u8 *)page_address(frag->page) + frag->offset + SKUA_EN_RX_HEADROOM;
-		memset(va, 0, FRAME_LEN);
-		/* IEEE 802 local experimental: nobody takes it */
-		((struct ethhdr *)va)->h_proto = htons(0x88b5);
-		cq_write(&ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_OK, FRAME_LEN);
-	}
+	while (n--)
+		receive_one(t, dmac);
 }
 
 /* As NAPI would: @budget, soft interrupts off. Return: what the poll says. */
@@ -103,7 +110,8 @@ static int poll(struct ent *t, int budget)
 	return done;
 }
 
-static void send_one(struct ent *t)
+/* Send a packet; @tci: with this VLAN tag, 0: without one. */
+static void send_tagged(struct ent *t, u16 tci)
 {
 	struct net_device *ndev = t->en->ndev;
 	struct sk_buff *skb = alloc_skb(FRAME_LEN, GFP_KERNEL);
@@ -111,9 +119,16 @@ static void send_one(struct ent *t)
 	KUNIT_ASSERT_NOT_NULL(t->test, skb);
 	skb_put_zero(skb, FRAME_LEN);
 	skb->dev = ndev;
+	if (tci)
+		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), tci);
 	local_bh_disable();
 	KUNIT_EXPECT_EQ(t->test, (int)skua_en_xmit(skb, ndev), (int)NETDEV_TX_OK);
 	local_bh_enable();
+}
+
+static void send_one(struct ent *t)
+{
+	send_tagged(t, 0);
 }
 
 /* The next @n packets, of one block each, are sent. */
@@ -372,6 +387,58 @@ static void test_flush_failed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->en->stats.xmit.dropped, 2);
 }
 
+/* The whole tag, also its priority, and none for the next packet. */
+static void test_tx_tag(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	const struct skua_wqe_ctrl *ctrl;
+
+	send_tagged(t, 0xa123);
+	send_one(t);
+	ctrl = skua_sq_seg(&t->ch->sq, 0, 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->flags), SKUA_WQE_F_SIGNALED | SKUA_WQE_F_VLAN);
+	KUNIT_EXPECT_EQ(test, le32_get_bits(ctrl->eth, SKUA_WQE_ETH_VLAN_TCI), 0xa123);
+	ctrl = skua_sq_seg(&t->ch->sq, 1, 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->flags), SKUA_WQE_F_SIGNALED);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->eth), 0);
+}
+
+/* What the device says of checksums is believed only while that is wanted. */
+static void test_rx_csum(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct skua_en_channel *ch = t->ch;
+	struct skua_cqe *cqe = ch->rxcq.buf.va;
+	unsigned int wanted;
+
+	for (wanted = 0; wanted < 2; wanted++) {
+		if (wanted)
+			t->en->ndev->features |= NETIF_F_RXCSUM;
+		cqe[wanted].eth.csum = cpu_to_le16(SKUA_CQE_CSUM_TCP | SKUA_CQE_CSUM_L4_OK);
+		receive(t, 1);
+		KUNIT_EXPECT_EQ(test, poll(t, 64), 1);
+		KUNIT_EXPECT_EQ(test, ch->rx_stats.csum_none, 1);
+		KUNIT_EXPECT_EQ(test, ch->rx_stats.csum_ok, wanted);
+	}
+}
+
+/* Frames for a group, and for all, among others. */
+static void test_rx_multicast(struct kunit *test)
+{
+	static const u8 group[ETH_ALEN] __aligned(2) = { 0x33, 0x33, 0, 0, 0, 1 };
+	static const u8 own[ETH_ALEN] __aligned(2) = { 2, 0, 0, 0, 0, 1 };
+	struct ent *t = ent_create(test);
+	u8 all[ETH_ALEN] __aligned(2);
+
+	eth_broadcast_addr(all);
+	receive_one(t, group);
+	receive_one(t, own);
+	receive_one(t, all);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 3);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.multicast, 2);
+}
+
 /* A queue that has no channel: the packet is dropped, and counted. */
 static void test_no_channel(struct kunit *test)
 {
@@ -558,6 +625,9 @@ static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE(test_tx_budget),
 	KUNIT_CASE(test_flush),
 	KUNIT_CASE(test_flush_failed),
+	KUNIT_CASE(test_tx_tag),
+	KUNIT_CASE(test_rx_csum),
+	KUNIT_CASE(test_rx_multicast),
 	KUNIT_CASE(test_no_channel),
 	KUNIT_CASE_PARAM(test_lie, lie_gen_params),
 	KUNIT_CASE(test_stuck),
