@@ -59,6 +59,7 @@ class Test:
         self.name = name
         self.path = path
         self.cpu = 1.0
+        self.endless = False
 
     def run(self, env):
         """0: it passes; 124: it has no end."""
@@ -122,6 +123,9 @@ class Verdicts:
             else:
                 other = Driver is LAYERS[self.layer] and not needs_vm and path.startswith(
                     ('tests/vm/', 'tools/model/', 'tools/rdma-core/'))
+                if kind == 'kunit' and base.endswith('_kunit.c'):
+                    other = (base.removeprefix('skua_') !=
+                             re.match(r'(skua_)?(\w*)', name)[2] + '_kunit.c')
             if not other:
                 text += [path, self.sums[path]]
         return hashlib.sha256('\n'.join(text).encode()).hexdigest()
@@ -192,9 +196,8 @@ class UserSpace:
         """
         for t in tests:
             rc = self.tests[t].run(self.env)
-            if rc == 124:
-                return t + ' (no end)'
-            if rc and self.tests[t].run(self.env):
+            self.tests[t].endless = rc == 124
+            if rc == 124 or (rc and self.tests[t].run(self.env)):
                 return t
         return None
 
@@ -221,21 +224,32 @@ class UserSpace:
         path = os.path.join(self.src, fault.path)
         with open(path, encoding='utf-8') as f:
             before = f.read()
-        self.put(fault.path, text)
         rest = sorted((t for t in self.tests if t not in fault.tests),
                       key=lambda t: self.tests[t].cpu)
+        self.put(fault.path, text)
         try:
-            for tests in (fault.tests, rest):
-                err = self.make(tests)
-                if err:
-                    first = [t for t in err.split('\n') if 'error:' in t] or [err[-200:]]
-                    raise Failure('it does not compile: ' + first[0])
-                red = self.first_red(tests)
-                if red:
-                    return red
-            return None
+            red = self.notice(fault.tests) or self.notice(rest)
         finally:
             self.put(fault.path, before)
+        if red:
+            self.passes(red)
+        return red and red + (' (no end)' if self.tests[red].endless else '')
+
+    def notice(self, tests):
+        """The first of these tests that fails with what is there now; None: all pass."""
+        err = self.make(tests)
+        if err:
+            first = [t for t in err.split('\n') if 'error:' in t] or [err[-200:]]
+            raise Failure('it does not compile: ' + first[0])
+        return self.first_red(tests)
+
+    def passes(self, test):
+        """Without the fault again, the test that noticed it must pass."""
+        err = self.make([test])
+        if err:
+            raise Failure('no build without the fault: ' + err[-2000:])
+        if self.tests[test].run(self.env):
+            raise Failure('%s fails with the fault, and without it, too' % test)
 
 
 class Model(UserSpace):

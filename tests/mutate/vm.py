@@ -89,8 +89,8 @@ class Tree:
 class Driver:
     """
     What the VMs are to try goes into the file `todo', a line for each fault: name, kind,
-    directory of its modules, and what is tried. First comes the driver without a fault:
-    there all must pass.
+    directory of its modules, and what is tried. The directory `base' has all modules, the
+    others those that a fault changes.
     """
 
     def __init__(self, top, kernel):
@@ -117,62 +117,111 @@ class Driver:
         """
         named = [t[6:] for t in fault.tests]
         for s in named:
-            if s not in self.suites:
+            if s.split('.')[0] not in self.suites:
                 raise layers.Failure('there is no suite ' + s)
-        modules = {self.suites[s][0] for s in named}
+        modules = {self.suites[s.split('.')[0]][0] for s in named}
         all_of = named + [s for s, (m, _) in self.suites.items()
                           if m in modules and s not in named]
-        kind = 'live' if any(self.suites[s][1] for s in all_of) else 'kunit'
-        return [kind, ' '.join('%s:%s' % (self.suites[s][0], s) for s in all_of)]
+        of = [self.suites[s.split('.')[0]] for s in all_of]
+        return ['live' if any(live for _, live in of) else 'kunit',
+                ' '.join('%s:%s' % (module, s) for (module, _), s in zip(of, all_of))]
 
-    def modroot(self, name, changed):
+    def modroot(self, to, changed):
         """The modules as the guest wants them on the kernel of the distribution."""
-        to = os.path.join(self.mods, name, 'modroot')
+        to = os.path.join(self.mods, to, 'modroot')
         shutil.copytree('/build/modules-%s/modroot' % self.stock, to, symlinks=True)
         for path in set(self.tree('vm').base) | set(changed):
             shutil.copy(path, '%s/lib/modules/%s/updates/' % (to, self.stock))
 
-    def line(self, fault, changed):
-        """What the VM needs for a fault, or for none (changed is empty); its line."""
-        vm = fault.tests[0].startswith('vm:')
-        to = 'base' if not changed else fault.name
-        if vm and not os.path.exists(os.path.join(self.mods, to, 'modroot')):
-            self.modroot(to, changed)
-        elif not vm:
-            os.makedirs(os.path.join(self.mods, to), exist_ok=True)
-            for path in changed or self.tree('kunit').base:
-                shutil.copy(path, os.path.join(self.mods, to))
+    def keep(self, vm, to, changed):
+        """Modules for a VM of a group or for one with the suites."""
         if vm:
-            return '\t'.join([fault.name, 'vm', to] + fault.tests[0].split(':', 2)[1:])
-        kind, items = self.kunit(fault)
-        return '\t'.join([fault.name, kind, to, items])
+            self.modroot(to, changed)
+            return
+        os.makedirs(os.path.join(self.mods, to), exist_ok=True)
+        for path in changed:
+            shutil.copy(path, os.path.join(self.mods, to))
 
-    def prepare(self, faults, baseline, apply, report):
-        """Build all; the list for the VMs. @baseline: of these faults' tests."""
+    def line(self, fault):
+        """What the VM is to do about a fault."""
+        if is_vm(fault):
+            return '\t'.join([fault.name, 'vm', fault.name] + fault.tests[0].split(':', 2)[1:])
+        kind, items = self.kunit(fault)
+        return '\t'.join([fault.name, kind, fault.name, items])
+
+    def prepare(self, faults, apply, report):
+        """Build all; the list for the VMs."""
         shutil.rmtree(self.mods, ignore_errors=True)
         os.makedirs(self.mods)
-        todo = [self.line(f, []) for f in baseline]
+        for vm in sorted({is_vm(f) for f in faults}):
+            self.keep(vm, 'base', self.tree('vm' if vm else 'kunit').base)
+        todo = []
         for fault in faults:
-            tree = self.tree('vm' if fault.tests[0].startswith('vm:') else 'kunit')
+            tree = self.tree('vm' if is_vm(fault) else 'kunit')
             try:
-                todo.append(self.line(fault, tree.build(fault.path, apply(fault))))
+                line = self.line(fault)
+                self.keep(is_vm(fault), fault.name, tree.build(fault.path, apply(fault)))
+                todo.append(line)
             except layers.Failure as why:
                 report.none(fault, why)
-        write_todo(todo)
+        write_lines('todo', todo)
+        write_lines('held', [])
 
 
-def write_todo(lines):
-    """The list for the VMs."""
-    with open(os.path.join(DIR, 'todo'), 'w', encoding='utf-8') as f:
+def is_vm(fault):
+    """Whether a case of a VM group is to notice it, not a KUnit suite."""
+    return fault.tests[0].startswith('vm:')
+
+
+def write_lines(name, lines):
+    """The list for the VMs, or what they found that is not believed yet."""
+    with open(os.path.join(DIR, name), 'w', encoding='utf-8') as f:
         f.writelines(t + '\n' for t in lines)
 
 
-def collect(path, tell):
-    """Verdicts of a VM; what they are about need not be tried any more."""
+def read_lines(name):
+    """The same."""
+    with open(os.path.join(DIR, name), encoding='utf-8') as f:
+        return f.read().splitlines()
+
+
+def without(line, test):
+    """A line of `todo' that tries TEST alone, without a fault."""
+    _, kind, _, *what = line.split('\t')
+    if kind != 'vm':
+        suite = re.match(r'kunit:([\w.]+)', test)
+        named = [t for t in what[0].split() if suite and t.endswith(':' + suite[1])]
+        what = [' '.join(named) or what[0]]
+    return '\t'.join(['without ' + ':'.join([kind] + what), kind, 'base'] + what)
+
+
+def collect(path, found, none):
+    """
+    Verdicts of a VM. A test that noticed faults is run once more without a fault: only if
+    it passes then, it was the faults that it noticed.
+    """
     with open(path, encoding='utf-8') as f:
         results = dict(t.rstrip('\n').split('\t') for t in f)
-    with open(os.path.join(DIR, 'todo'), encoding='utf-8') as f:
-        todo = f.read().splitlines()
-    # in order, and not what comes after tests that fail without a fault
-    go_on = all(tell(name, test or None) for name, test in results.items())
-    write_todo([t for t in todo if go_on and t.split('\t')[0] not in results])
+    todo = {t.split('\t')[0]: t for t in read_lines('todo')}
+    held = [t.split('\t') for t in read_lines('held')]
+    again = []
+    for name, test in results.items():
+        line = todo.pop(name)
+        mine = [(fault, seen) for fault, seen, by in held if by == name]
+        held = [t for t in held if t[2] != name]
+        if name.startswith('without '):
+            for fault, seen in mine:
+                if test:
+                    none(fault, '%s; without the fault, too: %s' % (seen, test))
+                else:
+                    found(fault, seen)
+        elif test:
+            again.append(without(line, test))
+            held.append([name, test, again[-1].split('\t')[0]])
+        else:
+            found(name, None)
+    # Soon, while the machine is as busy as it was. Not first: who comes first and gets no
+    # verdict has stopped the kernel.
+    todo.update((t.split('\t')[0], t) for t in again)
+    write_lines('todo', todo.values())
+    write_lines('held', ['\t'.join(t) for t in held])
