@@ -6,14 +6,15 @@
  *
  * The kernel has these in <linux/bitfield.h>; this header gives user space
  * (provider, device model, tests) the same names. It also provides memcpy(), memset(),
- * likely() and READ_ONCE() for the ring code in this directory, so that this is the only
- * header with a distinction between kernel and user space.
+ * likely(), READ_ONCE(), WRITE_ONCE() and dma_mb() for the ring code in this directory, so
+ * that this is the only header with a distinction between kernel and user space.
  */
 #ifndef SKUA_BITS_H
 #define SKUA_BITS_H
 
 #ifdef __KERNEL__
 
+#include <asm/barrier.h>
 #include <linux/bitfield.h>
 #include <linux/bits.h>
 #include <linux/build_bug.h>
@@ -98,6 +99,17 @@ SKUA_BITS_MAKE(64)
 
 #ifndef READ_ONCE
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
+#endif
+#ifndef WRITE_ONCE
+#define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
+#endif
+/* Orders all accesses to memory that a device shares: stores before later loads, too. */
+#ifndef dma_mb
+#ifdef __aarch64__
+#define dma_mb()		__asm__ volatile("dmb osh" : : : "memory")
+#else
+#define dma_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
 #endif
 #ifndef likely
 #define likely(x)		__builtin_expect(!!(x), 1)

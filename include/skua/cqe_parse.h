@@ -144,20 +144,4 @@ static inline unsigned int skua_cqe_ud_sl(const struct skua_cqe *cqe)
 #define SKUA_CQE_CASE_IB(name, value, verbs)	case SKUA_CQE_##name: return IB_WC_##verbs;
 #define SKUA_CQE_CASE_IBV(name, value, verbs)	case SKUA_CQE_##name: return IBV_WC_##verbs;
 
-/**
- * skua_need_event() - check whether an index has passed the event index
- * @event: index after which the other side requests a notification
- * @new_index: free-running index after this change
- * @old_index: free-running index before this change
- *
- * The rule of virtio's event index: true if the step from @old_index to
- * @new_index went past @event.
- *
- * Return: true if the other side must be notified.
- */
-static inline _Bool skua_need_event(__u32 event, __u32 new_index, __u32 old_index)
-{
-	return (__u32)(new_index - event - 1) < (__u32)(new_index - old_index);
-}
-
 #endif /* SKUA_CQE_PARSE_H */

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <skua/cqe_parse.h>
+#include <skua/sq_event.h>
 #include <skua/sl.h>
 #include <skua/wqe_build.h>
 

@@ -230,6 +230,9 @@ static int skua_ib_kernel_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
 	in->sq.flags |= cpu_to_le32(SKUA_QP_F_RESERVED_LKEY) |
 			le32_encode_bits(log_sq, SKUA_QP_LOG_SQ);
 	in->sq.uar = cpu_to_le32(skua_kernel_uar(dev->core)->index);
+	qp->sq.suppress = dev->lim->caps & SKUA_CAP_DB_SUPPRESS;
+	if (qp->sq.suppress)
+		in->sq.flags |= cpu_to_le32(SKUA_QP_F_DB_SUPPRESS);
 	if (!qp->rq.size)
 		in->sq.flags |= cpu_to_le32(SKUA_QP_F_NO_RQ);
 	else

@@ -24,6 +24,7 @@
 #include <linux/skua/core.h>
 #include <skua/cqe_parse.h>
 #include <skua/sl.h>
+#include <skua/sq_event.h>
 #include <skua/wqe_build.h>
 
 /* CQEs have only the low 16 bits of a WQE index, which limits the size of rings. */
@@ -654,6 +655,7 @@ struct skua_ib_swqe {
  * @size: blocks
  * @pi: free-running producer index in blocks
  * @ci: free-running consumer index in blocks, protected by the CQ's lock
+ * @suppress: the device tells when it wants a doorbell (SKUA_QP_F_DB_SUPPRESS)
  */
 struct skua_ib_sq {
 	spinlock_t lock; /* see above */
@@ -662,6 +664,7 @@ struct skua_ib_sq {
 	u32 size;
 	u32 pi;
 	u32 ci;
+	bool suppress;
 };
 
 /**

@@ -363,14 +363,15 @@ int skua_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct skua_ib_qp *qp = to_skua_qp(ibqp);
 	struct skua_ib_sq *sq = &qp->sq;
 	int ret = 0;
-	u32 pi;
+	u32 pi, old;
 
 	guard(spinlock_irqsave)(&sq->lock);
 	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	for (pi = sq->pi; wr; wr = wr->next) {
+	old = sq->pi;
+	for (pi = old; wr; wr = wr->next) {
 		ret = skua_ib_put_wqe(qp, wr, pi);
 		if (ret < 0) {
 			*bad_wr = wr;
@@ -378,13 +379,13 @@ int skua_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		}
 		pi += ret;
 	}
-	if (pi != sq->pi) {
+	if (pi != old) {
 		/* Pairs with the acquire in skua_ib_take_send(). */
 		smp_store_release(&sq->pi, pi);
 		/* Order the WQEs before the doorbell record. */
 		dma_wmb();
-		WRITE_ONCE(qp->dbr->sq_pi, cpu_to_le32(pi));
-		skua_ib_ring_sq(qp);
+		if (skua_sq_record(qp->dbr, pi, old, sq->suppress))
+			skua_ib_ring_sq(qp);
 		skua_ib_wake_if_dead(qp, ibqp->send_cq);
 	}
 	return ret < 0 ? ret : 0;

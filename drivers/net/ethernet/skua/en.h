@@ -165,6 +165,7 @@ enum skua_en_channel_flag {
  * @watch_pi: @tx_pi when skua_en_watch_work() looked last
  * @watch_ci: @tx_ci likewise
  * @log_sq: log2 of the send ring's blocks
+ * @suppress: the device tells when it wants a send doorbell (SKUA_QP_F_DB_SUPPRESS)
  * @xmit_sync: lets @xmit_stats be read whole on 32-bit
  * @xmit_stats: transmit counters of xmit
  * @tx_sync: lets @tx_stats be read whole on 32-bit
@@ -200,6 +201,7 @@ struct skua_en_channel {
 	u32 watch_pi;
 	u32 watch_ci;
 	u8 log_sq;
+	bool suppress;
 	struct u64_stats_sync xmit_sync;
 	struct skua_en_xmit_stats xmit_stats;
 	struct u64_stats_sync tx_sync;

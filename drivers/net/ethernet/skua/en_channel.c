@@ -265,6 +265,9 @@ static int skua_en_qp_create(struct skua_en_channel *ch)
 	in.sq.flags = le32_encode_bits(SKUA_QP_RAW_ETH, SKUA_QP_TYPE) |
 		      cpu_to_le32(SKUA_QP_F_RESERVED_LKEY | SKUA_QP_F_NO_LOOPBACK) |
 		      le32_encode_bits(ch->log_sq, SKUA_QP_LOG_SQ);
+	ch->suppress = skua_limits(en->dev)->caps & SKUA_CAP_DB_SUPPRESS;
+	if (ch->suppress)
+		in.sq.flags |= cpu_to_le32(SKUA_QP_F_DB_SUPPRESS);
 	in.sq.pd = cpu_to_le32(en->pdn);
 	in.sq.cqn = cpu_to_le32(ch->txcq.cq.obj.num);
 	in.sq.uar = cpu_to_le32(skua_kernel_uar(en->dev)->index);

@@ -9,6 +9,7 @@
 #include <net/netdev_queues.h>
 
 #include <skua/cqe_parse.h>
+#include <skua/sq_event.h>
 #include <skua/wqe_build.h>
 
 #include "en.h"
@@ -153,10 +154,13 @@ static u32 skua_en_tx_flags(const struct sk_buff *skb, u32 *tci, u32 *mss)
 
 static void skua_en_tx_doorbell(struct skua_en_channel *ch)
 {
+	u32 old = le32_to_cpu(ch->dbr->sq_pi);
+
 	/* WQEs before the record; the doorbell (writeq) orders the record before itself. */
 	dma_wmb();
-	WRITE_ONCE(ch->dbr->sq_pi, cpu_to_le32(ch->tx_pi));
-	skua_ring_db(skua_kernel_uar(ch->en->dev), SKUA_UAR_SQ, ch->tx_pi, ch->qp.obj.num);
+	if (skua_sq_record(ch->dbr, ch->tx_pi, old, ch->suppress))
+		skua_ring_db(skua_kernel_uar(ch->en->dev), SKUA_UAR_SQ, ch->tx_pi,
+			     ch->qp.obj.num);
 }
 
 static void skua_en_tx_count_drop(struct skua_en_channel *ch)

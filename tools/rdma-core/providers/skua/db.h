@@ -16,7 +16,7 @@
 #include <util/udma_barrier.h>
 
 #include <skua/wqe_build.h>
-#include <skua/cqe_parse.h>
+#include <skua/sq_event.h>
 
 static inline void skua_ring(void *uar, unsigned int reg, uint32_t lo, uint32_t hi)
 {
@@ -34,7 +34,7 @@ static inline void skua_record(__le32 *rec, uint32_t v)
  * @dbr: the QP's record
  * @pi: new producer index
  * @old: producer index of the last call
- * @suppress: look at the device's event index
+ * @suppress: the device's event index tells whether it wants a doorbell
  *
  * Return: the doorbell must follow.
  */
@@ -43,16 +43,7 @@ static inline bool skua_db_sq_record(struct skua_qp_dbr *dbr, uint32_t pi, uint3
 {
 	/* The WQEs before the index that makes them the device's. */
 	udma_to_device_barrier();
-	skua_record(&dbr->sq_pi, pi);
-	if (!suppress)
-		return true;
-	/*
-	 * Store the record before the event index is loaded. The device stores its event
-	 * index before it loads the record for the last time. So either the device sees this
-	 * record, or the load below sees the event index that asks for a doorbell.
-	 */
-	atomic_thread_fence(memory_order_seq_cst);
-	return skua_need_event(le32_to_cpu(READ_ONCE(dbr->sq_event)), pi, old);
+	return skua_sq_record(dbr, pi, old, suppress);
 }
 
 /**
@@ -62,7 +53,7 @@ static inline bool skua_db_sq_record(struct skua_qp_dbr *dbr, uint32_t pi, uint3
  * @qpn: the QP
  * @pi: new producer index
  * @old: producer index of the last call
- * @suppress: look at the device's event index first
+ * @suppress: the device's event index tells whether it wants a doorbell
  */
 static inline void skua_db_sq(void *uar, struct skua_qp_dbr *dbr, uint32_t qpn, uint32_t pi,
 			      uint32_t old, bool suppress)
