@@ -196,7 +196,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_CQ_RESIZE		BIT_ULL(22)
 #define SKUA_CAP_MODERATION		BIT_ULL(23)
 #define SKUA_CAP_PUSH			BIT_ULL(24)
-#define SKUA_CAP_DB_SUPPRESS		BIT_ULL(25)
+#define SKUA_CAP_DB_SUPPRESS		BIT_ULL(25)	/* of send queues, by their records */
 #define SKUA_CAP_SCATTER_CQE		BIT_ULL(26)
 #define SKUA_CAP_RATE_LIMIT		BIT_ULL(27)	/* of a QP, in its attributes */
 #define SKUA_CAP_DCQCN			BIT_ULL(28)

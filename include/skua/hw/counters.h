@@ -103,7 +103,9 @@
 	X(RX_FLUSH,		RDMA, rx_flush_requests, "FLUSH requests served")		\
 	X(RX_ATOMIC_WRITE,	RDMA, rx_atomic_write_requests, "ATOMIC WRITE requests served")	\
 	X(WQE_PUSH,		RDMA, wqe_push,		"send WQEs taken from push slots")	\
-	X(LOOPBACK_DROP,	RDMA, loopback_drops,	"frames to turn round dropped: no room")
+	X(LOOPBACK_DROP,	RDMA, loopback_drops,	"frames to turn round dropped: no room") \
+	X(SQ_RECORD,		DEV, sq_records,	"send indices found in records")	\
+	X(SQ_EVENT,		DEV, sq_events,		"event indices of send queues written")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

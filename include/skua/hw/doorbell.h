@@ -17,6 +17,10 @@
  * the device look at the QP again, which is how receive WQEs posted to a QP in
  * ERR get flushed (the receive queue has no doorbell of its own).
  *
+ * Nor is a send doorbell of a QP with SKUA_QP_F_DB_SUPPRESS an error if its index is behind
+ * the present one: it came after the device had read a later index from the doorbell record,
+ * and is taken like one that repeats the present index.
+ *
  * A send doorbell is also out of range if it leaves more blocks outstanding than
  * the ring has, and in state RESET there is no send queue. The consumer index of an
  * EQ must lie within the ring's size behind the producer's; that of a CQ must not be
@@ -94,19 +98,53 @@
 /* Bytes of a UAR page that mean something. */
 #define SKUA_UAR_USED			0x1000
 
+/*
+ * Doorbell suppression (capability SKUA_CAP_DB_SUPPRESS, for QPs with
+ * SKUA_QP_F_DB_SUPPRESS). Of each such send queue the device either has to be told by a
+ * doorbell, or it looks at the producer index in the doorbell record by itself. The record's
+ * event index tells software which: the doorbell may be left out unless the producer index
+ * moves from at most the event index to beyond it, in serial arithmetic. Software
+ *
+ *	1. writes the WQEs, and orders them before
+ *	2. the store of sq_pi,
+ *	3. passes a full barrier, which orders that store before
+ *	4. the load of sq_event, and
+ *	5. rings the doorbell if new - sq_event - 1 < new - old, modulo 2^32, where old and new
+ *	   are the producer index before and after.
+ *
+ * A doorbell whose index advances makes the device look at the record from then on. Before
+ * it stops doing so, the device
+ *
+ *	1. writes the producer index that it knows to sq_event,
+ *	2. orders that before what follows, as a PCI Express read orders itself behind writes,
+ *	3. reads sq_pi again, and goes on looking if that advances.
+ *
+ * So either the device sees a producer index, or software sees the event index that asks for
+ * the doorbell. Both words start at zero, where the first WQE needs a doorbell. While the
+ * device looks, sq_event lies behind what software posts; it comes before it again after 2^32
+ * blocks, and then one doorbell is rung that need not be.
+ *
+ * The device looks at a bounded number of queues, and stops to look at one in which it has
+ * found nothing new a bounded number of times. An index in the record is checked like that of
+ * a doorbell: one that is behind the present one, or claims more blocks than the ring has, is
+ * ignored and counted (SKUA_CNT_BAD_DB_INDEX), and the device then stops to look. If
+ * either word cannot be accessed, the QP goes to ERR with SKUA_QP_EV_FATAL.
+ */
+
 /**
  * struct skua_qp_dbr - doorbell record of a QP, in host memory
  * @rq_pi: receive producer index, free-running count of receive WQEs; written
  *	by software after the WQEs; the receive queue has no MMIO doorbell
  * @sq_pi: send producer index in blocks, written by software before the SQ
- *	doorbell (the device reads it with SKUA_CAP_DB_SUPPRESS)
- * @sq_event: written by the device with SKUA_CAP_DB_SUPPRESS: software skips
+ *	doorbell (the device reads it with SKUA_QP_F_DB_SUPPRESS)
+ * @sq_event: written by the device with SKUA_QP_F_DB_SUPPRESS: software skips
  *	the SQ doorbell unless its producer index passes this one
  * @reserved: zero
  *
- * 16-byte aligned. All three are zero when the QP enters RESET: software
- * clears its words, and the device's word is cleared by it before the command
- * that takes the QP to RESET completes.
+ * 16-byte aligned. All three are zero when the QP is created, where software
+ * clears them, and when it enters RESET: software clears its words, and the
+ * device's word is cleared by it before the command that takes the QP to RESET
+ * completes. The device does not look at sq_pi before the first doorbell then.
  */
 struct skua_qp_dbr {
 	__le32 rq_pi;

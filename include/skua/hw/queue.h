@@ -319,7 +319,7 @@ _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 /* Small payloads may come in the CQE (responder; requester's READs). */
 #define SKUA_QP_F_SCATTER_RQ_CQE	BIT(6)
 #define SKUA_QP_F_SCATTER_SQ_CQE	BIT(7)
-/* Use struct skua_qp_dbr's event index (SKUA_CAP_DB_SUPPRESS). */
+/* Doorbell suppression by struct skua_qp_dbr's event index (SKUA_CAP_DB_SUPPRESS). */
 #define SKUA_QP_F_DB_SUPPRESS		BIT(8)
 /* UD, RAW_ETH: multicast that this QP sent is not given back to it. */
 #define SKUA_QP_F_NO_LOOPBACK		BIT(9)
