@@ -102,7 +102,7 @@ static void open_all(struct input *in)
 	}
 	rc.s[0].f.unjudged = true;
 	rc.s[0].f.on_read = on_read;
-	rc.s[0].f.on_read_priv = &rc.s[0].f;
+	rc.s[0].f.on_priv = &rc.s[0].f;
 	memset(&racing, 0, sizeof(racing));
 }
 

@@ -112,7 +112,7 @@ static int fake_dma_read(void *host, uint64_t iova, void *buf, size_t len)
 
 	f->reads++;
 	if (f->on_read && src)
-		f->on_read(f->on_read_priv, iova, len);
+		f->on_read(f->on_priv, iova, len);
 	if (!src || (f->fail_read && !--f->fail_read))
 		return -EFAULT;
 	memcpy(buf, src, len);
@@ -129,6 +129,8 @@ static int fake_dma_write(void *host, uint64_t iova, const void *buf, size_t len
 	digest(buf, len);
 	if (!dst || (f->fail_write && !--f->fail_write))
 		return -EFAULT;
+	if (f->on_write && f->on_write(f->on_priv, iova, buf, len))
+		return 0;
 	memcpy(dst, buf, len);
 	return 0;
 }
@@ -155,7 +157,16 @@ static void fake_timer(void *host, uint64_t deadline)
 	((struct fake *)host)->deadline = deadline;
 }
 
+static void fake_order(void *host)
+{
+	struct fake *f = host;
+
+	if (f->on_order)
+		f->on_order(f->on_priv);
+}
+
 static const struct skua_host_ops host_ops = {
+	.order = fake_order,
 	.dma_read = fake_dma_read,
 	.dma_write = fake_dma_write,
 	.msix = fake_msix,

@@ -53,7 +53,9 @@ struct fake_frame {
  * @pending: the switch takes RoCE packets whose ICRC is still to be written, as in the
  *	daemon; in them it is wrong
  * @on_read: called before each DMA read, for a guest whose memory changes meanwhile
- * @on_read_priv: its first argument
+ * @on_write: called for each DMA write; true: it has written, or will
+ * @on_order: called when the device orders what it writes before what it reads
+ * @on_priv: first argument of these
  * @rx_again: times that the device wanted a frame once more
  * @caps: of the device as it was made
  * @judge: of what the device sends; mini.c tells it of QPs
@@ -85,7 +87,9 @@ struct fake {
 	bool raw;
 	bool pending;
 	void (*on_read)(void *priv, uint64_t iova, size_t len);
-	void *on_read_priv;
+	bool (*on_write)(void *priv, uint64_t iova, const void *buf, size_t len);
+	void (*on_order)(void *priv);
+	void *on_priv;
 	uint64_t caps;
 	unsigned int rx_again;
 	struct judge judge;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <skua/cqe_parse.h>
+#include <skua/sq_event.h>
 
 #include "mini.h"
 
@@ -445,13 +446,14 @@ struct skua_cmd_create_qp_in mini_qp_in(struct mini *m, struct mini_qp *qp,
 		.sq = fake_alloc(m->f, (size_t)SKUA_WQE_BLOCK << log_sq, PAGE),
 		.rq = fake_alloc(m->f, (size_t)SKUA_WQE_SEG << (log_rq + log_stride), PAGE),
 		.dbr = fake_alloc(m->f, sizeof(struct skua_qp_dbr), SKUA_DBR_ALIGN),
+		.suppress = m->qp_flags & SKUA_QP_F_DB_SUPPRESS,
 		.scq = scq,
 		.rcq = rcq,
 	};
 	in = (struct skua_cmd_create_qp_in){
 		.sq.flags = le32_encode_bits(type, SKUA_QP_TYPE) |
 			    le32_encode_bits(log_sq, SKUA_QP_LOG_SQ) |
-			    cpu_to_le32(SKUA_QP_F_RESERVED_LKEY),
+			    cpu_to_le32(SKUA_QP_F_RESERVED_LKEY | m->qp_flags),
 		.sq.pd = cpu_to_le32(MINI_PD),
 		.sq.cqn = cpu_to_le32(scq->cqn),
 		.sq.uar = cpu_to_le32(MINI_UAR),
@@ -602,12 +604,15 @@ void mini_post(struct mini *m, struct mini_qp *qp, const void *wqe, unsigned int
 	qp->sq_pi += blocks;
 }
 
-void mini_ring(struct mini *m, struct mini_qp *qp)
+bool mini_ring(struct mini *m, struct mini_qp *qp)
 {
-	struct skua_qp_dbr *dbr = fake_ptr(m->f, qp->dbr);
+	uint32_t old = qp->sq_told;
 
-	dbr->sq_pi = cpu_to_le32(qp->sq_pi);
+	qp->sq_told = qp->sq_pi;
+	if (!skua_sq_record(fake_ptr(m->f, qp->dbr), qp->sq_pi, old, qp->suppress))
+		return false;
 	fake_db(m->f, MINI_UAR, SKUA_UAR_SQ, qp->sq_pi, qp->qpn);
+	return true;
 }
 
 void mini_recv(struct mini *m, struct mini_qp *qp, const struct skua_wqe_data *sge,

@@ -50,6 +50,8 @@ struct mini_qp {
 	uint64_t sq, rq;
 	uint64_t dbr;
 	uint32_t sq_pi, rq_pi;
+	uint32_t sq_told;	/* what the record has */
+	bool suppress;
 	struct mini_cq *scq, *rcq;
 };
 
@@ -64,6 +66,7 @@ struct mini_qp {
  * @icm: bus address of the memory mapped there
  * @gen: generation of command tokens
  * @slot: next slot of the ring
+ * @qp_flags: SKUA_QP_F_* that QPs made from now on have besides
  * @next_cqn: numbers not used yet
  * @next_qpn: likewise
  * @next_mpt: likewise
@@ -78,6 +81,7 @@ struct mini {
 	uint64_t icm[SKUA_ICM_TABLES];
 	uint16_t gen;
 	uint16_t slot;
+	uint32_t qp_flags;
 	uint32_t next_cqn, next_qpn, next_mpt, next_mtt;
 	struct mini_eq eq[MINI_EQS];
 };
@@ -149,7 +153,8 @@ void mini_eth_to_rts(struct mini *m, const struct mini_qp *qp);
  * are filled in. Visible to the device after mini_ring().
  */
 void mini_post(struct mini *m, struct mini_qp *qp, const void *wqe, unsigned int nseg);
-void mini_ring(struct mini *m, struct mini_qp *qp);
+/* With SKUA_QP_F_DB_SUPPRESS: true if the device wanted a doorbell. */
+bool mini_ring(struct mini *m, struct mini_qp *qp);
 /* A receive WQE; the record follows. */
 void mini_recv(struct mini *m, struct mini_qp *qp, const struct skua_wqe_data *sge,
 	       unsigned int nsge);

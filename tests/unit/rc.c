@@ -52,6 +52,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 		.mac = { 0x02, 0, 0, 0, 0, (uint8_t)(i + 1) },
 		.serial = 0x0200000000000001ull + i,
 		.cache = opt->cache,
+		.hot_looks = opt->hot_looks,
 	};
 
 	fake_init(&s->f, &cfg);
@@ -60,6 +61,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 	s->f.dev->caps |= opt->caps;
 	s->f.dev->caps &= ~opt->no_caps;
 	mini_up(&s->m, &s->f);
+	s->m.qp_flags = opt->qp_flags;
 	assert_int_equal(mini_gid(&s->m, 0, i + 1, opt->ipv6,
 				  opt->vlan ? opt->vlan : SKUA_GID_NO_VLAN), 0);
 	mini_cq_create(&s->m, &s->scq, or_default(opt->log_cq, 10));

@@ -491,7 +491,7 @@ static void test_record(void **state)
 	rc_recv(&rc, 1, 0, 100);
 	rc_recv(&rc, 1, 0, 100);
 	rc.s[1].f.on_read = spoil_record;
-	rc.s[1].f.on_read_priv = &rc.s[1];
+	rc.s[1].f.on_priv = &rc.s[1];
 	for (unsigned int k = 0; k < 2; k++) {
 		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 100 });
 		rc_pump(&rc);

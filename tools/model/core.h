@@ -82,6 +82,7 @@ struct push;		/* push.c: push slots, and WQEs that came by them */
 struct port;		/* port.c: link, GID and steering lookup, loopback queue */
 struct events;		/* eq.c: what waits for room in an EQ */
 struct sched;		/* sched.c: ready queue */
+struct hot;		/* hot.c: send queues whose doorbell records are looked at */
 struct timers;		/* timer.c */
 struct engine;		/* roce/: buffers, shared cache of WQEs under way */
 
@@ -91,6 +92,7 @@ struct engine;		/* roce/: buffers, shared cache of WQEs under way */
  * @caps: SKUA_CAP_* that this device has: what works end to end
  * @heartbeat: where the heartbeat stood still, once FATAL; else what was read last
  * @turn_end: when the present turn is to end, 0: it has no such time
+ * @only_looks: what the last round left to do is to look at doorbell records
  * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++; those of TLPs as tlp_counters() left them
  * @tlp: transactions on the link
  * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
@@ -116,6 +118,7 @@ struct skua_dev {
 	bool roce;
 	uint32_t cmd_eqn, async_eqn, fault_eqn, recovery_eqn;
 	uint64_t turn_end;
+	bool only_looks;
 
 	uint64_t cnt[SKUA_CNT_COUNT];
 	struct tlp_acct tlp;
@@ -129,6 +132,7 @@ struct skua_dev {
 	struct port *port;
 	struct events *events;
 	struct sched *sched;
+	struct hot *hot;
 	struct timers *timers;
 	struct engine *engine;
 	struct mr_miss miss;	/* with SKUA_VENDOR_MISS */
@@ -153,6 +157,7 @@ struct skua_dev {
 	X(eq)		/* eq.c */						\
 	X(port)		/* port.c */						\
 	X(sched)	/* sched.c */						\
+	X(hot)		/* hot.c */						\
 	X(engine)	/* roce/ */
 #define X(part)									\
 	int part##_init(struct skua_dev *dev);					\
@@ -206,6 +211,11 @@ int dma_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, con
  */
 int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
 		   size_t len);
+/*
+ * What was written before is visible to the guest's processors before anything is read
+ * after. On PCI Express a read pushes writes ahead of it.
+ */
+void dma_order(struct skua_dev *dev);
 void dma_msix(struct skua_dev *dev, unsigned int vector);
 /* What another function's accesses of device memory are on this one's link. */
 void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len);
@@ -451,6 +461,9 @@ uint32_t qp_mtu_max(const struct skua_dev *dev);
  */
 bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast);
 
+/* Is @index one that software may name now? A repeated one is, but no news. */
+bool sq_index_ok(const struct skua_sqc *sqc, uint32_t index);
+
 /*
  * What sched.c and the engine may rely on: 0 <= sqc->pi - sqc->ci <= ring size,
  * when they advance ci only; the send doorbell is refused otherwise. qp.c kicks
@@ -474,8 +487,24 @@ void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[6]);
 void sched_unpark(struct skua_dev *dev, uint32_t qpn);
 /* The wire may have room again. */
 void sched_room(struct skua_dev *dev);
+/* Is it in the ready queue? */
+bool sched_ready(const struct skua_dev *dev, uint32_t index);
 /* One round; true while something is ready. */
 bool sched_run(struct skua_dev *dev);
+
+/* --- hot.c: doorbell suppression --- */
+/* A doorbell brought the QP a new producer index. */
+void hot_doorbell(struct skua_dev *dev, const struct qp *qp);
+/* The QP had a turn, and wants no other one now. */
+void hot_turn(struct skua_dev *dev, struct qp *qp);
+/* Look at its record no more (destroy, reset). */
+void hot_forget(struct skua_dev *dev, uint32_t qpn);
+/* Look at the records of those in the list, once; true while there are any. */
+bool hot_run(struct skua_dev *dev);
+/* Make all of them cold; true if there was something new in the record of some. */
+bool hot_rest(struct skua_dev *dev);
+/* For tests: may its software leave out doorbells, and how many looks found nothing? */
+bool hot_place(const struct skua_dev *dev, uint32_t qpn, uint32_t *misses);
 
 /* --- timer.c: one deadline for each QP, in ns of dev_now(); the earliest of the
  * device goes to host->timer(). Expiry calls engine_timer().

@@ -22,7 +22,8 @@
 			 SKUA_CAP_ATOMIC_WRITE | SKUA_CAP_SRQ | SKUA_CAP_SRQ_RESIZE | \
 			 SKUA_CAP_CQ_RESIZE | SKUA_CAP_INVALIDATE | SKUA_CAP_MW | SKUA_CAP_FAST_REG | \
 			 SKUA_CAP_XRC | SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_ODP | SKUA_CAP_MCAST | \
-			 SKUA_CAP_COUNTER_SET | SKUA_CAP_RATE_LIMIT | SKUA_CAP_VENDOR_OFF | SKUA_CAP_PUSH)
+			 SKUA_CAP_COUNTER_SET | SKUA_CAP_RATE_LIMIT | SKUA_CAP_VENDOR_OFF | SKUA_CAP_PUSH | \
+			 SKUA_CAP_DB_SUPPRESS)
 
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 {
@@ -214,8 +215,10 @@ void skua_dev_link(struct skua_dev *dev, bool up)
 
 bool skua_dev_run(struct skua_dev *dev)
 {
-	bool more = false;
+	uint64_t taken = dev->cnt[SKUA_CNT_SQ_RECORD];
+	bool more = false, looks = false;
 
+	dev->only_looks = false;
 	if (!running(dev))
 		return false;
 	turn_begin(dev);
@@ -223,9 +226,27 @@ bool skua_dev_run(struct skua_dev *dev)
 	if (dev->state == DEV_OPERATIONAL)
 		more |= port_run(dev);
 	if (dev->state == DEV_OPERATIONAL)
+		looks = hot_run(dev);
+	if (dev->state == DEV_OPERATIONAL)
 		more |= sched_run(dev) || port_pending(dev);
 	if (dev->state == DEV_OPERATIONAL)
 		more |= roce_run(dev);
 	timer_sync(dev);
-	return more && running(dev);
+	dev->only_looks = looks && !more && dev->cnt[SKUA_CNT_SQ_RECORD] == taken;
+	return (more || looks) && running(dev);
+}
+
+bool skua_dev_only_looks(const struct skua_dev *dev)
+{
+	return dev->only_looks;
+}
+
+bool skua_dev_rest(struct skua_dev *dev)
+{
+	return running(dev) && hot_rest(dev) && running(dev);
+}
+
+uint64_t skua_dev_found(const struct skua_dev *dev)
+{
+	return dev->cnt[SKUA_CNT_SQ_RECORD];
 }

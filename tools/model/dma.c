@@ -131,6 +131,11 @@ int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova
 	return 0;
 }
 
+void dma_order(struct skua_dev *dev)
+{
+	dev->host->order(dev->host_priv);
+}
+
 void dma_msix(struct skua_dev *dev, unsigned int vector)
 {
 	if (!allowed(dev, 0, 0))

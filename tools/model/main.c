@@ -55,7 +55,7 @@ struct function {
 	struct vfu *vfu;
 	struct skua_dev *dev;
 	struct wire_port *port;
-	uint64_t messages;	/* handled up to the last turn */
+	uint64_t messages;	/* handled up to the last turn, and indices found in records */
 };
 
 /* A link of the wire to the outside. */
@@ -449,14 +449,16 @@ static void teardown(struct daemon *d)
 
 /*
  * Do everything that is due, each for a bounded time. *@more: some of it has work left.
- * Returns whether anything was done.
+ * *@hot: doorbell records are to be looked at again. Returns whether anything was done, looks
+ * that found nothing left out.
  */
-static bool turn(struct daemon *d, bool *more)
+static bool turn(struct daemon *d, bool *more, bool *hot)
 {
 	uint64_t now = now_ns();
 	bool did = false;
 
 	*more = false;
+	*hot = false;
 	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
 		struct function *fn = &d->nics[i];
 
@@ -468,13 +470,28 @@ static bool turn(struct daemon *d, bool *more)
 			did = true;
 			vfu_tick(fn->vfu, now);
 		}
-		*more |= skua_dev_run(fn->dev);
+		if (skua_dev_run(fn->dev)) {
+			*hot |= skua_dev_only_looks(fn->dev);
+			*more |= !skua_dev_only_looks(fn->dev);
+		}
 	}
 	if (wire_deadline(d->wire) <= now) {
 		did = true;
-		*more |= wire_poll(d->wire, now);
+		wire_poll(d->wire, now);
+		/* What was delivered is worked on in the next turn. */
+		*more = true;
 	}
 	return did || *more;
+}
+
+/* Before the loop sleeps: look at no doorbell records any more. True: there is work after all. */
+static bool rest(struct daemon *d)
+{
+	bool found = false;
+
+	for (unsigned int i = 0; i < d->opt.num_nics; i++)
+		found |= skua_dev_rest(d->nics[i].dev);
+	return found;
 }
 
 /* Nanoseconds until the earliest deadline; UINT64_MAX if there is none. */
@@ -516,7 +533,7 @@ static unsigned int source(struct daemon *d)
 
 	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
 		struct function *fn = &d->nics[i];
-		uint64_t messages = vfu_messages(fn->vfu);
+		uint64_t messages = vfu_messages(fn->vfu) + skua_dev_found(fn->dev);
 
 		if (messages != fn->messages)
 			source = i;
@@ -535,20 +552,23 @@ static bool look(struct daemon *d, uint64_t now)
 
 static int loop(struct daemon *d)
 {
+	bool did, more, hot, found = false;
 	uint64_t now, asked = 0;
-	bool did, more;
 	int n = 0;
 
 	while (!d->stop) {
-		did = turn(d, &more);
+		did = turn(d, &more, &hot) || found;
 		now = now_ns();
 		if (did || n)
 			spin_work(&d->spin, source(d), now);
 		n = 0;
+		found = false;
 		if (did && now - asked < ASK_NSEC)
 			continue;
 		asked = now;
-		n = wait_events(d, more || look(d, now) ? 0 : sleep_ns(d, now));
+		more = more || look(d, now);
+		found = !more && hot && rest(d);
+		n = wait_events(d, more || found ? 0 : sleep_ns(d, now));
 		if (n < 0)
 			return die("epoll", strerror(-n));
 	}

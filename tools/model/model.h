@@ -33,6 +33,8 @@ struct skua_dev;
  *	write of 1, 2, 4 or 8 bytes is single-copy atomic. Writes become visible
  *	to the guest in call order: each is a release with regard to the earlier
  *	ones, as posted PCIe writes are.
+ * @order: what was written by @dma_write before is visible to the guest before @dma_read
+ *	reads anything after: a full barrier, which a read on PCI Express is to posted writes.
  * @msix: send the message of MSI-X vector @vector.
  * @now: nanoseconds of a monotonic clock.
  * @timer: call skua_dev_tick() once at or after @deadline (same clock as @now);
@@ -44,6 +46,7 @@ struct skua_dev;
 struct skua_host_ops {
 	int (*dma_read)(void *host, uint64_t iova, void *buf, size_t len);
 	int (*dma_write)(void *host, uint64_t iova, const void *buf, size_t len);
+	void (*order)(void *host);
 	void (*msix)(void *host, unsigned int vector);
 	uint64_t (*now)(void *host);
 	void (*timer)(void *host, uint64_t deadline);
@@ -81,6 +84,8 @@ struct skua_wire_ops {
  *	and a little more; 0, and under a clock that stands still meanwhile: only what is
  *	done is limited, not how long it takes
  * @push_segs: longest WQE, in segments, that software is told to push
+ * @hot_looks: looks at a doorbell record, in a row and with nothing new, after which its
+ *	software is to ring the doorbell again (0: the default)
  * @caps_off: SKUA_CAP_* that the device is to be without
  * @log: where the model's messages go (may be NULL); @level 0 error,
  *	1 warning, 2 info, 3 debug
@@ -93,6 +98,7 @@ struct skua_dev_cfg {
 	unsigned int msix_vectors;
 	uint64_t turn_ns;
 	unsigned int push_segs;
+	unsigned int hot_looks;
 	uint64_t caps_off;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;
@@ -161,6 +167,15 @@ void skua_dev_link(struct skua_dev *dev, bool up);
  * Returns true while there is more: call again, after looking at other sources.
  */
 bool skua_dev_run(struct skua_dev *dev);
+/*
+ * The last skua_dev_run() did nothing but to look at doorbell records, in which there was
+ * nothing new, and is to do so again. That ends after a number of calls.
+ */
+bool skua_dev_only_looks(const struct skua_dev *dev);
+/* The host is about to sleep: be done with looks now. True: there is work after all. */
+bool skua_dev_rest(struct skua_dev *dev);
+/* Producer indices found in doorbell records so far. */
+uint64_t skua_dev_found(const struct skua_dev *dev);
 
 /*
  * Faults that commands suffer, see Documentation/cmd-faults.rst: add the rules of

@@ -168,8 +168,7 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 
 /* --- doorbell --- */
 
-/* Is @index one that software may name now? A repeated one is, but no news. */
-static bool index_ok(const struct skua_sqc *sqc, uint32_t index)
+bool sq_index_ok(const struct skua_sqc *sqc, uint32_t index)
 {
 	uint32_t ci = le32_to_cpu(sqc->ci);
 	uint32_t pi = le32_to_cpu(sqc->pi);
@@ -195,6 +194,16 @@ static void take_pushed(struct skua_dev *dev, const struct qp *qp, uint32_t pi, 
 		push_put(dev, qp->qpn, pi - 1, raw);
 }
 
+/*
+ * A doorbell with an index behind the one known is late: the record had told of more. It is
+ * no error, and has the QP looked at like a repeated one.
+ */
+static bool late(const struct skua_sqc *sqc, uint32_t index)
+{
+	return sq_flags(&sqc->cfg) & SKUA_QP_F_DB_SUPPRESS &&
+	       (int32_t)(index - le32_to_cpu(sqc->pi)) < 0;
+}
+
 void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
 		 const void *pushed)
 {
@@ -212,7 +221,9 @@ void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
 		dev->cnt[SKUA_CNT_BAD_DB_UAR]++;
 	} else if (qp_state(&qp) == SKUA_QP_RESET) {
 		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
-	} else if (!index_ok(qp.sqc, lo)) {
+	} else if (late(qp.sqc, lo)) {
+		sched_kick(dev, qp.qpn);
+	} else if (!sq_index_ok(qp.sqc, lo)) {
 		dev->cnt[SKUA_CNT_BAD_DB_INDEX]++;
 	} else {
 		if (lo != le32_to_cpu(qp.sqc->pi)) {
@@ -221,6 +232,7 @@ void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
 				take_pushed(dev, &qp, lo, pushed);
 			qp.sqc->pi = cpu_to_le32(lo);
 			ctx_dirty(dev, qp.sqc);
+			hot_doorbell(dev, &qp);
 		}
 		sched_kick(dev, qp.qpn);
 	}
@@ -425,6 +437,7 @@ int cmd_destroy_qp(struct skua_dev *dev, struct cmd *cmd)
 		engine_destroy(dev, &qp);
 	sched_forget(dev, qp.qpn);
 	push_forget(dev, qp.qpn);
+	hot_forget(dev, qp.qpn);
 	timer_set(dev, qp.qpn, SKUA_TIME_NEVER);
 	qp_event_forget(dev, qp.qpn);
 	count_refs(dev, &qp.sqc->cfg, &qp.rqc->cfg, -1);

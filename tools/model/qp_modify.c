@@ -323,6 +323,7 @@ static int enter_reset(struct skua_dev *dev, struct qp *qp)
 
 	sched_forget(dev, qp->qpn);
 	push_forget(dev, qp->qpn);
+	hot_forget(dev, qp->qpn);
 	timer_set(dev, qp->qpn, SKUA_TIME_NEVER);
 	qp_event_forget(dev, qp->qpn);
 	sqc.valid = cpu_to_le32(SKUA_SQC_VALID);

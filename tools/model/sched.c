@@ -179,6 +179,11 @@ static bool next_ready(struct skua_dev *dev, uint32_t *index)
 	return false;
 }
 
+bool sched_ready(const struct skua_dev *dev, uint32_t index)
+{
+	return dev->sched->link[index].list == &dev->sched->ready;
+}
+
 static bool turn(struct skua_dev *dev, struct qp *qp)
 {
 	if (qp_type(qp) == SKUA_QP_RAW_ETH)
@@ -199,6 +204,8 @@ bool sched_run(struct skua_dev *dev)
 			continue;
 		if (turn(dev, &qp))
 			sched_kick(dev, qp.qpn);
+		else
+			hot_turn(dev, &qp);
 		qp_put(dev, &qp);
 		if (dev->state != DEV_OPERATIONAL)
 			return false;

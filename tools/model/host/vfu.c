@@ -138,6 +138,12 @@ static int op_dma_write(void *host, uint64_t iova, const void *buf, size_t len)
 	return err;
 }
 
+static void op_order(void *host)
+{
+	(void)host;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 static void op_msix(void *host, unsigned int vector)
 {
 	struct vfu *vfu = host;
@@ -164,6 +170,7 @@ static void op_timer(void *host, uint64_t deadline)
 const struct skua_host_ops vfu_host_ops = {
 	.dma_read = op_dma_read,
 	.dma_write = op_dma_write,
+	.order = op_order,
 	.msix = op_msix,
 	.now = op_now,
 	.timer = op_timer,
