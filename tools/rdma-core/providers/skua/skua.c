@@ -138,6 +138,15 @@ err:
 	return err;
 }
 
+/* What the user has switched off, the device is taken to be without. */
+static void skua_read_env(struct skua_context *ctx)
+{
+	const char *suppress = getenv("SKUA_DB_SUPPRESS");
+
+	if (suppress && !strcmp(suppress, "0"))
+		ctx->lim.caps &= ~SKUA_CAP_DB_SUPPRESS;
+}
+
 /* Set up a context whose ctx->lim is filled. */
 static int skua_setup(struct skua_context *ctx, int cmd_fd)
 {
@@ -145,6 +154,7 @@ static int skua_setup(struct skua_context *ctx, int cmd_fd)
 
 	if (!skua_limits_sane(ctx))
 		return EPROTO;
+	skua_read_env(ctx);
 	ctx->lim.max_sq_blocks = min_t(uint32_t, ctx->lim.max_sq_blocks, SKUA_RING_MAX);
 	ctx->lim.max_rq_wqes = min_t(uint32_t, ctx->lim.max_rq_wqes, SKUA_RING_MAX);
 	ret = skua_map(ctx, cmd_fd);
