@@ -184,9 +184,29 @@ static bool db_index(struct neg *n)
 
 	pair_make(&p, n, ALL_RIGHTS, true);
 	store64(uar, SKUA_UAR_SQ, 100000, p.qp[0]->qp_num);
+	store64(uar, SKUA_UAR_SQ, (1U << 31) - 1, p.qp[0]->qp_num);
+	ok = counted(n, "bad_doorbell_index", before, 2) && works(n, &p);
+	pair_free(&p);
+	return ok;
+}
+
+/* Behind the present index: late, and no error where records tell the device of work too. */
+static bool db_behind(struct neg *n)
+{
+	long long before = settled(n, "bad_doorbell_index"), events;
+	uint8_t *uar = my_uar();
+	struct pair p;
+	bool ok;
+
+	events = settled(n, "sq_events");
+	pair_make(&p, n, ALL_RIGHTS, true);
+	ok = works(n, &p);
+	store64(uar, SKUA_UAR_SQ, 0, p.qp[0]->qp_num);
 	store64(uar, SKUA_UAR_SQ, -1, p.qp[0]->qp_num);
-	store64(uar, SKUA_UAR_SQ, 1U << 31, p.qp[0]->qp_num);
-	ok = counted(n, "bad_doorbell_index", before, 3) && works(n, &p);
+	store64(uar, SKUA_UAR_SQ, -100000, p.qp[0]->qp_num);
+	/* If the queue takes part, its event index has been written meanwhile. */
+	ok = ok && counted(n, "bad_doorbell_index", before,
+			   settled(n, "sq_events") > events ? 0 : 3) && works(n, &p);
 	pair_free(&p);
 	return ok;
 }
@@ -522,6 +542,7 @@ const struct neg_case cases_ring[] = {
 	{ "doorbell in two halves", db_halves, .skua_only = true },
 	{ "doorbell of an unknown queue", db_unknown, .skua_only = true },
 	{ "doorbell of a wrong index", db_index, .skua_only = true },
+	{ "doorbell behind the present index", db_behind, .skua_only = true },
 	{ "doorbell through another UAR page", db_foreign, .skua_only = true },
 	{ "doorbell without a WQE", db_empty, .skua_only = true },
 	{ "WQE rewritten after the doorbell", wqe_rewritten, .skua_only = true },
