@@ -340,6 +340,37 @@ static void test_order(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, test_bit(SKUA_EN_CH_FAILED, &t->ch->flags));
 }
 
+/* The send doorbell rung since this was asked last, or 0. */
+static u64 send_doorbell(struct ent *t)
+{
+	__le64 *reg = (__force void *)t->dev.uar.map + SKUA_UAR_SQ;
+	u64 word = le64_to_cpu(*reg);
+
+	*reg = 0;
+	return word;
+}
+
+/* Each packet has a doorbell, or with suppression only one that passes the event index. */
+static void test_tx_suppress(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+
+	send_one(t);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 1);
+	send_one(t);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 2);
+	t->ch->suppress = true;
+	send_one(t);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(t->ch->dbr->sq_pi), 3);
+	t->ch->dbr->sq_event = cpu_to_le32(3);
+	send_one(t);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 4);
+	send_one(t);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(t->ch->dbr->sq_pi), 5);
+}
+
 /* Sends do not keep a poll for ever. */
 static void test_tx_budget(struct kunit *test)
 {
@@ -622,6 +653,7 @@ static void test_noise(struct kunit *test)
 static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE_PARAM(test_rx_buffers, rx_mtu_gen_params),
 	KUNIT_CASE(test_order),
+	KUNIT_CASE(test_tx_suppress),
 	KUNIT_CASE(test_tx_budget),
 	KUNIT_CASE(test_flush),
 	KUNIT_CASE(test_flush_failed),
