@@ -140,6 +140,30 @@ static void test_sqd(void **state)
 	rc_close(&rc);
 }
 
+/* The queue drains with its last acknowledgment, behind which there is nothing to send. */
+static void test_sqd_last(void **state)
+{
+	struct skua_cmd_modify_qp_in in = {
+		.mask = cpu_to_le32(SKUA_QP_M_STATE | SKUA_QP_M_SQD_NOTIFY),
+		.cur_state = cpu_to_le32(SKUA_QP_RTS),
+		.attr.state = le32_encode_bits(SKUA_QP_SQD, SKUA_ATTR_STATE) |
+			      cpu_to_le32(SKUA_ATTR_SQD_NOTIFY),
+	};
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, NULL);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20 });
+	skua_dev_run(rc.s[0].f.dev);
+	in.qpn = cpu_to_le32(rc.s[0].qp.qpn);
+	mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
+	rc_expect_no_event(&rc, 0);
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	rc_expect_event(&rc, 0, SKUA_QP_EV_SQ_DRAINED);
+	rc_close(&rc);
+}
+
 /* By command: send queue first, then receives, all in order, also what comes later. */
 static void test_flush(void **state)
 {
@@ -274,7 +298,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_states_hear),
 		cmocka_unit_test(test_states_post_early),
-		cmocka_unit_test(test_sqd),
+		cmocka_unit_test(test_sqd), cmocka_unit_test(test_sqd_last),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_flush_data),
 		cmocka_unit_test(test_flush_parts),
