@@ -506,7 +506,8 @@ static void create_checks(void **state)
 			      status);								\
 	} while (0)
 	/* Types need their capabilities. */
-	r->f.dev->caps &= ~(SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_DB_SUPPRESS);
+	r->f.dev->caps &= ~(SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_DB_SUPPRESS |
+			    SKUA_CAP_SCATTER_CQE);
 	for (unsigned int type = 1; type < 16; type++) {
 		if (type != SKUA_QP_RAW_ETH)
 			refuse(BAD_PARAM, le32p_replace_bits(&in.sq.flags, type, SKUA_QP_TYPE));

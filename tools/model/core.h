@@ -300,6 +300,9 @@ struct mr_who {
  */
 enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, uint64_t len);
+/* Likewise for a local key; *@own becomes false if it is of no SKUA_MPT_OWN_VA region. */
+enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			      uint64_t va, uint64_t len, bool *own);
 /* Likewise, and are the pages there to be read? */
 enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, uint64_t len);
@@ -350,6 +353,11 @@ bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t siz
  * takes the QP to ERR with SKUA_QP_EV_FATAL. An overrun posts SKUA_EQE_CQ_ERR.
  */
 int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited);
+/* One with SKUA_CQE_F_INLINE: @data are the byte_len bytes, not more than cq_room(). */
+int cq_post_data(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited,
+		 const void *data);
+/* Bytes of payload that its entries have room for; 0: there is no such CQ. */
+uint32_t cq_room(struct skua_dev *dev, uint32_t cqn);
 /* A completion event of the CQ was written: it reports all completions so far. */
 void cq_told(struct skua_dev *dev, struct skua_cqc *cqc);
 

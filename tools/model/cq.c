@@ -176,8 +176,40 @@ static __le32 mark_keep(__le32 mark, uint32_t pi)
 	return pi - le32_to_cpu(mark) > most ? cpu_to_le32(pi - most) : mark;
 }
 
+/* The entry at @off of the ring. Of a large one the first half is written if it has data. */
+static int write_entry(struct skua_dev *dev, struct skua_cqc *cqc, uint64_t off,
+		       struct skua_cqe *cqe, const void *data)
+{
+	uint32_t len = le32_to_cpu(cqe->byte_len);
+	uint8_t both[2 * sizeof(*cqe)];
+
+	if (data && len <= sizeof(cqe->data)) {
+		memcpy(cqe->data, data, len);
+		data = NULL;
+	}
+	if (!data)
+		return ring_write_elem(dev, TLP_CQE, &cqc->ring, ring_size(cqc),
+				       off + cqe_size(cqc) - sizeof(*cqe), cqe, sizeof(*cqe));
+	memset(both, 0, sizeof(*cqe));
+	memcpy(both, data, len);
+	memcpy(both + sizeof(*cqe), cqe, sizeof(*cqe));
+	return ring_write_elem(dev, TLP_CQE, &cqc->ring, ring_size(cqc), off, both, sizeof(both));
+}
+
+uint32_t cq_room(struct skua_dev *dev, uint32_t cqn)
+{
+	struct skua_cqc *cqc = cq_get(dev, cqn);
+	uint32_t room;
+
+	if (!cqc)
+		return 0;
+	room = cqe_size(cqc) == 128 ? 64 : 32;
+	ctx_put(dev, cqc);
+	return room;
+}
+
 static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe *cqe,
-		     bool solicited)
+		     const void *data, bool solicited)
 {
 	uint32_t log = cq_log(cqc);
 	uint32_t pi = le32_to_cpu(cqc->pi);
@@ -188,8 +220,7 @@ static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe
 		return cq_fail(dev, cqc, SKUA_CQ_ERR_OVERRUN);
 	le32p_replace_bits(&cqe->own, !(pi >> log & 1), SKUA_CQE_PHASE);
 	cqe->timestamp = cpu_to_le64(dev_has(dev, SKUA_CAP_TIMESTAMP) ? dev_now(dev) : 0);
-	if (ring_write_elem(dev, TLP_CQE, &cqc->ring, ring_size(cqc),
-			    off + cqe_size(cqc) - sizeof(*cqe), cqe, sizeof(*cqe)))
+	if (write_entry(dev, cqc, off, cqe, data))
 		return cq_fail(dev, cqc, SKUA_CQ_ERR_DMA);
 	cqc->pi = cpu_to_le32(pi + 1);
 	cqc->told = mark_keep(cqc->told, pi + 1);
@@ -201,7 +232,8 @@ static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe
 	return 0;
 }
 
-int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited)
+int cq_post_data(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited,
+		 const void *data)
 {
 	struct skua_cqc *cqc = cq_get(dev, cqn);
 	int err = -1;
@@ -209,9 +241,14 @@ int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solic
 	if (!cqc)
 		return -1;
 	if (!(le32_to_cpu(cqc->flags) & SKUA_CQC_ERROR))
-		err = write_cqe(dev, cqc, cqe, solicited);
+		err = write_cqe(dev, cqc, cqe, data, solicited);
 	ctx_put(dev, cqc);
 	return err;
+}
+
+int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited)
+{
+	return cq_post_data(dev, cqn, cqe, solicited, NULL);
 }
 
 /* --- commands --- */

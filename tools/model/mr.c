@@ -110,6 +110,10 @@ bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	flags |= dev_has(dev, SKUA_CAP_NULL_MR) ? SKUA_MPT_NULL : 0;
 	flags |= dev_has(dev, SKUA_CAP_DM) ? SKUA_MPT_DM : 0;
 	flags |= dev_has(dev, SKUA_CAP_ODP) ? SKUA_MPT_ODP : 0;
+	flags |= dev_has(dev, SKUA_CAP_SCATTER_CQE) ? SKUA_MPT_OWN_VA : 0;
+	if (mpt_is(mpt, SKUA_MPT_OWN_VA) &&
+	    mpt_is(mpt, SKUA_MPT_FAST_REG | SKUA_MPT_NULL | SKUA_MPT_DM | SKUA_MPT_ODP))
+		return false;
 	if (mpt_is(mpt, ~flags) || le32_to_cpu(mpt->access) & ~SKUA_ACCESS_ALL ||
 	    (mpt_state(mpt) != SKUA_MPT_FREE && mpt_state(mpt) != SKUA_MPT_VALID))
 		return false;
@@ -248,6 +252,27 @@ enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32
 	if (!err)
 		ctx_put(dev, mpt);
 	return err;
+}
+
+enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			      uint64_t va, uint64_t len, bool *own)
+{
+	struct skua_mpt *mpt;
+	enum skua_vendor err;
+
+	if (!len)
+		return SKUA_VENDOR_NONE;
+	if (is_reserved(who, key)) {
+		*own = false;
+		return mr_check(dev, who, key, va, len);
+	}
+	err = mr_get(dev, who, key, &va, len, &mpt);
+	if (err)
+		return err;
+	if (!mpt_is(mpt, SKUA_MPT_OWN_VA))
+		*own = false;
+	ctx_put(dev, mpt);
+	return SKUA_VENDOR_NONE;
 }
 
 enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,

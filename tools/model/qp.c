@@ -262,8 +262,10 @@ static int check_flags(const struct skua_dev *dev, const struct skua_cmd_create_
 	if (type == SKUA_QP_RAW_ETH)
 		known |= SKUA_QP_F_KEEP_VLAN;
 
-	if (dev_has(dev, SKUA_CAP_SCATTER_CQE))
-		known |= SKUA_QP_F_SCATTER_RQ_CQE | SKUA_QP_F_SCATTER_SQ_CQE;
+	if (dev_has(dev, SKUA_CAP_SCATTER_CQE) && (type == SKUA_QP_RC || type == SKUA_QP_UC))
+		known |= SKUA_QP_F_SCATTER_RQ_CQE;
+	if (dev_has(dev, SKUA_CAP_SCATTER_CQE) && (type == SKUA_QP_RC || type == SKUA_QP_XRC_INI))
+		known |= SKUA_QP_F_SCATTER_SQ_CQE;
 	if (dev_has(dev, SKUA_CAP_DB_SUPPRESS))
 		known |= SKUA_QP_F_DB_SUPPRESS;
 	if (dev_has(dev, SKUA_CAP_SRQ))

@@ -105,7 +105,8 @@
 	X(WQE_PUSH,		RDMA, wqe_push,		"send WQEs taken from push slots")	\
 	X(LOOPBACK_DROP,	RDMA, loopback_drops,	"frames to turn round dropped: no room") \
 	X(SQ_RECORD,		DEV, sq_records,	"send indices found in records")	\
-	X(SQ_EVENT,		DEV, sq_events,		"event indices of send queues written")
+	X(SQ_EVENT,		DEV, sq_events,		"event indices of send queues written") \
+	X(CQE_SCATTER,		RDMA, cqe_scatter,	"payloads that came in the CQE")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -11,6 +11,10 @@
  * barrier, it reads the rest.
  *
  * A 128-byte entry is 64 bytes of data (struct skua_cqe is its second half).
+ *
+ * With SKUA_CQE_F_INLINE the entry has the payload, of byte_len bytes: up to 32 in @data of
+ * struct skua_cqe, more (up to 64) in the first half of a 128-byte entry. Software writes
+ * it where the WQE's scatter list says, before it gives the WQE's place in the ring away.
  */
 #ifndef SKUA_HW_CQE_H
 #define SKUA_HW_CQE_H

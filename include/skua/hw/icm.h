@@ -210,6 +210,12 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
 /* Reads give zero, writes are dropped: a null region. */
 #define SKUA_MPT_NULL			BIT(11)
 /*
+ * Not on-demand, in no device memory: its addresses are the virtual addresses of the
+ * process that owns the queues of the protection domain, so that software may write there
+ * what the device found in its place in a CQE (SKUA_CAP_SCATTER_CQE).
+ */
+#define SKUA_MPT_OWN_VA			BIT(12)
+/*
  * Who makes an entry VALID, besides CREATE_MPT:
  *
  * A region with FAST_REG is created FREE, with @pd, and with a run of MTT entries of

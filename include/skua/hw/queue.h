@@ -316,7 +316,13 @@ _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 #define SKUA_QP_F_SIG_ALL		BIT(4)
 /* SKUA_RESERVED_LKEY may be used: kernel queues only. */
 #define SKUA_QP_F_RESERVED_LKEY		BIT(5)
-/* Small payloads may come in the CQE (responder; requester's READs). */
+/*
+ * SKUA_CAP_SCATTER_CQE: small payloads may come in the CQE (SKUA_CQE_F_INLINE) and are not
+ * written to memory then. RQ: messages of one packet that are received by SEND (RC, UC).
+ * SQ: what signaled READs and atomics fetch (RC, XRC_INI). Only where all of the scatter
+ * list's elements that it fills are in regions with SKUA_MPT_OWN_VA; the device checks key,
+ * rights and bounds of each as if it wrote there, with the same errors.
+ */
 #define SKUA_QP_F_SCATTER_RQ_CQE	BIT(6)
 #define SKUA_QP_F_SCATTER_SQ_CQE	BIT(7)
 /* Doorbell suppression by struct skua_qp_dbr's event index (SKUA_CAP_DB_SUPPRESS). */

@@ -166,6 +166,24 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 	return SKUA_VENDOR_NONE;
 }
 
+/* What came for a message, or a part of it at @off: into the list, or kept for the CQE. */
+static enum skua_vendor place(struct turn *t, const struct flight *f, struct rlist *l,
+			      uint64_t off, const void *buf, uint32_t len)
+{
+	const struct mr_who who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
+	enum skua_vendor err;
+
+	if (le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SCATTER_SQ_CQE && f->signaled &&
+	    len == f->len && len <= SCATTER_MAX) {
+		err = scatter_cqe(t, &who, l->wqe.sge, l->wqe.nsge, le32_to_cpu(t->sqc->cfg.cqn),
+				  buf, len);
+		if (err || t->dev->engine->inl_len)
+			return err;
+	}
+	return sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, off, (void *)(uintptr_t)buf, len,
+			true);
+}
+
 /*
  * Is there no page for the response? It is as good as lost, those behind it with it:
  * they are asked for again when there is one.
@@ -206,8 +224,7 @@ static void take_read(struct turn *t, const struct skua_pkt *pkt, const struct f
 		req_fail(t, f->blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
 		return;
 	}
-	err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, off, (void *)(uintptr_t)pkt->payload,
-		       n, true);
+	err = place(t, f, l, off, pkt->payload, n);
 	if (no_page(t, &err))
 		return;
 	if (err) {
@@ -243,7 +260,7 @@ static void take_one(struct turn *t, const struct skua_pkt *pkt, const struct fl
 			return;
 		}
 		orig = cpu_to_le64(be64_get(pkt->atomicacketh->orig));
-		err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, 0, &orig, sizeof(orig), true);
+		err = place(t, f, l, 0, &orig, sizeof(orig));
 		l->valid = false;
 	}
 	if (no_page(t, &err))

@@ -66,6 +66,7 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 	t->addr_state = 0;
 	t->full = false;
 	t->pd = le32_to_cpu(qp->sqc->cfg.pd);
+	dev->engine->inl_len = 0;
 }
 
 /*
@@ -401,10 +402,45 @@ enum skua_vendor tx_payload(struct turn *t, const struct wqe *w, struct sge_pos 
 	return SKUA_VENDOR_NONE;
 }
 
+enum skua_vendor scatter_cqe(struct turn *t, const struct mr_who *who, const struct sge *sge,
+			     uint32_t nsge, uint32_t cqn, const void *buf, uint32_t len)
+{
+	struct engine *e = t->dev->engine;
+	uint32_t left = len, n;
+	bool own = true;
+
+	_Static_assert(SCATTER_MAX == sizeof(e->inl), "data of a CQE");
+	/* Any CQE has room for 32 bytes. */
+	if (!len || (len > sizeof(((struct skua_cqe *)0)->data) && len > cq_room(t->dev, cqn)))
+		return SKUA_VENDOR_NONE;
+	for (uint32_t i = 0; left && own && i < nsge; i++, left -= n) {
+		enum skua_vendor err;
+
+		n = sge[i].len < left ? sge[i].len : left;
+		err = mr_check_own(t->dev, who, sge[i].lkey, sge[i].addr, n, &own);
+		if (err)
+			return err;
+	}
+	if (left || !own)
+		return SKUA_VENDOR_NONE;
+	memcpy(e->inl, buf, len);
+	e->inl_len = len;
+	return SKUA_VENDOR_NONE;
+}
+
 bool post_cqe(struct turn *t, uint32_t cqn, struct skua_cqe *cqe, bool solicited)
 {
+	struct engine *e = t->dev->engine;
+	const void *data = NULL;
+
 	cqe->qpn = cpu_to_le32(t->qp->qpn);
-	if (!cq_post(t->dev, cqn, cqe, solicited))
+	if (e->inl_len && le32_get_bits(cqe->what, SKUA_CQE_STATUS) == SKUA_CQE_OK) {
+		cqe->own |= cpu_to_le32(SKUA_CQE_F_INLINE);
+		data = e->inl;
+		turn_count(t, SKUA_CNT_CQE_SCATTER);
+	}
+	e->inl_len = 0;
+	if (!cq_post_data(t->dev, cqn, cqe, solicited, data))
 		return true;
 	if (qp_state(t->qp) != SKUA_QP_ERR)
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);

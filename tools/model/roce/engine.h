@@ -133,6 +133,8 @@ struct group_rx {
  * @win: part of a send ring
  * @wqe: the WQE that is being sent
  * @frame: the packet being built
+ * @inl: payload of a message that the next CQE has: scatter_cqe()
+ * @inl_len: its bytes, 0: none
  * @group: ring of datagrams to groups, oldest first
  * @group_head: number of the oldest
  * @group_tail: number of the next to come
@@ -145,6 +147,8 @@ struct engine {
 	struct rlists recv, read;
 	struct wqe_win win;
 	struct wqe wqe;
+	uint8_t inl[64];
+	uint32_t inl_len;
 	uint8_t frame[SKUA_PKT_OVERHEAD + ENGINE_MTU_MAX] __attribute__((aligned(64)));
 	struct group_rx group[ENGINE_GROUPS];
 	uint32_t group_head, group_tail;
@@ -291,6 +295,14 @@ enum skua_vendor sge_copy(struct turn *t, const struct sge *sge, uint32_t nsge,
 enum skua_vendor sge_copy_as(struct turn *t, const struct mr_who *who, const struct sge *sge,
 			     uint32_t nsge, struct sge_pos *pos, uint64_t off, void *buf,
 			     uint32_t len, bool write);
+/*
+ * A whole message of @len bytes for @nsge elements is to be reported to this CQ at once:
+ * keep it for the CQE, if it may come there; t->dev->engine->inl_len then is not 0.
+ * SKUA_VENDOR_KEY_* if it may not be written to the elements.
+ */
+#define SCATTER_MAX	64
+enum skua_vendor scatter_cqe(struct turn *t, const struct mr_who *who, const struct sge *sge,
+			     uint32_t nsge, uint32_t cqn, const void *buf, uint32_t len);
 /* Write a completion; failing that the QP goes to ERR, and false is returned. */
 bool post_cqe(struct turn *t, uint32_t cqn, struct skua_cqe *cqe, bool solicited);
 
@@ -419,6 +431,9 @@ enum recv { RECV_READY, RECV_NONE, RECV_DEAD };
 enum recv recv_ready(struct turn *t);
 /* After RECV_READY: its list, as first fetched if it still is there. */
 enum skua_vendor recv_fetch(struct turn *t, struct rlist **out);
+/* A packet's payload at offset @off of the message: into the list, or kept for the CQE. */
+enum skua_vendor recv_place_pkt(struct turn *t, struct rlist *l, uint64_t off,
+				const struct skua_pkt *pkt);
 /* Payload into it at offset @off. */
 enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const void *buf,
 			    uint32_t len);

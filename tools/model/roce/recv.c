@@ -107,6 +107,21 @@ enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const
 			   (void *)(uintptr_t)buf, len, true);
 }
 
+enum skua_vendor recv_place_pkt(struct turn *t, struct rlist *l, uint64_t off,
+				const struct skua_pkt *pkt)
+{
+	enum skua_vendor err;
+
+	if (le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SCATTER_RQ_CQE &&
+	    (pkt->op->flags & IB_F_ONLY) == IB_F_ONLY && pkt->payload_len <= SCATTER_MAX) {
+		err = scatter_cqe(t, &l->who, l->rwqe.sge, l->rwqe.nsge,
+				  le32_to_cpu(t->rqc->cfg.cqn), pkt->payload, pkt->payload_len);
+		if (err || t->dev->engine->inl_len)
+			return err;
+	}
+	return recv_place(t, l, off, pkt->payload, pkt->payload_len);
+}
+
 /* The CQ that hears of the WQE: an XRC SRQ has one of its own. */
 static uint32_t recv_cqn(struct turn *t)
 {

@@ -274,7 +274,7 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 		fail_recv(t, SKUA_CQE_LOC_LEN_ERR, SKUA_VENDOR_MSG_LEN, IB_NAK_INVALID_REQUEST);
 		return;
 	}
-	err = fault_resp(t, recv_place(t, l, got, pkt->payload, pkt->payload_len));
+	err = fault_resp(t, recv_place_pkt(t, l, got, pkt));
 	if (err == SKUA_VENDOR_MISS) {
 		resp_wait_page(t);
 		return;

@@ -48,7 +48,7 @@ static bool do_send(struct turn *t, const struct skua_pkt *pkt)
 	}
 	if (!err) {
 		status = SKUA_CQE_LOC_PROT_ERR;
-		err = fault_resp(t, recv_place(t, l, got, pkt->payload, pkt->payload_len));
+		err = fault_resp(t, recv_place_pkt(t, l, got, pkt));
 	}
 	if (err == SKUA_VENDOR_MISS)
 		return false;
