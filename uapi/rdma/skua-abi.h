@@ -185,9 +185,10 @@ struct skua_create_qp_req {
 };
 
 /* flags of create_qp */
-#define SKUA_CREATE_QP_SCATTER_CQE	0x1
+#define SKUA_CREATE_QP_SCATTER_RQ	0x1	/* short messages may come in the CQE */
 #define SKUA_CREATE_QP_DB_SUPPRESS	0x2
 #define SKUA_CREATE_QP_PUSH		0x4	/* its UAR page is the one for pushes */
+#define SKUA_CREATE_QP_SCATTER_SQ	0x8	/* as SCATTER_RQ, of READs and atomics */
 
 struct skua_create_qp_resp {
 	__u32 qpn;

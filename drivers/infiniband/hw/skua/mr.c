@@ -162,8 +162,22 @@ int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *rang
 	return 0;
 }
 
-static void skua_ib_mpt_build(struct skua_ib_dev *dev, const struct skua_ib_range *range,
-			      const struct skua_ib_umem *mem, struct skua_mpt *mpt)
+/*
+ * May the provider write to the region by its iova? It is the address in the process that
+ * opened the context and owns its QPs, not in one that imported the domain.
+ */
+static bool skua_ib_is_own_va(const struct skua_ib_dev *dev, const struct ib_pd *ibpd,
+			      const struct skua_ib_range *range, const struct ib_umem *umem)
+{
+	if (!(dev->lim->caps & SKUA_CAP_SCATTER_CQE) || umem->is_dmabuf || !ibpd->uobject)
+		return false;
+	return umem->address == range->va &&
+	       umem->owning_mm == to_skua_ucontext(ibpd->uobject->context)->mm;
+}
+
+static void skua_ib_mpt_build(struct skua_ib_dev *dev, const struct ib_pd *ibpd,
+			      const struct skua_ib_range *range, const struct skua_ib_umem *mem,
+			      struct skua_mpt *mpt)
 {
 	u32 access;
 
@@ -179,6 +193,8 @@ static void skua_ib_mpt_build(struct skua_ib_dev *dev, const struct skua_ib_rang
 		.xlat = skua_ib_umem_xlat(mem, 0),
 		.npages = cpu_to_le32(mem->npages),
 	};
+	if (skua_ib_is_own_va(dev, ibpd, range, mem->umem))
+		mpt->flags |= cpu_to_le32(SKUA_MPT_OWN_VA);
 	memcpy(mpt->page, mem->page, sizeof(mpt->page));
 }
 
@@ -205,7 +221,7 @@ int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *um
 	err = skua_ib_umem_fill(dev, &mr->mem, ib_access_writable(mr->range.access));
 	if (err)
 		goto err_frmr;
-	skua_ib_mpt_build(dev, &mr->range, &mr->mem, &mpt);
+	skua_ib_mpt_build(dev, ibpd, &mr->range, &mr->mem, &mpt);
 	err = skua_ib_mr_create(mr, ibpd, &mpt);
 	if (err)
 		goto err_mtt;
@@ -370,7 +386,7 @@ static struct ib_mr *skua_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 st
 		if (err)
 			return ERR_PTR(err);
 	}
-	skua_ib_mpt_build(dev, &range, pin ? &mem : &mr->mem, &mpt);
+	skua_ib_mpt_build(dev, ibmr->pd, &range, pin ? &mem : &mr->mem, &mpt);
 	err = skua_mr_modify(dev->core, &mr->core, &mpt);
 	if (err) {
 		skua_ib_umem_unmap(dev, &mem);

@@ -290,9 +290,10 @@ static int skua_ib_check_req(const struct skua_limits *lim, const struct skua_cr
 
 	if (memchr_inv(req->reserved, 0, sizeof(req->reserved)))
 		return -EOPNOTSUPP;
-	if (req->flags & ~(SKUA_CREATE_QP_SCATTER_CQE | SKUA_CREATE_QP_DB_SUPPRESS |
-			   SKUA_CREATE_QP_PUSH) ||
-	    (req->flags & SKUA_CREATE_QP_SCATTER_CQE && !(lim->caps & SKUA_CAP_SCATTER_CQE)) ||
+	if (req->flags & ~(SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ |
+			   SKUA_CREATE_QP_DB_SUPPRESS | SKUA_CREATE_QP_PUSH) ||
+	    (req->flags & (SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ) &&
+	     !(lim->caps & SKUA_CAP_SCATTER_CQE)) ||
 	    (req->flags & SKUA_CREATE_QP_DB_SUPPRESS && !(lim->caps & SKUA_CAP_DB_SUPPRESS)))
 		return -EOPNOTSUPP;
 	if (req->has_sq > 1 || req->has_rq > 1)
@@ -377,6 +378,26 @@ static bool skua_ib_may_have_rq(const struct ib_qp *ibqp)
 	return !ibqp->srq && ibqp->qp_type != IB_QPT_XRC_INI;
 }
 
+/*
+ * Types of QPs that get payload in CQEs. A process that imported its protection domain has
+ * other addresses than the regions of those that share it, and goes without.
+ */
+static u32 skua_ib_scatter_flags(const struct skua_ib_ucontext *uc, const struct ib_qp *ibqp,
+				 const struct skua_create_qp_req *req)
+{
+	enum ib_qp_type type = ibqp->qp_type;
+	u32 flags = 0;
+
+	if (current->mm != uc->mm)
+		return 0;
+	if (req->flags & SKUA_CREATE_QP_SCATTER_RQ && (type == IB_QPT_RC || type == IB_QPT_UC))
+		flags |= SKUA_QP_F_SCATTER_RQ_CQE;
+	if (req->flags & SKUA_CREATE_QP_SCATTER_SQ &&
+	    (type == IB_QPT_RC || type == IB_QPT_XRC_INI))
+		flags |= SKUA_QP_F_SCATTER_SQ_CQE;
+	return flags;
+}
+
 static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struct ib_udata *udata,
 			   const struct ib_qp_cap *cap, struct skua_cmd_create_qp_in *in)
 {
@@ -407,8 +428,7 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 	if (err)
 		return err;
 
-	if (req.flags & SKUA_CREATE_QP_SCATTER_CQE)
-		flags |= SKUA_QP_F_SCATTER_RQ_CQE | SKUA_QP_F_SCATTER_SQ_CQE;
+	flags |= skua_ib_scatter_flags(uc, &qp->ibqp, &req);
 	if (req.flags & SKUA_CREATE_QP_DB_SUPPRESS)
 		flags |= SKUA_QP_F_DB_SUPPRESS;
 	if (!req.has_sq)

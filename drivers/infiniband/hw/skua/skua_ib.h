@@ -200,6 +200,7 @@ struct skua_ib_mmap {
  * struct skua_ib_ucontext - user context
  * @ibuc: the RDMA core's part
  * @user: account of the user who opened it
+ * @mm: address space of the process that opened it; for comparison only
  * @uar: number of its UAR page
  * @push_uar: number of its UAR page for pushes, with @push_map
  * @uar_map: mmap entry of the UAR page
@@ -213,6 +214,7 @@ struct skua_ib_mmap {
 struct skua_ib_ucontext {
 	struct ib_ucontext ibuc;
 	struct skua_ib_user *user;
+	struct mm_struct *mm;
 	u32 uar;
 	u32 push_uar;
 	struct skua_ib_mmap *uar_map;

@@ -5,6 +5,7 @@
  */
 #include <kunit/visibility.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <rdma/uverbs_ioctl.h>
@@ -215,6 +216,9 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 	if (err)
 		goto err_uar;
 	skua_ib_map_push(uc, req.comp_mask);
+	/* Not another one at the same address, while the context lives. */
+	mmgrab(current->mm);
+	uc->mm = current->mm;
 	skua_ib_ucontext_publish(dev, uc);
 
 	skua_ib_ucontext_tell(uc, &resp);
@@ -224,6 +228,7 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 	return 0;
 
 err_status:
+	mmdrop(uc->mm);
 	skua_ib_ucontext_withdraw(dev, uc);
 	if (uc->push_map)
 		rdma_user_mmap_entry_remove(&uc->push_map->entry);
@@ -239,6 +244,7 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	struct skua_ib_ucontext *uc = to_skua_ucontext(ibuc);
 
+	mmdrop(uc->mm);
 	skua_ib_ucontext_withdraw(to_skua_dev(ibuc->device), uc);
 	if (uc->push_map)
 		rdma_user_mmap_entry_remove(&uc->push_map->entry);
