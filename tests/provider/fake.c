@@ -539,11 +539,18 @@ const struct skua_wqe_data *fake_srq_wqe(const struct fake_obj *srq, uint32_t po
 void fake_cqe(struct fake_obj *cq, const struct skua_cqe *cqe)
 {
 	uint32_t size = 1U << cq->log, ci = le32_to_cpu(fake_cq_dbr(cq)->ci);
-	struct skua_cqe *at = &cq->ring[cq->pi & (size - 1)];
+	uint32_t len = le32_to_cpu(cqe->byte_len), bytes = cq->cq_req.cqe_size;
+	uint8_t *entry = (uint8_t *)cq->ring + (size_t)(cq->pi & (size - 1)) * bytes;
+	struct skua_cqe *at = (struct skua_cqe *)(entry + bytes - sizeof(*at));
 
 	if (cq->pi - ci >= size)
 		fail_msg("CQ of %u overflows: index %u, consumer at %u", size, cq->pi, ci);
 	*at = *cqe;
+	if (fake.payload) {
+		assert_true(len <= (bytes == 128 ? 64 : 32));
+		memcpy(len <= 32 ? at->data : entry, fake.payload, len);
+		at->own |= cpu_to_le32(SKUA_CQE_F_INLINE);
+	}
 	le32p_replace_bits(&at->own, !(cq->pi >> cq->log & 1), SKUA_CQE_PHASE);
 	cq->pi++;
 }

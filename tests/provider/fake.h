@@ -127,6 +127,7 @@ struct fake_obj {
 /**
  * struct fake - all of it
  * @lim: what the driver tells of the device; change it before fake_open()
+ * @payload: what CQEs from now on have, byte_len of it, or NULL
  * @wish: comp_mask of the last alloc_ucontext
  * @old_kernel: it refuses any
  * @ctx: the open context
@@ -154,6 +155,7 @@ struct fake_obj {
  */
 struct fake {
 	struct skua_alloc_ucontext_resp lim;
+	const uint8_t *payload;
 	uint32_t wish;
 	bool old_kernel;
 	struct ibv_context *ctx;

@@ -193,8 +193,8 @@ static int create_cq(struct ib_uverbs_ioctl_hdr *hdr)
 	cq->ring = (void *)(uintptr_t)cq->cq_req.buf_addr;
 	while (1U << cq->log < cq->entries)
 		cq->log++;
-	assert_int_equal(cq->cq_req.buf_len, sizeof(struct skua_cqe) << cq->log);
-	assert_int_equal(cq->cq_req.cqe_size, sizeof(struct skua_cqe));
+	assert_true(cq->cq_req.cqe_size == 64 || cq->cq_req.cqe_size == 128);
+	assert_int_equal(cq->cq_req.buf_len, (uint64_t)cq->cq_req.cqe_size << cq->log);
 
 	resp.cqn = cq->num;
 	resp.entries = 1U << cq->log;
@@ -444,7 +444,7 @@ static int w_resize_cq(struct write_cmd *c)
 
 	if (unread > req->cqe)
 		return EINVAL;
-	assert_int_equal(drv->buf_len, req->cqe * sizeof(struct skua_cqe));
+	assert_int_equal(drv->buf_len, req->cqe * (uint64_t)cq->cq_req.cqe_size);
 	cq->ring = (void *)(uintptr_t)drv->buf_addr;
 	for (cq->log = 0; 1U << cq->log < req->cqe; cq->log++)
 		;

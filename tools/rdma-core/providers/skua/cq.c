@@ -107,14 +107,29 @@ static void cq_grow(struct skua_cq *cq)
 	free(old);
 }
 
-static struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
+static inline struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
 {
-	return &cq->ring[index & cq->ring_mask];
+	return (struct skua_cqe *)(cq->ring + ((size_t)(index & cq->ring_mask) << cq->log_cqe));
 }
 
-static void cq_set_ring(struct skua_cq *cq, struct skua_cqe *ring, uint32_t log_size)
+/* Of a large entry the first half has payload alone. */
+static size_t cqe_before(const struct skua_cq *cq)
 {
-	cq->ring = ring;
+	return ((size_t)1 << cq->log_cqe) - sizeof(struct skua_cqe);
+}
+
+/* An entry goes to another place, whole, where its phase is @phase. */
+static void cqe_copy(const struct skua_cq *cq, struct skua_cqe *to, const struct skua_cqe *from,
+		     __le32 phase)
+{
+	memcpy((uint8_t *)to - cqe_before(cq), (const uint8_t *)from - cqe_before(cq),
+	       (size_t)1 << cq->log_cqe);
+	to->own = (to->own & ~cpu_to_le32(SKUA_CQE_PHASE)) | phase;
+}
+
+static void cq_set_ring(struct skua_cq *cq, void *ring, uint32_t log_size)
+{
+	cq->ring = (uint8_t *)ring + cqe_before(cq);
 	cq->log_size = log_size;
 	cq->ring_mask = (1U << log_size) - 1;
 }
@@ -150,12 +165,13 @@ static bool cqe_is_of(struct skua_cq *cq, const struct skua_cqe *cqe, const stru
 }
 
 /* Discard a CQE. If its WQE was an SRQ's, it goes back to the SRQ's free list. */
-static void cqe_drop(const struct skua_cqe *cqe, const struct skua_qp *qp)
+static void cqe_drop(const struct skua_cq *cq, const struct skua_cqe *cqe,
+		     const struct skua_qp *qp)
 {
 	uint64_t wr_id;
 
 	if (qp && qp->vqp.qp.srq && cqe_is_shared(cqe))
-		skua_srq_take(to_ssrq(qp->vqp.qp.srq), skua_cqe_wqe_index(cqe), &wr_id);
+		skua_srq_take(to_ssrq(qp->vqp.qp.srq), skua_cqe_wqe_index(cqe), &wr_id, cq, cqe);
 }
 
 /*
@@ -178,13 +194,12 @@ static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 		__le32 phase;
 
 		if (cqe_is_of(cq, cqe, qp, srq)) {
-			cqe_drop(cqe, qp);
+			cqe_drop(cq, cqe, qp);
 			gone++;
 		} else if (gone) {
 			to = cqe_at(cq, i - 1 + gone);
 			phase = to->own & cpu_to_le32(SKUA_CQE_PHASE);
-			*to = *cqe;
-			to->own = (to->own & ~cpu_to_le32(SKUA_CQE_PHASE)) | phase;
+			cqe_copy(cq, to, cqe, phase);
 		}
 	}
 	if (gone) {
@@ -313,12 +328,14 @@ static inline bool outstanding(unsigned int index, uint32_t ci, uint32_t pi, uin
 	return likely(ahead < pi - ci);
 }
 
-static inline bool sent_to_wc(struct skua_sq *sq, unsigned int index, struct ibv_wc *wc)
+static inline bool sent_to_wc(const struct skua_cq *cq, struct skua_sq *sq,
+			      const struct skua_cqe *cqe, struct ibv_wc *wc)
 {
 	const struct skua_sent *sent;
 	uint32_t at;
 
-	if (unlikely(!outstanding(index, atomic_load_explicit(&sq->ci, memory_order_relaxed),
+	if (unlikely(!outstanding(skua_cqe_wqe_index(cqe),
+				  atomic_load_explicit(&sq->ci, memory_order_relaxed),
 				  atomic_load_explicit(&sq->pi, memory_order_acquire), &at)))
 		return false;
 
@@ -329,6 +346,8 @@ static inline bool sent_to_wc(struct skua_sq *sq, unsigned int index, struct ibv
 	wc->wr_id = sent->wr_id;
 	wc->opcode = sent->opcode;
 	wc->wc_flags = 0;
+	if (unlikely(cqe_has_payload(cqe)))
+		skua_scatter_sq(cq, cqe, sq, at);
 	/* After sent[] was read: a poster may reuse the entry from now on. */
 	atomic_store_explicit(&sq->ci, at + sent->blocks, memory_order_release);
 	return true;
@@ -350,8 +369,8 @@ static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, st
 	}
 }
 
-static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, unsigned int opcode,
-			      struct ibv_wc *wc)
+static inline bool rcvd_to_wc(const struct skua_cq *cq, struct skua_rq *rq,
+			      const struct skua_cqe *cqe, unsigned int opcode, struct ibv_wc *wc)
 {
 	uint32_t at;
 
@@ -362,6 +381,8 @@ static inline bool rcvd_to_wc(struct skua_rq *rq, const struct skua_cqe *cqe, un
 
 	wc->wr_id = rq->wr_id[at & rq->ring.mask];
 	rcvd_fill(cqe, opcode, wc);
+	if (cqe_has_payload(cqe))
+		skua_scatter_rq(cq, cqe, rq, at);
 	atomic_store_explicit(&rq->ci, at + 1, memory_order_release);
 	return true;
 }
@@ -441,7 +462,7 @@ static __attribute__((noinline)) bool shared_to_wc(struct skua_cq *cq, const str
 	struct skua_srq *srq;
 
 	srq = qp ? to_ssrq(qp->vqp.qp.srq) : cq_find_srq(cq, le32_to_cpu(cqe->srqn));
-	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id)))
+	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id, cq, cqe)))
 		return false;
 	rcvd_fill(cqe, opcode, wc);
 	rcvd_common(qp, cqe, opcode, wc);
@@ -463,13 +484,13 @@ static ALWAYS_INLINE inline bool cqe_to_wc(struct skua_cq *cq, const struct skua
 	/* A queue that completes on another CQ is protected by the lock of that. */
 	if (opcode == SKUA_CQE_REQ) {
 		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq ||
-			     !sent_to_wc(&qp->sq, skua_cqe_wqe_index(cqe), wc)))
+			     !sent_to_wc(cq, &qp->sq, cqe, wc)))
 			return false;
 		wc_common(qp, cqe, opcode, wc);
 		return true;
 	}
 	if (unlikely(opcode > SKUA_CQE_RECV_ETH || qp->vqp.qp.recv_cq != &cq->vcq.cq ||
-		     !rcvd_to_wc(&qp->rq, cqe, opcode, wc)))
+		     !rcvd_to_wc(cq, &qp->rq, cqe, opcode, wc)))
 		return false;
 	rcvd_common(qp, cqe, opcode, wc);
 	return true;
@@ -612,9 +633,9 @@ static int cq_create_kernel(struct skua_context *ctx, struct skua_cq *cq,
 	int ret;
 
 	cmd.buf_addr = (uintptr_t)cq->buf.addr;
-	cmd.buf_len = sizeof(struct skua_cqe) << cq->log_size;
+	cmd.buf_len = (size_t)1 << (cq->log_cqe + cq->log_size);
 	cmd.dbr_addr = (uintptr_t)cq->dbr;
-	cmd.cqe_size = sizeof(struct skua_cqe);
+	cmd.cqe_size = 1 << cq->log_cqe;
 	init.cqe = 1 << cq->log_size;
 	ret = ibv_cmd_create_cq_ex(&ctx->ibv_ctx.context, &init, &cq->vcq, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp), 0);
@@ -648,7 +669,7 @@ static int cq_setup(struct skua_context *ctx, struct skua_cq *cq,
 	cq->bucket = calloc(CQ_MIN_BUCKETS, sizeof(struct skua_qp *));
 	if (!cq->bucket)
 		return ENOMEM;
-	if (skua_mem_alloc_in(ctx, cq->pd, &cq->buf, sizeof(struct skua_cqe) << cq->log_size,
+	if (skua_mem_alloc_in(ctx, cq->pd, &cq->buf, (size_t)1 << (cq->log_cqe + cq->log_size),
 			      SKUADV_RES_CQ))
 		return errno;
 	cq_set_ring(cq, cq->buf.addr, cq->log_size);
@@ -704,6 +725,9 @@ struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_ini
 		 (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 		  attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 	skua_lock_init(&cq->lock, single);
+	cq->overwritten = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+			  attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	cq->log_cqe = ctx->log_cqe;
 	cq->log_size = ilog32_nz(roundup_pow_of_two(max_t(uint32_t, attr->cqe,
 							  CQ_MIN_ENTRIES))) - 1;
 	ret = cq_setup(ctx, cq, attr);
@@ -769,26 +793,22 @@ int skua_destroy_cq(struct ibv_cq *ibcq)
  * Give each entry of a new ring the phase that does not mark it as new, counted from the
  * consumer index.
  */
-static void cq_prepare(struct skua_cqe *ring, uint32_t log_size, uint32_t ci)
-{
-	uint32_t size = 1U << log_size, i;
-
-	for (i = ci; i - ci < size; i++)
-		ring[i & (size - 1)].own = le32_encode_bits(i >> log_size & 1, SKUA_CQE_PHASE);
-}
-
-/* Copy the CQEs that were not polled to the new ring, with the phase of their place there. */
-static void cq_move(const struct skua_cq *cq, struct skua_cqe *ring, uint32_t log_size,
-		    uint32_t ci, uint32_t pi)
+static void cq_prepare(const struct skua_cq *new, uint32_t ci)
 {
 	uint32_t i;
 
-	for (i = ci; i != pi && i - ci < 1U << log_size; i++) {
-		struct skua_cqe *to = &ring[i & ((1U << log_size) - 1)];
+	for (i = ci; i - ci <= new->ring_mask; i++)
+		cqe_at(new, i)->own = le32_encode_bits(i >> new->log_size & 1, SKUA_CQE_PHASE);
+}
 
-		*to = *cqe_at(cq, i);
-		le32p_replace_bits(&to->own, !(i >> log_size & 1), SKUA_CQE_PHASE);
-	}
+/* Copy the CQEs that were not polled to the new ring, with the phase of their place there. */
+static void cq_move(const struct skua_cq *cq, const struct skua_cq *new, uint32_t ci, uint32_t pi)
+{
+	uint32_t i;
+
+	for (i = ci; i != pi && i - ci <= new->ring_mask; i++)
+		cqe_copy(new, cqe_at(new, i), cqe_at(cq, i),
+			 le32_encode_bits(!(i >> new->log_size & 1), SKUA_CQE_PHASE));
 }
 
 /* The CQ is locked, so that nobody polls while the device changes to the new ring. */
@@ -797,17 +817,19 @@ static int cq_switch(struct skua_cq *cq, const struct skua_mem *buf, uint32_t lo
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	struct skua_resize_cq_cmd_resp resp = {};
 	struct skua_resize_cq_cmd cmd = {};
+	struct skua_cq new = { .log_cqe = cq->log_cqe };
 	int ret;
 
-	cq_prepare(buf->addr, log_size, ci);
+	cq_set_ring(&new, buf->addr, log_size);
+	cq_prepare(&new, ci);
 	cmd.drv_payload.buf_addr = (uintptr_t)buf->addr;
-	cmd.drv_payload.buf_len = sizeof(struct skua_cqe) << log_size;
+	cmd.drv_payload.buf_len = (size_t)1 << (cq->log_cqe + log_size);
 	ret = ibv_cmd_resize_cq(&cq->vcq.cq, 1 << log_size, &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));
 	if (ret)
 		return ret;
 	udma_from_device_barrier();
-	cq_move(cq, buf->addr, log_size, ci, resp.drv_payload.pi);
+	cq_move(cq, &new, ci, resp.drv_payload.pi);
 	cq_set_ring(cq, buf->addr, log_size);
 	return 0;
 }
@@ -827,7 +849,7 @@ int skua_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (cqe < CQ_MIN_ENTRIES)
 		cqe = CQ_MIN_ENTRIES;
 	log_size = ilog32_nz(roundup_pow_of_two(cqe)) - 1;
-	if (skua_mem_alloc_in(ctx, cq->pd, &buf, sizeof(struct skua_cqe) << log_size,
+	if (skua_mem_alloc_in(ctx, cq->pd, &buf, (size_t)1 << (cq->log_cqe + log_size),
 			      SKUADV_RES_CQ))
 		return errno;
 

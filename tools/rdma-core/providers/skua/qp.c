@@ -380,6 +380,23 @@ static uint32_t told_inline(const struct skua_qp *qp, const struct ibv_qp_cap *c
 	return max_t(uint32_t, cap->max_inline_data, sizeof(uint64_t));
 }
 
+/*
+ * Whose payload may come in CQEs: of the types that the device does it for, and not if CQEs
+ * may be overwritten before they are polled.
+ */
+static uint32_t qp_scatter(const struct skua_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t flags = 0;
+
+	if ((attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_UC) &&
+	    !to_scq(attr->recv_cq)->overwritten)
+		flags |= SKUA_CREATE_QP_SCATTER_RQ;
+	if ((attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_XRC_SEND) &&
+	    !to_scq(attr->send_cq)->overwritten)
+		flags |= SKUA_CREATE_QP_SCATTER_SQ;
+	return flags & ctx->scatter;
+}
+
 static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 			    const struct ibv_qp_init_attr_ex *attr, const struct ibv_qp_cap *cap)
 {
@@ -396,6 +413,7 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 	skua_push_get(ctx, qp);
 	if (qp->push.slot)
 		cmd.flags |= SKUA_CREATE_QP_PUSH;
+	cmd.flags |= qp_scatter(ctx, attr);
 
 	/* The kernel checks these against the rings. */
 	init.cap.max_inline_data = told_inline(qp, cap);

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -150,6 +151,7 @@ static void skua_read_env(struct skua_context *ctx)
 /* Set up a context whose ctx->lim is filled. */
 static int skua_setup(struct skua_context *ctx, int cmd_fd)
 {
+	const char *env;
 	int ret;
 
 	if (!skua_limits_sane(ctx))
@@ -160,6 +162,10 @@ static int skua_setup(struct skua_context *ctx, int cmd_fd)
 	ret = skua_map(ctx, cmd_fd);
 	if (ret)
 		return ret;
+	env = getenv("SKUA_CQE_SIZE");
+	ctx->log_cqe = env && !strcmp(env, "128") ? SKUA_LOG_CQE_LARGE : SKUA_LOG_CQE;
+	if (skua_has(ctx, SKUA_CAP_SCATTER_CQE))
+		ctx->scatter = skua_scatter_env();
 	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	list_head_init(&ctx->dbr_pages);
 	verbs_set_ops(&ctx->ibv_ctx, &skua_ops);

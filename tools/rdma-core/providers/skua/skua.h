@@ -31,6 +31,10 @@
 /* A CQE has 16 bits for the WQE's index, so that a ring has at most 65536 entries. */
 #define SKUA_RING_MAX		65536U
 
+/* log2 of the bytes of a plain CQE, and of one with room for payload. */
+#define SKUA_LOG_CQE		6
+#define SKUA_LOG_CQE_LARGE	7
+
 /**
  * struct skua_mem - memory that the device reads or writes
  * @addr: first byte, page aligned, zeroed, not inherited over fork()
@@ -93,6 +97,8 @@ static inline void skua_unlock(struct skua_lock *l)
  * @page_size: bytes of a page of the system
  * @dbr_lock: protects @dbr_pages and the pages' bitmaps
  * @dbr_pages: pages of doorbell records with a free slot first
+ * @scatter: SKUA_CREATE_QP_SCATTER_*: whose payload may come in CQEs
+ * @log_cqe: log2 of the bytes of a CQE, unless the program says otherwise
  * @lim: limits and capabilities, as reported by the driver
  */
 struct skua_context {
@@ -107,6 +113,8 @@ struct skua_context {
 	size_t page_size;
 	pthread_mutex_t dbr_lock;
 	struct list_head dbr_pages;
+	uint32_t scatter;
+	uint32_t log_cqe;
 	struct skua_alloc_ucontext_resp lim;
 };
 
@@ -152,7 +160,8 @@ enum skua_side {
  * struct skua_cq - completion queue
  * @vcq: libibverbs' part
  * @lock: serialises the pollers; protects all below but @arm_serial
- * @ring: the CQEs
+ * @ring: the CQEs: the last 64 bytes of the first
+ * @log_cqe: log2 of the bytes of each
  * @log_size: log2 of their number
  * @ring_mask: their number less one
  * @cqn: its number in doorbells
@@ -165,6 +174,7 @@ enum skua_side {
  * @bucket: QPs that complete here, by the low bits of their number
  * @mask: buckets less one
  * @nqps: QPs in the table
+ * @overwritten: the device may write where CQEs were not polled
  * @users: queues that were attached and not yet detached
  * @sides: queues that complete here, in order of creation, by side
  * @xsrqs: XRC SRQs that complete here
@@ -177,7 +187,8 @@ enum skua_side {
 struct skua_cq {
 	struct verbs_cq vcq;
 	struct skua_lock lock;
-	struct skua_cqe *ring;
+	uint8_t *ring;
+	uint32_t log_cqe;
 	uint32_t log_size;
 	uint32_t ring_mask;
 	uint32_t cqn;
@@ -190,6 +201,7 @@ struct skua_cq {
 	struct skua_qp **bucket;
 	uint32_t mask;
 	uint32_t nqps;
+	bool overwritten;
 	uint32_t users;
 	struct list_head sides[SKUA_SIDES];
 	struct list_head xsrqs;
@@ -484,6 +496,12 @@ static inline struct skua_ah *to_sah(struct ibv_ah *ah)
 	return container_of(ah, struct skua_ah, ibv_ah);
 }
 
+/* Is the payload in the CQE? */
+static inline bool cqe_has_payload(const struct skua_cqe *cqe)
+{
+	return cqe->own & cpu_to_le32(SKUA_CQE_F_INLINE);
+}
+
 static inline bool skua_has(const struct skua_context *ctx, uint64_t cap)
 {
 	return ctx->lim.caps & cap;
@@ -524,6 +542,15 @@ void skua_push_unmap(struct skua_context *ctx);
 void skua_push_get(struct skua_context *ctx, struct skua_qp *qp);
 void skua_push_put(struct skua_context *ctx, struct skua_qp *qp);
 void skua_push_sq(struct skua_qp *qp, uint32_t pi, uint32_t old);
+
+/* scatter.c */
+uint32_t skua_scatter_env(void);
+void skua_scatter_rq(const struct skua_cq *cq, const struct skua_cqe *cqe,
+		     const struct skua_rq *rq, uint32_t at);
+void skua_scatter_srq(const struct skua_cq *cq, const struct skua_cqe *cqe,
+		      const struct skua_srq *srq, uint32_t pos);
+void skua_scatter_sq(const struct skua_cq *cq, const struct skua_cqe *cqe,
+		     const struct skua_sq *sq, uint32_t at);
 
 /* ah.c */
 struct ibv_ah *skua_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
@@ -582,7 +609,8 @@ int skua_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int skua_destroy_srq(struct ibv_srq *srq);
 int skua_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 int skua_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id);
+bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id, const struct skua_cq *cq,
+		   const struct skua_cqe *cqe);
 
 /* xrc.c */
 struct ibv_xrcd *skua_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);

@@ -73,7 +73,8 @@ int skua_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 }
 
 /* Free the WQE at @pos, which has completed. Returns false if none was posted there. */
-bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id)
+bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id, const struct skua_cq *cq,
+		   const struct skua_cqe *cqe)
 {
 	bool ok;
 
@@ -81,6 +82,8 @@ bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id)
 	ok = pos < srq->wqes && srq->slot[pos].posted;
 	if (likely(ok)) {
 		*wr_id = srq->slot[pos].wr_id;
+		if (unlikely(cqe_has_payload(cqe)))
+			skua_scatter_srq(cq, cqe, srq, pos);
 		srq->slot[pos].posted = false;
 		srq->posted--;
 		srq_link(srq, srq->tail, pos);
