@@ -704,7 +704,9 @@ static int cq_check(const struct skua_context *ctx, const struct ibv_cq_init_att
 	return attr->cqe < 1 || attr->cqe > ctx->lim.max_cqe ? EINVAL : 0;
 }
 
-struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_init_attr_ex *attr)
+/* @cqe_size: 64, 128, or 0: as the context has it. */
+struct ibv_cq_ex *skua_create_cq_dv(struct ibv_context *ibctx, struct ibv_cq_init_attr_ex *attr,
+				    uint32_t cqe_size)
 {
 	struct skua_context *ctx = to_sctx(ibctx);
 	struct skua_cq *cq;
@@ -727,7 +729,7 @@ struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_ini
 	skua_lock_init(&cq->lock, single);
 	cq->overwritten = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 			  attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	cq->log_cqe = ctx->log_cqe;
+	cq->log_cqe = cqe_size ? ilog32_nz(cqe_size) - 1 : ctx->log_cqe;
 	cq->log_size = ilog32_nz(roundup_pow_of_two(max_t(uint32_t, attr->cqe,
 							  CQ_MIN_ENTRIES))) - 1;
 	ret = cq_setup(ctx, cq, attr);
@@ -738,6 +740,11 @@ struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_ini
 	}
 	skua_cq_ex_init(cq);
 	return &cq->vcq.cq_ex;
+}
+
+struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_init_attr_ex *attr)
+{
+	return skua_create_cq_dv(ibctx, attr, 0);
 }
 
 struct ibv_cq *skua_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,

@@ -384,9 +384,15 @@ static uint32_t told_inline(const struct skua_qp *qp, const struct ibv_qp_cap *c
  * Whose payload may come in CQEs: of the types that the device does it for, and not if CQEs
  * may be overwritten before they are polled.
  */
-static uint32_t qp_scatter(const struct skua_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static uint32_t qp_scatter(const struct skua_context *ctx, const struct ibv_qp_init_attr_ex *attr,
+			   uint32_t dv_flags)
 {
-	uint32_t flags = 0;
+	uint32_t flags = 0, wish = ctx->scatter;
+
+	if (dv_flags & SKUADV_QP_CREATE_SCATTER_READ_CQE)
+		wish |= SKUA_CREATE_QP_SCATTER_SQ;
+	if (dv_flags & SKUADV_QP_CREATE_NO_SCATTER_CQE)
+		wish = 0;
 
 	if ((attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_UC) &&
 	    !to_scq(attr->recv_cq)->overwritten)
@@ -394,11 +400,12 @@ static uint32_t qp_scatter(const struct skua_context *ctx, const struct ibv_qp_i
 	if ((attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_XRC_SEND) &&
 	    !to_scq(attr->send_cq)->overwritten)
 		flags |= SKUA_CREATE_QP_SCATTER_SQ;
-	return flags & ctx->scatter;
+	return flags & wish;
 }
 
 static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
-			    const struct ibv_qp_init_attr_ex *attr, const struct ibv_qp_cap *cap)
+			    const struct ibv_qp_init_attr_ex *attr, const struct ibv_qp_cap *cap,
+			    uint32_t dv_flags)
 {
 	struct skua_create_qp_cmd_resp resp = {};
 	struct skua_create_qp_cmd cmd = {};
@@ -410,10 +417,11 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 		return ret;
 	if (qp->sq.suppress)
 		cmd.flags |= SKUA_CREATE_QP_DB_SUPPRESS;
-	skua_push_get(ctx, qp);
+	if (!(dv_flags & SKUADV_QP_CREATE_NO_PUSH))
+		skua_push_get(ctx, qp);
 	if (qp->push.slot)
 		cmd.flags |= SKUA_CREATE_QP_PUSH;
-	cmd.flags |= qp_scatter(ctx, attr);
+	cmd.flags |= qp_scatter(ctx, attr, dv_flags);
 
 	/* The kernel checks these against the rings. */
 	init.cap.max_inline_data = told_inline(qp, cap);
@@ -432,13 +440,16 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 }
 
 static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
-		    const struct ibv_qp_init_attr_ex *attr, struct ibv_qp_cap *cap)
+		    const struct ibv_qp_init_attr_ex *attr, struct ibv_qp_cap *cap,
+		    uint32_t dv_flags)
 {
 	int ret;
 
 	ret = qp_init_kind(ctx, qp, attr);
 	if (ret)
 		return ret;
+	if (dv_flags & SKUADV_QP_CREATE_NO_DB_SUPPRESS)
+		qp->sq.suppress = false;
 	/* An XRC initiator has no receive queue. */
 	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return EINVAL;
@@ -453,7 +464,7 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	ret = skua_rq_size(ctx, &qp->rq, cap);
 	if (ret)
 		return ret;
-	ret = qp_create_kernel(ctx, qp, attr, cap);
+	ret = qp_create_kernel(ctx, qp, attr, cap, dv_flags);
 	if (ret)
 		return ret;
 
@@ -468,7 +479,9 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 #define CREATE_KNOWN	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |	\
 			 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-struct ibv_qp *skua_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
+/* @dv_flags: SKUADV_QP_CREATE_*, which QPs without rings have no use for. */
+struct ibv_qp *skua_create_qp_dv(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr,
+				 uint32_t dv_flags)
 {
 	struct skua_context *ctx = to_sctx(ibctx);
 	struct ibv_qp_cap cap = attr->cap;
@@ -490,7 +503,7 @@ struct ibv_qp *skua_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_a
 		skua_parent_put(parent);
 		return NULL;
 	}
-	ret = qp_setup(ctx, qp, attr, &cap);
+	ret = qp_setup(ctx, qp, attr, &cap, dv_flags);
 	if (ret) {
 		skua_qp_free(ctx, qp);
 		errno = ret;
@@ -498,6 +511,11 @@ struct ibv_qp *skua_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_a
 	}
 	attr->cap = cap;
 	return &qp->vqp.qp;
+}
+
+struct ibv_qp *skua_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
+{
+	return skua_create_qp_dv(ibctx, attr, 0);
 }
 
 struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)

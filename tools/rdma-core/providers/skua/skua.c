@@ -274,4 +274,9 @@ static const struct verbs_device_ops skua_dev_ops = {
 	.alloc_context = skua_alloc_context,
 	.import_context = skua_import_context,
 };
+
+bool skua_is_ours(struct ibv_device *device)
+{
+	return verbs_get_device(device)->ops == &skua_dev_ops;
+}
 PROVIDER_DRIVER(skua, skua_dev_ops);

@@ -507,6 +507,9 @@ static inline bool skua_has(const struct skua_context *ctx, uint64_t cap)
 	return ctx->lim.caps & cap;
 }
 
+/* skua.c */
+bool skua_is_ours(struct ibv_device *device);
+
 /* mem.c */
 int skua_mem_alloc(struct skua_context *ctx, struct skua_mem *buf, size_t len);
 int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_mem *buf,
@@ -588,6 +591,8 @@ struct ibv_mr *skua_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off
 struct ibv_cq *skua_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
 			      int comp_vector);
 struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+struct ibv_cq_ex *skua_create_cq_dv(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr,
+				    uint32_t cqe_size);
 int skua_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int skua_destroy_cq(struct ibv_cq *cq);
 int skua_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
@@ -647,6 +652,8 @@ int skua_rq_size(const struct skua_context *ctx, struct skua_rq *rq, struct ibv_
 int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *skua_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *skua_create_qp_dv(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr,
+				 uint32_t flags);
 int skua_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int skua_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 int skua_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
