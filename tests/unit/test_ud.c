@@ -384,10 +384,10 @@ static void av_flow(struct rc *rc, struct skua_wqe_av *av)
 	av->av.flow = cpu_to_le32(1u << 23);
 }
 
-static void av_rate(struct rc *rc, struct skua_wqe_av *av)
+static void av_flow_bits(struct rc *rc, struct skua_wqe_av *av)
 {
 	(void)rc;
-	av->av.flow = le32_encode_bits(2, SKUA_AV_STATIC_RATE);
+	av->av.flow = cpu_to_le32(2u << 24);
 }
 
 static void av_pkey(struct rc *rc, struct skua_wqe_av *av)
@@ -433,7 +433,7 @@ static const struct {
 	  .vendor = SKUA_VENDOR_WQE_AV },
 	{ "reserved bit of the flow", av_flow, .status = SKUA_CQE_LOC_QP_OP_ERR,
 	  .vendor = SKUA_VENDOR_WQE_AV },
-	{ "a rate without the capability", av_rate, .status = SKUA_CQE_LOC_QP_OP_ERR,
+	{ "a rate without the capability", av_flow_bits, .status = SKUA_CQE_LOC_QP_OP_ERR,
 	  .vendor = SKUA_VENDOR_WQE_AV },
 	{ "P_Key index", av_pkey, .status = SKUA_CQE_LOC_QP_OP_ERR,
 	  .vendor = SKUA_VENDOR_WQE_FORMAT },

@@ -183,8 +183,7 @@ static bool dmac_ok(const struct skua_av *av, bool multicast)
 bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast)
 {
 	const struct skua_gid *gid = port_gid(dev, le16_to_cpu(av->sgid_index));
-	uint32_t flow = SKUA_AV_FLOW_LABEL | SKUA_AV_PCP |
-			(dev_has(dev, SKUA_CAP_STATIC_RATE) ? SKUA_AV_STATIC_RATE : 0);
+	uint32_t flow = SKUA_AV_FLOW_LABEL | SKUA_AV_PCP;
 
 	return gid && !(le32_to_cpu(av->flow) & ~flow) &&
 	       ib_gid_is_v4(av->dgid) == !!(le32_to_cpu(gid->flags) & SKUA_GID_IPV4) &&

@@ -206,7 +206,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_COUNTER_SET		BIT_ULL(32)	/* per-QP counter sets */
 #define SKUA_CAP_NULL_MR		BIT_ULL(33)
 #define SKUA_CAP_SRQ_RESIZE		BIT_ULL(34)
-#define SKUA_CAP_STATIC_RATE		BIT_ULL(35)	/* of a path, in its AV */
+/* Bit 35 is not used. */
 #define SKUA_CAP_VENDOR_OFF		BIT_ULL(36)	/* QPs without Skua's own operations */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
@@ -216,7 +216,7 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE) X(STATIC_RATE) X(VENDOR_OFF)
+	X(SRQ_RESIZE) X(VENDOR_OFF)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {

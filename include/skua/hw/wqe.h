@@ -320,7 +320,7 @@ _Static_assert(sizeof(struct skua_wqe_reg) == 3 * SKUA_WQE_SEG, "skua_wqe_reg");
  * @dmac: next hop's MAC address
  * @sgid_index: index in the GID table: source address, MAC and VLAN come from
  *	there, so that a user cannot send under another's name
- * @flow: flow label, priority, static rate
+ * @flow: flow label, priority; the other bits are zero
  * @tclass: traffic class (DSCP and ECN bits)
  * @hop_limit: hop limit or TTL
  * @udp_sport: UDP source port, 0: the device takes one from the flow label, or
@@ -344,8 +344,6 @@ _Static_assert(sizeof(struct skua_av) == 32, "skua_av");
 
 #define SKUA_AV_FLOW_LABEL		GENMASK(19, 0)
 #define SKUA_AV_PCP			GENMASK(22, 20)
-/* enum ib_rate of the IBTA; 0: no limit. Zero without SKUA_CAP_STATIC_RATE. */
-#define SKUA_AV_STATIC_RATE		GENMASK(31, 24)
 
 /**
  * struct skua_wqe_av - address vector segments of a UD WQE

@@ -242,8 +242,6 @@ int skua_ib_av_build(const struct skua_limits *lim, const struct rdma_ah_attr *a
 	skua_av_set(av, grh->dgid.raw, ah->roce.dmac, grh->sgid_attr->index);
 	skua_av_ip_set(av, label, priority, grh->traffic_class,
 		       grh->hop_limit ?: IPV6_DEFAULT_HOPLIMIT, sport);
-	if (lim->caps & SKUA_CAP_STATIC_RATE)
-		le32p_replace_bits(&av->flow, rdma_ah_get_static_rate(ah), SKUA_AV_STATIC_RATE);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_av_build);
@@ -395,7 +393,7 @@ void skua_ib_av_parse(const struct skua_av *av, struct rdma_ah_attr *ah)
 	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_port_num(ah, 1);
 	rdma_ah_set_sl(ah, le32_get_bits(av->flow, SKUA_AV_PCP));
-	rdma_ah_set_static_rate(ah, le32_get_bits(av->flow, SKUA_AV_STATIC_RATE));
+	rdma_ah_set_static_rate(ah, IB_RATE_PORT_CURRENT);
 	rdma_ah_set_grh(ah, NULL, le32_get_bits(av->flow, SKUA_AV_FLOW_LABEL),
 			le16_to_cpu(av->sgid_index), av->hop_limit, av->tclass);
 	rdma_ah_set_dgid_raw(ah, (void *)av->dgid);
