@@ -125,6 +125,7 @@ static void refused_qp(struct skua_dev *dev, uint32_t qpn)
  * @recvs: receives that are posted before the first; then each comes with its message
  * @events: the CQs are armed, and their events taken
  * @cold: contexts and translations are not cached
+ * @scatter: payload comes in CQEs where it fits
  * @type: of the QPs
  * @wr: the request
  */
@@ -137,6 +138,7 @@ struct scenario {
 	unsigned int recvs;
 	bool events;
 	bool cold;
+	bool scatter;
 	enum skua_qp_type type;
 	struct rc_wr wr;
 };
@@ -176,6 +178,13 @@ static const struct scenario scenarios[] = {
 	  .wr = W(.op = SKUA_WQE_SEND, .len = 64) },
 	{ "SEND 64, with events", 1, .recvs = 1, .events = true,
 	  .wr = W(.op = SKUA_WQE_SEND, .len = 64) },
+	{ "READ 32, in the CQE", 1, .scatter = true, .wr = W(.op = SKUA_WQE_READ, .len = 32) },
+	{ "FETCH_AND_ADD, in the CQE", 1, .scatter = true,
+	  .wr = W(.op = SKUA_WQE_FAA, .len = 8, .atomic = { { .swap_add = 1 } }) },
+	{ "SEND 32, in the CQE", 1, .recvs = 1, .scatter = true,
+	  .wr = W(.op = SKUA_WQE_SEND, .len = 32) },
+	{ "SEND 28, inline, push, in the CQE", 1, .recvs = 1, .push = true, .scatter = true,
+	  .wr = W(.op = SKUA_WQE_SEND, .len = 28, .flags = SKUA_WQE_F_INLINE) },
 	{ "WRITE 64, nothing cached", 1, .cold = true,
 	  .wr = W(.op = SKUA_WQE_WRITE, .len = 64) },
 };
@@ -228,6 +237,20 @@ static void ring(struct rc *rc, const struct scenario *sc)
 				   8 * i, &slot[i], 8);
 }
 
+static void allow_scatter(struct rc *rc)
+{
+	for (int i = 0; i < 2; i++) {
+		struct rc_side *s = &rc->s[i];
+		struct skua_mpt *mpt = ctx_get(s->f.dev, SKUA_ICM_MPT, s->key >> 8);
+		struct skua_sqc *sqc = ctx_get(s->f.dev, SKUA_ICM_SQC, qp_index(s->qp.qpn));
+
+		mpt->flags |= cpu_to_le32(SKUA_MPT_OWN_VA);
+		sqc->cfg.flags |= cpu_to_le32(SKUA_QP_F_SCATTER_RQ_CQE | SKUA_QP_F_SCATTER_SQ_CQE);
+		ctx_put(s->f.dev, sqc);
+		ctx_put(s->f.dev, mpt);
+	}
+}
+
 static void messages(struct rc *rc, const struct scenario *sc)
 {
 	for (unsigned int k = 0; k < sc->recvs; k++)
@@ -259,6 +282,8 @@ static void count_messages(const struct scenario *sc, struct counts c[2])
 	static struct rc rc;
 
 	rc_open(&rc, &opt);
+	if (sc->scatter)
+		allow_scatter(&rc);
 	messages(&rc, sc);
 	for (int i = 0; i < 2; i++) {
 		if (sc->cold)
