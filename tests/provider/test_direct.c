@@ -91,7 +91,7 @@ static void test_query_without(void **state)
 	assert_int_equal(skuadv_query_device(fake.ctx, &attr, sizeof(attr)), 0);
 	assert_int_equal(attr.caps, 0);
 	assert_int_equal(attr.push_wqe_size | attr.max_scatter_cqe, 0);
-	assert_null(make(SKUADV_QP_CREATE_SCATTER_READ_CQE));
+	assert_null(make(SKUADV_QP_CREATE_SCATTER_CQE));
 	assert_int_equal(errno, EOPNOTSUPP);
 	qp = make(SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_NO_PUSH);
 	assert_non_null(qp);
@@ -103,13 +103,13 @@ static void test_qp_flags(void **state)
 	static const struct {
 		uint32_t flags, req;
 	} row[] = {
-		{ 0, SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_PUSH | SKUA_CREATE_QP_DB_SUPPRESS },
+		{ 0, SKUA_CREATE_QP_PUSH | SKUA_CREATE_QP_DB_SUPPRESS },
 		{ SKUADV_QP_CREATE_NO_SCATTER_CQE,
 		  SKUA_CREATE_QP_PUSH | SKUA_CREATE_QP_DB_SUPPRESS },
-		{ SKUADV_QP_CREATE_SCATTER_READ_CQE, SKUA_CREATE_QP_SCATTER_RQ |
+		{ SKUADV_QP_CREATE_SCATTER_CQE, SKUA_CREATE_QP_SCATTER_RQ |
 		  SKUA_CREATE_QP_SCATTER_SQ | SKUA_CREATE_QP_PUSH | SKUA_CREATE_QP_DB_SUPPRESS },
-		{ SKUADV_QP_CREATE_NO_PUSH, SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_DB_SUPPRESS },
-		{ SKUADV_QP_CREATE_NO_DB_SUPPRESS, SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_PUSH },
+		{ SKUADV_QP_CREATE_NO_PUSH, SKUA_CREATE_QP_DB_SUPPRESS },
+		{ SKUADV_QP_CREATE_NO_DB_SUPPRESS, SKUA_CREATE_QP_PUSH },
 	};
 	struct skuadv_qp_init_attr sattr[2] = {};
 	struct ibv_qp_init_attr_ex attr;
@@ -127,7 +127,7 @@ static void test_qp_flags(void **state)
 	}
 	assert_null(make(1 << 4));
 	assert_int_equal(errno, EINVAL);
-	assert_null(make(SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_READ_CQE));
+	assert_null(make(SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_CQE));
 	assert_int_equal(errno, EINVAL);
 	/* Sizes: too short, a field that is not known set, or zero */
 	attr = qp_attr();

@@ -332,7 +332,7 @@ static bool refused(void)
 	qattr.create_flags = 1 << 20;
 	if (skuadv_create_qp(dev.ctx, &qp, &qattr, sizeof(qattr)) || errno != EINVAL)
 		return fail("an unknown flag: %m");
-	qattr.create_flags = SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_READ_CQE;
+	qattr.create_flags = SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_CQE;
 	if (skuadv_create_qp(dev.ctx, &qp, &qattr, sizeof(qattr)) || errno != EINVAL)
 		return fail("flags that contradict: %m");
 	return expect_err("no object", skuadv_init_obj(&obj, 0), EINVAL) &&
@@ -374,8 +374,8 @@ int main(int argc, char **argv)
 	tap_case("wrong arguments are refused", refused());
 	with_pair("WRITEs by doorbells", 64, 0, by_doorbell);
 	with_pair("WRITEs by push slots", 64, 0, by_push);
-	with_pair("SENDs", 64, 0, sends);
-	with_pair("SENDs, large CQEs", 128, 0, sends);
+	with_pair("SENDs", 64, SKUADV_QP_CREATE_SCATTER_CQE, sends);
+	with_pair("SENDs, large CQEs", 128, SKUADV_QP_CREATE_SCATTER_CQE, sends);
 	with_pair("neither payload in CQEs nor pushes", 64,
 		  SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_NO_PUSH, no_scatter);
 	ibv_dereg_mr(mr);

@@ -389,8 +389,8 @@ static uint32_t qp_scatter(const struct skua_context *ctx, const struct ibv_qp_i
 {
 	uint32_t flags = 0, wish = ctx->scatter;
 
-	if (dv_flags & SKUADV_QP_CREATE_SCATTER_READ_CQE)
-		wish |= SKUA_CREATE_QP_SCATTER_SQ;
+	if (dv_flags & SKUADV_QP_CREATE_SCATTER_CQE)
+		wish |= SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ;
 	if (dv_flags & SKUADV_QP_CREATE_NO_SCATTER_CQE)
 		wish = 0;
 

@@ -14,8 +14,8 @@
 /**
  * skua_scatter_env() - which queues get payload in CQEs
  *
- * Return: SKUA_CREATE_QP_SCATTER_* by the environment variable SKUA_SCATTER_TO_CQE: 0: none;
- * 1: both; unset: receive queues. What a READ or an atomic fetches must be in memory when a
+ * Return: SKUA_CREATE_QP_SCATTER_* by the environment variable SKUA_SCATTER_TO_CQE: 1: both;
+ * else none. What a READ or an atomic fetches must be in memory when a
  * fenced request behind it begins, whether its completion was polled or not: only the program
  * knows that it has none.
  */
@@ -23,9 +23,9 @@ uint32_t skua_scatter_env(void)
 {
 	const char *env = getenv("SKUA_SCATTER_TO_CQE");
 
-	if (!env || !*env)
-		return SKUA_CREATE_QP_SCATTER_RQ;
-	return strcmp(env, "0") ? SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ : 0;
+	if (!env || !*env || !strcmp(env, "0"))
+		return 0;
+	return SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ;
 }
 
 /**

@@ -62,9 +62,9 @@ static bool beyond_is_zero(const void *attr, size_t known, uint32_t inlen)
 	return true;
 }
 
-#define QP_FLAGS	(SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_READ_CQE |	\
+#define QP_FLAGS	(SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_CQE |	\
 			 SKUADV_QP_CREATE_NO_PUSH | SKUADV_QP_CREATE_NO_DB_SUPPRESS)
-#define QP_SCATTER	(SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_READ_CQE)
+#define QP_SCATTER	(SKUADV_QP_CREATE_NO_SCATTER_CQE | SKUADV_QP_CREATE_SCATTER_CQE)
 
 struct ibv_qp *skuadv_create_qp(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr,
 				const struct skuadv_qp_init_attr *skua_attr, uint32_t inlen)
@@ -82,7 +82,7 @@ struct ibv_qp *skuadv_create_qp(struct ibv_context *ibctx, struct ibv_qp_init_at
 		errno = EINVAL;
 		return NULL;
 	}
-	if (full.create_flags & SKUADV_QP_CREATE_SCATTER_READ_CQE &&
+	if (full.create_flags & SKUADV_QP_CREATE_SCATTER_CQE &&
 	    !skua_has(to_sctx(ibctx), SKUA_CAP_SCATTER_CQE)) {
 		errno = EOPNOTSUPP;
 		return NULL;

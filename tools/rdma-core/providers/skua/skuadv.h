@@ -66,7 +66,7 @@ int skuadv_query_device(struct ibv_context *context, struct skuadv_device_attr *
 
 enum skuadv_qp_create_flags {
 	SKUADV_QP_CREATE_NO_SCATTER_CQE		= 1 << 0,
-	SKUADV_QP_CREATE_SCATTER_READ_CQE	= 1 << 1,
+	SKUADV_QP_CREATE_SCATTER_CQE	= 1 << 1,
 	SKUADV_QP_CREATE_NO_PUSH		= 1 << 2,
 	SKUADV_QP_CREATE_NO_DB_SUPPRESS		= 1 << 3,
 };
