@@ -206,8 +206,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_COUNTER_SET		BIT_ULL(32)	/* per-QP counter sets */
 #define SKUA_CAP_NULL_MR		BIT_ULL(33)
 #define SKUA_CAP_SRQ_RESIZE		BIT_ULL(34)
-/* Bit 35 is not used. */
-#define SKUA_CAP_VENDOR_OFF		BIT_ULL(36)	/* QPs without Skua's own operations */
+#define SKUA_CAP_VENDOR_OFF		BIT_ULL(35)	/* QPs without Skua's own operations */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
