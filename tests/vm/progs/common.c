@@ -306,6 +306,41 @@ bool wait_one(struct ibv_comp_channel *ch, struct ibv_cq *cq, struct ibv_wc *wc,
 	return true;
 }
 
+/* --- another process beside this one ------------------------------------------ */
+
+bool beside_start(struct beside *b)
+{
+	if (pipe(b->ready) || pipe(b->hold))
+		die("pipe: %m");
+	b->pid = fork();
+	if (b->pid < 0)
+		die("fork: %m");
+	/* Each keeps its own ends: the other sees it when this one ends. */
+	close(b->pid ? b->ready[1] : b->ready[0]);
+	close(b->pid ? b->hold[0] : b->hold[1]);
+	return !b->pid;
+}
+
+bool beside_stay(struct beside *b)
+{
+	char byte = 0;
+
+	return write(b->ready[1], &byte, 1) == 1 && !read(b->hold[0], &byte, 1);
+}
+
+bool beside_ready(struct beside *b)
+{
+	char byte;
+
+	return read(b->ready[0], &byte, 1) == 1;
+}
+
+void beside_end(struct beside *b)
+{
+	close(b->ready[0]);
+	close(b->hold[1]);
+}
+
 /* --- beside: TCP ------------------------------------------------------------ */
 
 int tcp_listen(int port)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Print a message with the program's name and exit with 1. */
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
@@ -65,6 +66,22 @@ static inline uint32_t rng_below(struct rng *r, uint32_t n)
 {
 	return n ? rng_next(r) % n : 0;
 }
+
+/* --- another process beside this one --------------------------------------- */
+
+struct beside {
+	pid_t pid;
+	int ready[2], hold[2];
+};
+
+/* As fork(): true in the new process. */
+bool beside_start(struct beside *b);
+/* In the new process: it is where it stays, and returns when it may end. */
+bool beside_stay(struct beside *b);
+/* Is the other process where it stays? False: it has ended. */
+bool beside_ready(struct beside *b);
+/* Let it end; it is waited for by the caller. */
+void beside_end(struct beside *b);
 
 /* --- devices and QPs ------------------------------------------------------ */
 

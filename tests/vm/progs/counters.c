@@ -213,18 +213,13 @@ static bool many_without_rights(void)
 {
 	struct ibv_counters_init_attr attr = { 0 };
 	struct ibv_counters *c;
-	int ready[2], hold[2], i, status;
-	char byte = 0;
-	pid_t pid;
+	struct beside b;
+	int i, status;
 	bool ok;
 
-	if (pipe(ready) || pipe(hold))
-		die("pipe: %m");
-	pid = fork();
-	if (!pid) {
+	if (beside_start(&b)) {
 		struct ibv_context *ctx;
 
-		close(hold[1]);
 		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
 			_exit(1);
 		ctx = ibv_open_device(dev.ctx->device);
@@ -232,16 +227,16 @@ static bool many_without_rights(void)
 			_exit(2);
 		for (i = 0; i < MANY && ibv_create_counters(ctx, &attr); i++)
 			;
-		if (write(ready[1], &byte, 1) != 1 || read(hold[0], &byte, 1))
+		if (!beside_stay(&b))
 			_exit(3);
 		_exit(i == MANY ? 0 : 4);
 	}
-	if (read(ready[0], &byte, 1) != 1)
+	if (!beside_ready(&b))
 		die("no word from the other process");
 	c = counters();
 	ok = c && a_rule_counts();
-	close(hold[1]);
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
+	beside_end(&b);
+	if (waitpid(b.pid, &status, 0) != b.pid || !WIFEXITED(status) || WEXITSTATUS(status))
 		ok = fail("the other process: status %#x", status);
 	return ok && expect_err("destroy counters", ibv_destroy_counters(c), 0);
 }

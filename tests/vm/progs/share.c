@@ -293,37 +293,30 @@ static void thaw(void)
 /* One who takes things by @take and keeps them until it is told to go, in what time ever. */
 static bool beside(void (*take)(struct dev *dev, void *arg), void *arg)
 {
-	int ready[2], hold[2], status, i;
-	char byte = 0;
-	pid_t pid;
+	struct beside b;
+	int status, i;
 	bool ok;
 
-	if (pipe(ready) || pipe(hold))
-		die("pipe: %m");
-	pid = fork();
-	if (!pid) {
+	if (beside_start(&b)) {
 		struct dev dev;
 
-		close(hold[1]);
-		close(ready[0]);
 		become(GREEDY);
 		dev_open(&dev, name, gid);
 		take(&dev, arg);
-		if (write(ready[1], &byte, 1) != 1 || read(hold[0], &byte, 1))
+		if (!beside_stay(&b))
 			_exit(1);
 		fflush(stdout);
 		_exit(0);
 	}
-	close(ready[1]);
-	ok = read(ready[0], &byte, 1) == 1 ? other_fares() : fail("the first user has failed");
+	ok = beside_ready(&b) ? other_fares() : fail("the first user has failed");
 	thaw();
-	close(hold[1]);
+	beside_end(&b);
 	for (i = 0; i < 1500; i++) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
+		if (waitpid(b.pid, &status, WNOHANG) == b.pid)
 			return ok && (!status || fail("the first user: status %#x", status));
 		usleep(100000);
 	}
-	kill(pid, SIGKILL);
+	kill(b.pid, SIGKILL);
 	return fail("the first user does not end");
 }
 
