@@ -106,7 +106,9 @@ static bool context_udata(struct neg *n)
 		int err;
 	} t[] = {
 		{ "short input", 0, 0, 0, 4, EINVAL },
-		{ "unknown comp_mask", 1, 0, 0, 8, EOPNOTSUPP },
+		{ "unknown comp_mask", 1U << 31, 0, 0, 8, EOPNOTSUPP },
+		{ "a page for pushes", SKUA_ALLOC_UCONTEXT_PUSH, 0, 0, 8, 0 },
+		{ "a page for pushes in any case", SKUA_ALLOC_UCONTEXT_PUSH_ALWAYS, 0, 0, 8, 0 },
 		{ "all of comp_mask", 0xffffffff, 0, 0, 8, EOPNOTSUPP },
 		{ "reserved field", 0, 1, 0, 8, EOPNOTSUPP },
 		{ "longer with something in it", 0, 0, 1, 64, EOPNOTSUPP },
