@@ -54,7 +54,7 @@ def table(data, out):
     rows = [(k, c) for k, c in data.items() if not is_sweep(k[1]) and "memcpy" not in c]
     stacks = [s for s in STACKS if any(s in c for _, c in rows)]
     print(f"{'path MTU':>8} {'':26} {'unit':>12}" + "".join(f"{s:>10}" for s in stacks) +
-          "".join(f"{'x ' + s:>10}" for s in stacks[1:]), file=out)
+          "".join(f"{'x ' + s:>12}" for s in stacks[1:]), file=out)
     for (mtu, row, unit), cells in rows:
         ours = cells.get("skua", (None,))[0]
         line = f"{PATH_MTU.get(mtu, mtu):>8} {row:26} {unit:>12}"
@@ -62,7 +62,7 @@ def table(data, out):
             line += f"{number(cells[s][0]) if s in cells else '-':>10}"
         for s in stacks[1:]:
             r = ratio(unit, ours, cells.get(s, (None,))[0])
-            line += f"{number(r) if r else '-':>10}"
+            line += f"{number(r) if r else '-':>12}"
         failed = sum(c[2] for c in cells.values())
         print(line + (f"  {failed} failed" if failed else ""), file=out)
     for (_, row, unit), cells in data.items():
