@@ -50,12 +50,18 @@ int skuadv_query_device(struct ibv_context *ibctx, struct skuadv_device_attr *at
 	return 0;
 }
 
-/* Fields behind those that this version knows must be zero. */
-static bool beyond_is_zero(const void *attr, size_t known, uint32_t inlen)
+/*
+ * The program's structure of @inlen bytes, which begins with comp_mask, into @full of @known
+ * bytes. False: it is too short, or fields behind those that this version knows are not zero.
+ */
+static bool take_attr(void *full, size_t known, const void *attr, uint32_t inlen)
 {
 	const uint8_t *p = attr;
 	size_t i;
 
+	if (inlen < sizeof(uint64_t))
+		return false;
+	memcpy(full, attr, min_t(size_t, inlen, known));
 	for (i = known; i < inlen; i++)
 		if (p[i])
 			return false;
@@ -75,9 +81,8 @@ struct ibv_qp *skuadv_create_qp(struct ibv_context *ibctx, struct ibv_qp_init_at
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	memcpy(&full, skua_attr, min_t(size_t, inlen, sizeof(full)));
-	if (inlen < sizeof(full.comp_mask) || full.comp_mask || full.reserved ||
-	    !beyond_is_zero(skua_attr, sizeof(full), inlen) || full.create_flags & ~QP_FLAGS ||
+	if (!take_attr(&full, sizeof(full), skua_attr, inlen) || full.comp_mask ||
+	    full.reserved || full.create_flags & ~QP_FLAGS ||
 	    (full.create_flags & QP_SCATTER) == QP_SCATTER) {
 		errno = EINVAL;
 		return NULL;
@@ -99,9 +104,8 @@ struct ibv_cq_ex *skuadv_create_cq(struct ibv_context *ibctx, struct ibv_cq_init
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	memcpy(&full, skua_attr, min_t(size_t, inlen, sizeof(full)));
-	if (inlen < sizeof(full.comp_mask) || full.comp_mask || full.reserved ||
-	    !beyond_is_zero(skua_attr, sizeof(full), inlen) ||
+	if (!take_attr(&full, sizeof(full), skua_attr, inlen) || full.comp_mask ||
+	    full.reserved ||
 	    (full.cqe_size && full.cqe_size != 1 << SKUA_LOG_CQE &&
 	     full.cqe_size != 1 << SKUA_LOG_CQE_LARGE)) {
 		errno = EINVAL;
