@@ -302,59 +302,62 @@ static bool named(const struct function *fn, const char *name, size_t len)
 	return !len || (strlen(fn->name) == len && !memcmp(fn->name, name, len));
 }
 
-/* "[NIC/]SPEC" adds rules to one NIC or to all; with "show" for SPEC the answer lists them. */
-static void cmd_fault(struct daemon *d, const char *arg, char *answer, size_t room)
-{
-	const char *spec = strchr(arg, '/');
-	size_t len = spec ? (size_t)(spec - arg) : 0;
-	unsigned int num = 0;
-	size_t at = 0;
+/*
+ * What is said of one NIC: @what, for which @sole tells that no other NIC is meant. False: no
+ * further one is to be told.
+ */
+typedef bool (*nic_line)(struct daemon *d, struct function *fn, const char *what, bool sole,
+			 char *answer, size_t room);
 
-	spec = spec ? spec + 1 : arg;
+/* "[NIC/]WHAT": for the one NIC, or for all of them. */
+static void for_nics(struct daemon *d, const char *arg, nic_line line, char *answer, size_t room)
+{
+	const char *slash = strchr(arg, '/');
+	size_t len = slash ? (size_t)(slash - arg) : 0;
+	const char *what = slash ? slash + 1 : arg;
+	bool sole = len || d->opt.num_nics == 1;
+	unsigned int num = 0;
+
 	*answer = '\0';
 	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
-		struct function *fn = &d->nics[i];
-
-		if (!named(fn, arg, len))
+		if (!named(&d->nics[i], arg, len))
 			continue;
 		num++;
-		if (!strcmp(spec, "show")) {
-			at += snprintf(answer + at, room - at, "%s%s: ", i ? " " : "", fn->name);
-			if (at >= room)
-				return;
-			skua_dev_cmd_fault_show(fn->dev, answer + at, room - at);
-			at += strlen(answer + at);
-		} else if (skua_dev_cmd_fault(fn->dev, spec, answer, room)) {
+		if (!line(d, &d->nics[i], what, sole, answer, room))
 			return;
-		}
 	}
 	if (!num)
 		snprintf(answer, room, "no NIC is called '%.*s'", (int)len, arg);
 }
 
-/* "[NIC/]VERB [ARG]"; what is shown is shown of one NIC. */
-static void tlp(struct daemon *d, const char *arg, char *answer, size_t room)
+/* "SPEC" adds rules; "show": the answer lists them. */
+static bool cmd_fault(struct daemon *d, struct function *fn, const char *spec, bool sole,
+		      char *answer, size_t room)
 {
-	const char *what = strchr(arg, '/');
-	size_t len = what ? (size_t)(what - arg) : 0;
-	unsigned int num = 0;
+	size_t at;
 
-	what = what ? what + 1 : arg;
-	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
-		struct function *fn = &d->nics[i];
+	(void)sole;
+	if (strcmp(spec, "show"))
+		return !skua_dev_cmd_fault(fn->dev, spec, answer, room);
+	at = strlen(answer);
+	at += snprintf(answer + at, room - at, "%s%s: ", fn != d->nics ? " " : "", fn->name);
+	if (at >= room)
+		return false;
+	skua_dev_cmd_fault_show(fn->dev, answer + at, room - at);
+	return true;
+}
 
-		if (!named(fn, arg, len))
-			continue;
-		num++;
-		if (skua_dev_tlp(fn->dev, what, answer, room))
-			return;
-		if (*answer && !len && d->opt.num_nics > 1) {
-			snprintf(answer, room, "'%s' needs the name of a NIC: NIC/%s", what, what);
-			return;
-		}
-	}
-	if (!num)
-		snprintf(answer, room, "no NIC is called '%.*s'", (int)len, arg);
+/* "VERB [ARG]"; what is shown is shown of one NIC. */
+static bool tlp(struct daemon *d, struct function *fn, const char *what, bool sole,
+		char *answer, size_t room)
+{
+	(void)d;
+	if (skua_dev_tlp(fn->dev, what, answer, room))
+		return false;
+	if (!*answer || sole)
+		return true;
+	snprintf(answer, room, "'%s' needs the name of a NIC: NIC/%s", what, what);
+	return false;
 }
 
 /* "SPEC" adds faults, "off" removes all of them and forgets the flows. */
@@ -374,11 +377,11 @@ static void answer_control(void *priv, char *line, char *answer, size_t room)
 	if (arg)
 		*arg++ = '\0';
 	if (arg && !strcmp(line, "cmd-fault"))
-		cmd_fault(d, arg, answer, room);
+		for_nics(d, arg, cmd_fault, answer, room);
 	else if (arg && !strcmp(line, "fault"))
 		wire_faults(d, arg, answer, room);
 	else if (arg && !strcmp(line, "tlp"))
-		tlp(d, arg, answer, room);
+		for_nics(d, arg, tlp, answer, room);
 	else
 		snprintf(answer, room, "unknown command '%s', or its argument is missing", line);
 	if (!*answer)
@@ -413,7 +416,7 @@ static int setup(struct daemon *d)
 			return die("--fault", err);
 	}
 	for (unsigned int i = 0; i < opt->num_cmd_faults; i++) {
-		cmd_fault(d, opt->cmd_faults[i], err, sizeof(err));
+		for_nics(d, opt->cmd_faults[i], cmd_fault, err, sizeof(err));
 		if (*err)
 			return die("--cmd-fault", err);
 	}
