@@ -7,7 +7,6 @@
  * bring it back.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,17 +116,6 @@ static const char *find_name(const struct name *list, size_t n, uint32_t value)
 	return "?";
 }
 
-__attribute__((format(printf, 3, 4)))
-static int bad(char *err, size_t len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, len, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 static bool parse_num(const char *text, uint64_t *num, char **end)
 {
 	if (*text < '0' || *text > '9')
@@ -184,20 +172,20 @@ static int parse_fault(char *text, struct cmd_fault *fault, char *err, size_t le
 	if (val)
 		*val++ = '\0';
 	if (!find_value(kinds, N(kinds), text, &num))
-		return bad(err, len, "no fault is called '%s'", text);
+		return answer_err(err, len, "no fault is called '%s'", text);
 	fault->kind = num;
 	switch (fault->kind) {
 	case CMD_FAULT_FAIL:
 		if (!val || !find_value(statuses, N(statuses), val, &num) || !num)
-			return bad(err, len, "'%s' is no status of a failure", val ? val : "");
+			return answer_err(err, len, "'%s' is no status of a failure", val ? val : "");
 		fault->status = num;
 		return 0;
 	case CMD_FAULT_LATE:
 		if (!val || !parse_delay(val, &fault->delay))
-			return bad(err, len, "'%s' is no time (us, ms, s)", val ? val : "");
+			return answer_err(err, len, "'%s' is no time (us, ms, s)", val ? val : "");
 		return 0;
 	default:
-		return val ? bad(err, len, "'%s' takes no value", text) : 0;
+		return val ? answer_err(err, len, "'%s' takes no value", text) : 0;
 	}
 }
 
@@ -209,19 +197,19 @@ static int parse_rule(char *text, struct rule *rule, char *err, size_t len)
 
 	*rule = (struct rule){ .first = 1, .last = UINT64_MAX };
 	if (!fault)
-		return bad(err, len, "'%s' is not OPCODE[@RANGE]:FAULT", text);
+		return answer_err(err, len, "'%s' is not OPCODE[@RANGE]:FAULT", text);
 	*fault++ = '\0';
 	range = strchr(text, '@');
 	if (range)
 		*range++ = '\0';
 	if (!find_value(ops, N(ops), text, &rule->op))
-		return bad(err, len, "no command is called '%s'", text);
+		return answer_err(err, len, "no command is called '%s'", text);
 	if (range && !parse_range(range, rule))
-		return bad(err, len, "'%s' is not N, N-M or N+, from 1", range);
+		return answer_err(err, len, "'%s' is not N, N-M or N+, from 1", range);
 	if (parse_fault(fault, &rule->fault, err, len))
 		return -EINVAL;
 	if (!kind_fits(rule->fault.kind, rule->op))
-		return bad(err, len, "'%s' has no fault '%s'", text, fault);
+		return answer_err(err, len, "'%s' has no fault '%s'", text, fault);
 	return 0;
 }
 
@@ -232,7 +220,7 @@ int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t
 	bool any = false;
 
 	if (strlen(spec) >= sizeof(text))
-		return bad(err, len, "too long");
+		return answer_err(err, len, "too long");
 	strcpy(text, spec);
 	while ((clause = strsep(&rest, "; \t"))) {
 		if (!*clause)
@@ -243,13 +231,13 @@ int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t
 			continue;
 		}
 		if (now.num == RULES)
-			return bad(err, len, "more than %d rules", RULES);
+			return answer_err(err, len, "more than %d rules", RULES);
 		if (parse_rule(clause, &now.rule[now.num], err, len))
 			return -EINVAL;
 		now.num++;
 	}
 	if (!any)
-		return bad(err, len, "no rule");
+		return answer_err(err, len, "no rule");
 	/* All of them or none. */
 	*f = now;
 	return 0;

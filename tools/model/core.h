@@ -169,6 +169,9 @@ MODEL_PARTS(X)
 /* --- dev.c --- */
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* What is wrong with a user's text, as the answer to it: -EINVAL. */
+int answer_err(char *answer, size_t room, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static inline uint64_t dev_now(struct skua_dev *dev)
 {
 	return dev->host->now(dev->host_priv);

@@ -4,6 +4,7 @@
  * Each entry point calls the part of the core that does the work, and then tells the host
  * the next deadline.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,16 @@ void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 	vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
 	dev->cfg.log(dev->cfg.log_priv, level, msg);
+}
+
+int answer_err(char *answer, size_t room, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(answer, room, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
 }
 
 uint32_t dev_heartbeat(struct skua_dev *dev)

@@ -2,7 +2,6 @@
 /* Accounts of PCIe transactions, see tlp.h: those of QPs, sums, and what users ask for. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,17 +162,6 @@ void tlp_counters(struct skua_dev *dev)
 }
 
 /* --- what users ask for --- */
-
-__attribute__((format(printf, 3, 4)))
-static int answer_err(char *answer, size_t room, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(answer, room, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 static void show(const struct tlp_table *t, const struct tlp_table *from, char *answer,
 		 size_t room)
