@@ -283,6 +283,19 @@ enum skua_qp_state rc_state(struct rc *rc, int i)
 	return le32_to_cpu(out.rqc.state);
 }
 
+void rc_drain(struct rc *rc, int i)
+{
+	struct skua_cmd_modify_qp_in in = {
+		.qpn = cpu_to_le32(rc->s[i].qp.qpn),
+		.mask = cpu_to_le32(SKUA_QP_M_STATE | SKUA_QP_M_SQD_NOTIFY),
+		.cur_state = cpu_to_le32(SKUA_QP_RTS),
+		.attr.state = le32_encode_bits(SKUA_QP_SQD, SKUA_ATTR_STATE) |
+			      cpu_to_le32(SKUA_ATTR_SQD_NOTIFY),
+	};
+
+	mini_ok(&rc->s[i].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
+}
+
 uint64_t rc_cnt(struct rc *rc, int i, enum skua_counter cnt)
 {
 	return mini_counter(&rc->s[i].m, cnt);

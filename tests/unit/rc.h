@@ -141,6 +141,8 @@ void rc_expect_none(struct rc *rc, int i, bool recv);
 void rc_expect_event(struct rc *rc, int i, enum skua_qp_event ev);
 void rc_expect_no_event(struct rc *rc, int i);
 enum skua_qp_state rc_state(struct rc *rc, int i);
+/* From RTS to SQD, with an event when the send queue is drained. */
+void rc_drain(struct rc *rc, int i);
 struct skua_cmd_query_qp_out rc_query(struct rc *rc, int i);
 uint64_t rc_cnt(struct rc *rc, int i, enum skua_counter cnt);
 

@@ -459,12 +459,6 @@ static void rnr(void **state)
 /* In SQD what was begun is sent, at its rate, and then the queue is drained. */
 static void drained(void **state)
 {
-	struct skua_cmd_modify_qp_in in = {
-		.mask = cpu_to_le32(SKUA_QP_M_STATE | SKUA_QP_M_SQD_NOTIFY),
-		.cur_state = cpu_to_le32(SKUA_QP_RTS),
-		.attr.state = le32_encode_bits(SKUA_QP_SQD, SKUA_ATTR_STATE) |
-			      cpu_to_le32(SKUA_ATTR_SQD_NOTIFY),
-	};
 	struct watch w;
 	struct rc rc;
 
@@ -474,8 +468,7 @@ static void drained(void **state)
 	set_rate(&rc, 0, 10000, 5000);
 	fill_sq(&rc, &rc.s[0].qp, SKUA_WQE_WRITE, 50000, 2);
 	rc_pump(&rc);
-	in.qpn = cpu_to_le32(rc.s[0].qp.qpn);
-	mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
+	rc_drain(&rc, 0);
 	rc_pump_for(&rc, 10 * MSEC);
 	rc_expect_no_event(&rc, 0);
 	/* Faster, in the middle of it. */

@@ -102,12 +102,6 @@ static void test_states_post_early(void **state)
 
 static void test_sqd(void **state)
 {
-	struct skua_qp_attr notify = { .state = cpu_to_le32(SKUA_ATTR_SQD_NOTIFY) };
-	struct skua_cmd_modify_qp_in in = {
-		.mask = cpu_to_le32(SKUA_QP_M_STATE | SKUA_QP_M_SQD_NOTIFY),
-		.cur_state = cpu_to_le32(SKUA_QP_RTS),
-		.attr.state = le32_encode_bits(SKUA_QP_SQD, SKUA_ATTR_STATE) | notify.state,
-	};
 	struct rc rc;
 
 	(void)state;
@@ -117,8 +111,7 @@ static void test_sqd(void **state)
 	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20 });
 	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 100, .roff = 2 << 20 });
 	skua_dev_run(rc.s[0].f.dev);
-	in.qpn = cpu_to_le32(rc.s[0].qp.qpn);
-	mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
+	rc_drain(&rc, 0);
 	rc_expect_no_event(&rc, 0);
 	rc_pump(&rc);
 	/* What was begun is finished, the second one is not begun. */
@@ -134,7 +127,7 @@ static void test_sqd(void **state)
 	rc_check(rc.s[1].buf + (2 << 20), 100, 1);
 	rc_expect_no_event(&rc, 0);
 	/* An idle queue is drained at once. */
-	mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
+	rc_drain(&rc, 0);
 	rc_pump(&rc);
 	rc_expect_event(&rc, 0, SKUA_QP_EV_SQ_DRAINED);
 	rc_close(&rc);
@@ -143,20 +136,13 @@ static void test_sqd(void **state)
 /* The queue drains with its last acknowledgment, behind which there is nothing to send. */
 static void test_sqd_last(void **state)
 {
-	struct skua_cmd_modify_qp_in in = {
-		.mask = cpu_to_le32(SKUA_QP_M_STATE | SKUA_QP_M_SQD_NOTIFY),
-		.cur_state = cpu_to_le32(SKUA_QP_RTS),
-		.attr.state = le32_encode_bits(SKUA_QP_SQD, SKUA_ATTR_STATE) |
-			      cpu_to_le32(SKUA_ATTR_SQD_NOTIFY),
-	};
 	struct rc rc;
 
 	(void)state;
 	rc_open(&rc, NULL);
 	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20 });
 	skua_dev_run(rc.s[0].f.dev);
-	in.qpn = cpu_to_le32(rc.s[0].qp.qpn);
-	mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in));
+	rc_drain(&rc, 0);
 	rc_expect_no_event(&rc, 0);
 	rc_pump(&rc);
 	rc_expect(&rc, 0, false, SKUA_CQE_OK);
