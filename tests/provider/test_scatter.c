@@ -180,7 +180,12 @@ static void test_fetched(void **state)
 		bool atomic = len == 8;
 
 		wr.wr_id = len;
-		wr.opcode = atomic ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_RDMA_READ;
+		wr.opcode = atomic ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_RDMA_READ;
+		if (atomic) {
+			/* Operands that would do as an element */
+			wr.wr.atomic.swap = (uintptr_t)mem + 100;
+			wr.wr.atomic.compare_add = 8ULL << 32 | 5;
+		}
 		/* One, two or three blocks, which wrap */
 		wr.num_sge = atomic ? 1 : 1 + len % 8;
 		memset(mem, 0xee, sizeof(mem));
