@@ -339,6 +339,11 @@ static void test_device_reset(void **state)
 	fake_bus(dev0(&rc), true, true);
 	assert_false(skua_dev_run(dev0(&rc)->dev));
 	assert_int_equal(dev0(&rc)->reads, reads);
+	/* Nor are there hot queues after the next start. */
+	mini_up(&rc.s[0].m, &rc.s[0].f);
+	reads = dev0(&rc)->reads;
+	assert_false(skua_dev_run(dev0(&rc)->dev));
+	assert_int_equal(dev0(&rc)->reads, reads);
 	rc_close(&rc);
 }
 
