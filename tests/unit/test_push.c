@@ -308,6 +308,23 @@ static void hostile(void **state)
 	}
 }
 
+/* A good WQE of more segments than a slot has room for. */
+static void longer(void **state)
+{
+	__le64 slot[8];
+
+	(void)state;
+	rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){
+		.op = SKUA_WQE_WRITE, .flags = SKUA_WQE_F_INLINE, .len = 24 });
+	slot_of(slot);
+	counts(WQE_PUSH, 0, counts(WQE_FETCH, 1, {
+		store(0, slot);
+		rc_pump(&rc);
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	}));
+	assert_memory_equal(rc.s[1].buf, rc.s[0].buf, 24);
+}
+
 /* A key out of a slot is checked as one out of the ring: the QP ends, with this status. */
 static void keys(void **state)
 {
@@ -436,6 +453,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(not_next, setup, teardown),
 		cmocka_unit_test_setup_teardown(two, setup, teardown),
 		cmocka_unit_test_setup_teardown(hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(longer, setup, teardown),
 		cmocka_unit_test_setup_teardown(keys, setup, teardown),
 		cmocka_unit_test_setup_teardown(again, setup, teardown),
 		cmocka_unit_test_setup_teardown(reset, setup, teardown),

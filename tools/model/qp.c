@@ -183,14 +183,13 @@ static uint32_t next_read(const struct qp *qp)
 	return le32_to_cpu(qp_type(qp) == SKUA_QP_RAW_ETH ? qp->sqc->ci : qp->sqc->cur);
 }
 
-/* A WQE came with the doorbell for @pi: keep it, if it is what the queue reads next. */
+/*
+ * A WQE came with the doorbell for @pi: keep it, if it is what the queue reads next. It is
+ * checked when it is used, as one from the ring.
+ */
 static void take_pushed(struct skua_dev *dev, const struct qp *qp, uint32_t pi, const void *raw)
 {
-	const struct skua_wqe_ctrl *c = raw;
-
-	if (le32_to_cpu(qp->sqc->pi) == pi - 1 && next_read(qp) == pi - 1 &&
-	    le32_get_bits(c->op, SKUA_WQE_INDEX) == ((pi - 1) & 0xffff) &&
-	    le32_get_bits(c->op, SKUA_WQE_NSEG) <= SKUA_PUSH_SEGS)
+	if (le32_to_cpu(qp->sqc->pi) == pi - 1 && next_read(qp) == pi - 1)
 		push_put(dev, qp->qpn, pi - 1, raw);
 }
 
