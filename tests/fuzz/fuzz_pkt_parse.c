@@ -70,6 +70,7 @@ static void check_pointers(const struct skua_pkt *p, const uint8_t *frame, size_
 #define IN(h) \
 	check(!p->h || ((const uint8_t *)p->h >= first && (const uint8_t *)(p->h + 1) <= p->payload))
 	IN(xrceth);
+	IN(seth);
 	IN(deth);
 	IN(feth);
 	IN(reth);

@@ -20,6 +20,7 @@ static uint32_t log_num(unsigned int table)
 	case SKUA_ICM_SQC:
 	case SKUA_ICM_RQC:
 	case SKUA_ICM_RRC:
+	case SKUA_ICM_LRC:
 	case SKUA_ICM_CQC:
 	case SKUA_ICM_SRQC:
 		return MINI_LOG_QP;
@@ -524,6 +525,15 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 		in.attr.qkey = 0;
 	if (!(mask & SKUA_QP_M_VENDOR_OFF))
 		in.attr.vendor_off = 0;
+	if (!(mask & SKUA_QP_M_EXT))
+		in.attr.ext = 0;
+	if (in.attr.ext) {
+		in.ext_len = cpu_to_le32((uint32_t)sizeof(struct skua_ext_slot) <<
+					 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW));
+		in.ext_table = cpu_to_le64(fake_alloc(m->f, le32_to_cpu(in.ext_len), PAGE));
+		/* It knows the standard only. */
+		m->f->unjudged = true;
+	}
 	if (!(mask & SKUA_QP_M_SQ_PSN))
 		in.attr.sq_psn = 0;
 	if (!(mask & SKUA_QP_M_RQ_PSN))
@@ -572,6 +582,8 @@ void mini_rc_to_rts(struct mini *m, const struct mini_qp *qp, const struct skua_
 	}
 	if (attr->vendor_off)
 		rtr |= SKUA_QP_M_VENDOR_OFF;
+	if (attr->ext)
+		rtr |= SKUA_QP_M_EXT;
 	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_INIT, init, attr), 0);
 	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTR, rtr, attr), 0);
 	assert_int_equal(mini_qp_modify(m, qp, SKUA_QP_RTS, rts, attr), 0);

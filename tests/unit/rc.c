@@ -33,6 +33,10 @@ struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint
 	if (opt->access)
 		le32p_replace_bits(&a.rights, opt->access, SKUA_ATTR_ACCESS);
 	a.vendor_off = cpu_to_le32(opt->vendor_off[i]);
+	if (opt->ext[i])
+		a.ext = le32_encode_bits(opt->ext[i], SKUA_ATTR_EXT_MODE) |
+			le32_encode_bits(opt->log_window ? opt->log_window :
+					 SKUA_EXT_LOG_WINDOW_MAX, SKUA_ATTR_EXT_LOG_WINDOW);
 	a.qkey = cpu_to_le32(opt->type == SKUA_QP_UD ? RC_QKEY : 0);
 	return a;
 }
@@ -58,7 +62,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 	fake_init(&s->f, &cfg);
 	memcpy(s->mac, cfg.mac, sizeof(s->mac));
 	s->ipv6 = opt->ipv6;
-	s->f.dev->caps |= opt->caps;
+	s->f.dev->caps |= opt->caps | (opt->ext[0] || opt->ext[1] ? SKUA_CAP_SR : 0);
 	s->f.dev->caps &= ~opt->no_caps;
 	mini_up(&s->m, &s->f);
 	s->m.qp_flags = opt->qp_flags;

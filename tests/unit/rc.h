@@ -34,6 +34,8 @@
  * @no_caps: those that they do without
  * @type: of the QPs: RC, UC or UD
  * @vendor_off: SKUA_VENDOR_*: what each side's QP does without
+ * @ext: SKUA_EXT_* of each side's QP; the devices then have SKUA_CAP_SR
+ * @log_window: log2 of the window with it, default the largest
  * @qp_flags: SKUA_QP_F_* that the QPs have besides
  * @hot_looks: of the devices
  * @down: leave the QPs in RESET
@@ -52,6 +54,8 @@ struct rc_opt {
 	uint64_t caps, no_caps;
 	enum skua_qp_type type;
 	uint32_t vendor_off[2];
+	uint32_t ext[2];
+	uint32_t log_window;
 	uint32_t qp_flags;
 	uint32_t hot_looks;
 	bool down;

@@ -82,6 +82,8 @@ static uint8_t *build(const struct shape *s, size_t *len)
 		be32_put(b.ieth->rkey, 0x0badcafe);
 	if (b.xrceth)
 		ib_xrceth_put(b.xrceth, 0x00abcd);
+	if (b.seth)
+		ib_seth_put(b.seth, IB_SETH_RTX, 0x00fedc, 0x00cdef);
 	for (i = 0; i < s->payload; i++)
 		b.payload[i] = pattern(i);
 	*len = skua_pkt_build_finish(&b, s->payload);
@@ -132,6 +134,11 @@ static void check_headers(const struct skua_pkt *p)
 		assert_int_equal(be32_get(p->ieth->rkey), 0x0badcafe);
 	if (p->xrceth)
 		assert_int_equal(be24_get(p->xrceth->srqn), 0x00abcd);
+	if (p->seth) {
+		assert_int_equal(p->seth->flags, IB_SETH_RTX);
+		assert_int_equal(be24_get(p->seth->seq), 0x00fedc);
+		assert_int_equal(be24_get(p->seth->off), 0x00cdef);
+	}
 }
 
 static void round_trip(const struct shape *s)
@@ -165,6 +172,7 @@ static void round_trip(const struct shape *s)
 	assert_int_equal(!!p.reth, !!(p.op->flags & IB_F_RETH));
 	assert_int_equal(!!p.aeth, !!(p.op->flags & IB_F_AETH));
 	assert_int_equal(!!p.xrceth, !!(p.op->flags & IB_F_XRCETH));
+	assert_int_equal(!!p.seth, !!(p.op->flags & IB_F_SETH));
 	check_headers(&p);
 	assert_int_equal(p.payload_len, s->payload);
 	for (i = 0; i < s->payload; i++)
@@ -203,8 +211,8 @@ static void test_round_trip(void **state)
 				round_trip(&s);
 			}
 	}
-	/* RC, UC, UD, CNP, XRC, masked atomics. */
-	assert_int_equal(known, 25 + 12 + 2 + 1 + 23 + 4);
+	/* RC, UC, UD, CNP, XRC, masked atomics, selective repeat. */
+	assert_int_equal(known, 25 + 12 + 2 + 1 + 23 + 4 + 32);
 }
 
 static void test_opcodes(void **state)
@@ -228,7 +236,12 @@ static void test_opcodes(void **state)
 		{ 0xd9, 44, "SKUA_RC_MASKED_FETCH_ADD" },
 		{ 0xf8, 48, "SKUA_XRC_MASKED_CMP_SWAP" },
 		{ 0xf9, 48, "SKUA_XRC_MASKED_FETCH_ADD" },
+		{ 0xc0, 8, "SKUA_RC_SEND_FIRST" },	{ 0xc7, 24, "SKUA_RC_WRITE_MIDDLE" },
+		{ 0xd1, 4, "SKUA_RC_ACK" },		{ 0xeb, 32, "SKUA_XRC_WRITE_ONLY_IMM" },
+		{ 0xec, 28, "SKUA_XRC_READ_REQUEST" },
 	};
+	/* SEND, WRITE, READ REQUEST, ACK; masked atomics. */
+	const uint32_t own = 0x1fff | 1u << 0x11 | 3u << 0x16 | 3u << 0x18;
 	unsigned int i;
 
 	(void)state;
@@ -246,7 +259,7 @@ static void test_opcodes(void **state)
 		if ((i & IB_TRANSPORT_MASK) == 0x40)
 			assert_null(op);
 		if (i >= IB_OPCODE_VENDOR_MIN)
-			assert_int_equal(!!op, (i & 0x1e) == 0x18);
+			assert_int_equal(!!op, own >> (i & 0x1f) & 1);
 		/* A packet is of a request or of a response, or a CNP. */
 		if (op && i != IB_OPCODE_CNP)
 			assert_int_equal(!!(op->flags & IB_F_REQUEST) +
@@ -310,7 +323,7 @@ CHANGE(ecn_way, l3[1] |= 3; fix_ip_csum(l3); bth[4] ^= 0xff;)
 CHANGE(tver, bth[1] |= 1; fix_icrc(l3 - 14, &v4);)
 CHANGE(rd_opcode, bth[0] = 0x44; fix_icrc(l3 - 14, &v4);)
 CHANGE(reserved_opcode, bth[0] = 0x15; fix_icrc(l3 - 14, &v4);)
-CHANGE(vendor_opcode, bth[0] = 0xc0; fix_icrc(l3 - 14, &v4);)
+CHANGE(vendor_opcode, bth[0] = 0xd5; fix_icrc(l3 - 14, &v4);)
 CHANGE(vendor_last_opcode, bth[0] = 0xff; fix_icrc(l3 - 14, &v4);)
 CHANGE(payload_on_ack, bth[0] = 0x11; fix_icrc(l3 - 14, &v4);)
 CHANGE(payload_on_read, bth[0] = 0x0c; fix_icrc(l3 - 14, &v4);)
@@ -540,7 +553,7 @@ static void test_build_limits(void **state)
 
 	bth.opcode = 0x15;
 	assert_int_equal(skua_pkt_build_start(&b, buf, sizeof(buf), &a, &bth), -EINVAL);
-	bth.opcode = 0xc1;
+	bth.opcode = 0xdf;
 	assert_int_equal(skua_pkt_build_start(&b, buf, sizeof(buf), &a, &bth), -EINVAL);
 
 	/* Room counts padding; an IP datagram ends at 65535. */

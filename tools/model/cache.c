@@ -246,6 +246,7 @@ static bool sane(struct skua_dev *dev, enum skua_icm_table table, uint32_t index
 		[SKUA_ICM_EQC] = eqc_check,
 		[SKUA_ICM_MPT] = mpt_check,
 		[SKUA_ICM_RSS] = rss_check,
+		[SKUA_ICM_LRC] = lrc_check,
 	};
 
 	return !check[table] || !obj_valid(dev, table, index) || check[table](dev, index, ctx);

@@ -65,6 +65,7 @@ int cmd_query_device(struct skua_dev *dev, struct cmd *cmd)
 		[SKUA_ICM_MCG] = MODEL_LOG_MCG,
 		[SKUA_ICM_RSS] = MODEL_LOG_RSS,
 		[SKUA_ICM_CNT] = MODEL_LOG_CNT,
+		[SKUA_ICM_LRC] = MODEL_LOG_QP,
 	};
 	static const uint32_t size[SKUA_ICM_TABLES] = {
 #define X(name, number, bytes, text) [SKUA_ICM_##name] = bytes,

@@ -701,4 +701,14 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 /* The QP is going: forget transient state. */
 void engine_destroy(struct skua_dev *dev, struct qp *qp);
 
+/* --- roce/sr.c: selective repeat --- */
+/* The attribute EXT by itself. */
+bool sr_attr_ok(const struct skua_qp_attr *a);
+/* INIT to RTR with EXT: a command's status. */
+int sr_check(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, const struct qp *qp);
+/* After sr_check(). False: the context cannot be had. */
+bool sr_open(struct skua_dev *dev, struct qp *qp, const struct skua_cmd_modify_qp_in *in);
+/* Into RESET, or destroyed. */
+void sr_close(struct skua_dev *dev, struct qp *qp);
+
 #endif /* SKUA_MODEL_CORE_H */

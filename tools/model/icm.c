@@ -27,6 +27,7 @@ const struct icm_kind icm_kind[SKUA_ICM_TABLES] = {
 	[SKUA_ICM_MCG]	= { SKUA_ICM_MCG_SIZE, MODEL_LOG_MCG },
 	[SKUA_ICM_RSS]	= { SKUA_ICM_RSS_SIZE, MODEL_LOG_RSS },
 	[SKUA_ICM_CNT]	= { SKUA_ICM_CNT_SIZE, MODEL_LOG_CNT },
+	[SKUA_ICM_LRC]	= { SKUA_ICM_LRC_SIZE, MODEL_LOG_QP },
 };
 
 static uint64_t table_bytes(uint32_t size, uint8_t log_num)

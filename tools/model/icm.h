@@ -154,5 +154,6 @@ bool cqc_check(struct skua_dev *dev, uint32_t index, const void *ctx);
 bool eqc_check(struct skua_dev *dev, uint32_t index, const void *ctx);
 bool mpt_check(struct skua_dev *dev, uint32_t index, const void *ctx);
 bool rss_check(struct skua_dev *dev, uint32_t index, const void *ctx);
+bool lrc_check(struct skua_dev *dev, uint32_t index, const void *ctx);
 
 #endif /* SKUA_MODEL_ICM_H */

@@ -446,6 +446,7 @@ int cmd_destroy_qp(struct skua_dev *dev, struct cmd *cmd)
 	obj_set(dev, SKUA_ICM_SQC, index, false);
 	obj_set(dev, SKUA_ICM_RQC, index, false);
 	obj_set(dev, SKUA_ICM_RRC, index, false);
+	sr_close(dev, &qp);
 	memset(qp.sqc, 0, sizeof(*qp.sqc));
 	memset(qp.rqc, 0, sizeof(*qp.rqc));
 	qp_dirty(dev, &qp);

@@ -55,7 +55,7 @@ static const struct row table[] = {
 
 	{ S(INIT), S(RTR), CONN,	A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN),
 					A(PKEY) | A(ACCESS) },
-	{ S(INIT), S(RTR), RC | INI | TGT, 0, A(VENDOR_OFF) },
+	{ S(INIT), S(RTR), RC | INI | TGT, 0, A(VENDOR_OFF) | A(EXT) },
 	{ S(INIT), S(RTR), RESP,	A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER), 0 },
 	{ S(INIT), S(RTR), DGRAM,	0, A(PKEY) | A(QKEY) },
 	{ S(INIT), S(RTR), ETH,		0, 0 },
@@ -225,7 +225,7 @@ static bool values_ok(struct skua_dev *dev, const struct skua_qp_attr *a, uint32
 	       le32_to_cpu(a->dest_qpn) <= IB_QPN_MASK &&
 	       le32_get_bits(a->rights, SKUA_ATTR_MAX_RD_ATOMIC) <= MODEL_MAX_RD_ATOMIC &&
 	       le32_get_bits(a->rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC) <= SKUA_RR_PER_QP &&
-	       !(le32_to_cpu(a->vendor_off) & ~SKUA_VENDOR_ALL) &&
+	       !(le32_to_cpu(a->vendor_off) & ~SKUA_VENDOR_ALL) && sr_attr_ok(a) &&
 	       access_ok(dev, le32_get_bits(a->rights, SKUA_ATTR_ACCESS));
 }
 
@@ -274,7 +274,9 @@ static int check_modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in
 	if (from == SKUA_QP_SQD && *to == SKUA_QP_SQD && mask != A(RATE) &&
 	    le32_to_cpu(qp->sqc->valid) & SKUA_SQC_DRAINING)
 		return SKUA_CMD_ST_BAD_STATE;
-	return values_ok(dev, &in->attr, mask) ? SKUA_CMD_ST_OK : SKUA_CMD_ST_BAD_PARAM;
+	if (!values_ok(dev, &in->attr, mask))
+		return SKUA_CMD_ST_BAD_PARAM;
+	return mask & A(EXT) ? sr_check(dev, in, qp) : SKUA_CMD_ST_OK;
 }
 
 static void merge(__le32 *word, __le32 from, const struct field *field, uint32_t mask)
@@ -325,6 +327,7 @@ static int enter_reset(struct skua_dev *dev, struct qp *qp)
 	hot_forget(dev, qp->qpn);
 	timer_set(dev, qp->qpn, SKUA_TIME_NEVER);
 	qp_event_forget(dev, qp->qpn);
+	sr_close(dev, qp);
 	sqc.valid = cpu_to_le32(SKUA_SQC_VALID);
 	*qp->sqc = sqc;
 	*qp->rqc = rqc;
@@ -373,6 +376,8 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 		if (engine)
 			engine_state(dev, qp, from, to);
 		err = enter_reset(dev, qp);
+	} else if (le32_to_cpu(in->mask) & A(EXT) && !sr_open(dev, qp, in)) {
+		err = SKUA_CMD_ST_INTERNAL;
 	} else {
 		apply(&qp->sqc->attr, &in->attr, le32_to_cpu(in->mask));
 		if (le32_to_cpu(in->mask) & A(RATE))

@@ -550,8 +550,10 @@ enum {
  *	not (SKUA_QP_ANY_STATE: whatever it is in)
  * @reserved: zero
  * @attr: values of the attributes in @mask; the others are zero
- * @ext_table: extension: bus address of the placement table, with EXT
- * @ext_len: its bytes
+ * @ext_table: bus address of the table of struct skua_ext_slot, with EXT and a mode other
+ *	than SKUA_EXT_PLAIN; a multiple of its size. The device uses it until the QP is in
+ *	RESET or destroyed
+ * @ext_len: its bytes: sizeof(struct skua_ext_slot) << SKUA_ATTR_EXT_LOG_WINDOW
  * @counter: counter set, 0: none, with COUNTER
  */
 struct skua_cmd_modify_qp_in {

@@ -106,7 +106,12 @@
 	X(LOOPBACK_DROP,	RDMA, loopback_drops,	"frames to turn round dropped: no room") \
 	X(SQ_RECORD,		DEV, sq_records,	"send indices found in records")	\
 	X(SQ_EVENT,		DEV, sq_events,		"event indices of send queues written") \
-	X(CQE_SCATTER,		RDMA, cqe_scatter,	"payloads that came in the CQE")
+	X(CQE_SCATTER,		RDMA, cqe_scatter,	"payloads that came in the CQE") \
+	X(RX_EARLY,		RDMA, rx_early_pkts,	"packets taken before their turn")	\
+	X(RX_EARLY_DROP,	RDMA, rx_early_dropped,	"packets before their turn dropped")	\
+	X(TX_SACK,		RDMA, tx_sack,		"acknowledgments with a bitmap sent")	\
+	X(RX_SACK,		RDMA, rx_sack,		"acknowledgments with a bitmap received") \
+	X(TX_PROBE,		RDMA, tx_probes,	"packets sent again to learn what arrived")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -45,7 +45,8 @@
 	X(FLOW,	 9, 128,  "flow steering rules")			\
 	X(MCG,	10, 64,   "multicast members")				\
 	X(RSS,	11, 1024, "receive side scaling contexts")		\
-	X(CNT,	12, 256,  "counter sets")
+	X(CNT,	12, 256,  "counter sets")				\
+	X(LRC,	13, 512,  "loss recovery of a QP (SKUA_CAP_SR)")
 
 enum skua_icm_table {
 #define X(name, number, size, text) SKUA_ICM_##name = number,

@@ -201,7 +201,7 @@ enum skua_qp_state {
  * @state: QP state
  * @pkey: P_Key index
  * @rate_kbps: send rate limit, 0: none (SKUA_CAP_RATE_LIMIT)
- * @ext: Skua extension (SKUA_CAP_SR), else zero
+ * @ext: selective repeat (RC, XRC; SKUA_CAP_SR), else zero
  * @rate_burst: bytes that may go at once under the limit, 0: the device's choice; zero
  *	where @rate_kbps is
  * @vendor_off: SKUA_VENDOR_*: operations of Skua's own that the QP does without, as
@@ -254,9 +254,18 @@ _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
 #define SKUA_ATTR_SQD_NOTIFY		BIT(4)	/* SQ_DRAINED event wanted */
 /* pkey */
 #define SKUA_ATTR_PKEY_INDEX		GENMASK(15, 0)
-/* ext: mode (0 plain RoCEv2, 1 negotiate, 2 always), log2 of the window */
+/*
+ * ext: whether the QP speaks the extension that Documentation/wire/selective-repeat.rst
+ * describes, and log2 of the packets that it lets its peer have outstanding: MIN to MAX;
+ * zero with SKUA_EXT_PLAIN.
+ */
 #define SKUA_ATTR_EXT_MODE		GENMASK(1, 0)
+#define SKUA_EXT_PLAIN			0	/* standard RoCEv2 only */
+#define SKUA_EXT_NEGOTIATE		1	/* as soon as the peer has said that it does too */
+#define SKUA_EXT_ALWAYS			2	/* from the first packet on */
 #define SKUA_ATTR_EXT_LOG_WINDOW	GENMASK(12, 8)
+#define SKUA_EXT_LOG_WINDOW_MIN		5
+#define SKUA_EXT_LOG_WINDOW_MAX		9
 /*
  * vendor_off: a send WQE of such an operation ends with LOC_QP_OP_ERR, and to a packet
  * of one the responder says what a device without it does (NAK, invalid request).
@@ -411,6 +420,17 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @rate: rate in force, kbit/s, 0: none: the least of @attr.rate_kbps and of what the
  *	device itself imposes (SKUA_CAP_DCQCN)
  * @rate_frac: of @rate_time, parts of a nanosecond: @rate of them are one
+ * @sr_window: packets that may be outstanding under selective repeat, 0: the peer has not
+ *	said that it speaks it
+ * @rtt_psn: PSN whose acknowledgment measures the round trip, with @rtt_time
+ * @rtt_time: device time (ns) at which it was sent, 0: none is being measured
+ * @sr_deadline: device time (ns) at which to look after what may be lost, 0: never
+ * @srtt: smoothed round trip time, ns, 0: not known
+ * @rttvar: its mean deviation, ns
+ * @recv_seq: of the current message: how many before it take a receive
+ * @ci_recv_seq: likewise of the WQE at @ci
+ * @rr_seq: how many READ requests, atomics and ATOMIC WRITEs come before it
+ * @ci_rr_seq: likewise of the WQE at @ci
  * @engine: the requester's own further state
  */
 struct skua_sqc {
@@ -456,7 +476,17 @@ struct skua_sqc {
 	struct skua_fault fault;
 	__le32 rate;
 	__le32 rate_frac;
-	__le32 engine[44];
+	__le32 sr_window;
+	__le32 rtt_psn;
+	__le64 rtt_time;
+	__le64 sr_deadline;
+	__le32 srtt;
+	__le32 rttvar;
+	__le32 recv_seq;
+	__le32 ci_recv_seq;
+	__le32 rr_seq;
+	__le32 ci_rr_seq;
+	__le32 engine[32];
 };
 
 _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
@@ -468,6 +498,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_LAST_WQE_SENT		BIT(4)
 #define SKUA_SQC_PINNED			BIT(5)	/* cur_*: begun, must not change */
 #define SKUA_SQC_HI_PINNED		BIT(6)	/* hi_*: likewise */
+#define SKUA_SQC_LOSS			BIT(7)	/* the requester's part of the LRC holds */
 
 /**
  * struct skua_rqc - receive queue context: the responder
@@ -499,6 +530,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @rq_seen: 1 + @ci when the record was last read, 0: it never was
  * @flush_num: FLUSH requests that wait for their answer
  * @flush: these, in the order of their PSNs: SKUA_RQC_FLUSH_*
+ * @recv_seq: receives completed since RTR
  * @engine: the responder's own further state
  */
 struct skua_rqc {
@@ -529,7 +561,8 @@ struct skua_rqc {
 	__le32 rq_seen;
 	__le32 flush_num;
 	__le32 flush[16];
-	__le32 engine[9];
+	__le32 recv_seq;
+	__le32 engine[8];
 };
 
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
@@ -545,6 +578,8 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 #define SKUA_RQC_NAK_PENDING		BIT(4)
 #define SKUA_RQC_FAILED			BIT(5)	/* takes no more requests, goes to ERR */
 #define SKUA_RQC_WQE_TAKEN		BIT(6)	/* an SRQ's WQE is under way */
+#define SKUA_RQC_HELD			BIT(7)	/* the responder's part of the LRC holds */
+#define SKUA_RQC_EXT			BIT(8)	/* the peer has sent packets of the extension */
 
 /**
  * struct skua_rr - one responder resource; RRC entries are arrays of these
@@ -573,13 +608,105 @@ struct skua_rr {
 };
 
 _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
-#define SKUA_RR_OP			GENMASK(7, 0)
+#define SKUA_RR_OP			GENMASK(6, 0)
 /* XRC: the SRQ whose PD the key is of. */
 #define SKUA_RR_SRQN			GENMASK(29, 8)
 /* The answer is yet to be sent. */
 #define SKUA_RR_PENDING			BIT(30)
 /* A repeated request: does not count against MAX_DEST_RD_ATOMIC. */
 #define SKUA_RR_DUP			BIT(31)
+/* Selective repeat: it came before its turn, its @psn is not yet reached. */
+#define SKUA_RR_EARLY			BIT(7)
 #define SKUA_RR_PER_QP			(SKUA_ICM_RRC_SIZE / sizeof(struct skua_rr))
+
+/* The largest window of selective repeat, in packets. */
+#define SKUA_LRC_PSNS			512
+
+/**
+ * struct skua_lrc - loss recovery context of a QP (SKUA_CAP_SR): state, all of it
+ * @arrived: requester: PSNs from una_psn on that the peer holds, or of READ and atomic
+ *	responses that came; bit PSN modulo SKUA_LRC_PSNS
+ * @cum: requester: PSN that the peer expects next, as it said last
+ * @top: requester: one after the furthest PSN that is known to have arrived
+ * @lost: requester: what is before it and did not arrive counts as lost
+ * @next: requester: PSNs from here up to @lost are still to be sent again
+ * @again: requester: those from here up to @again_end once more, as they were lost once more
+ * @again_end: see @again
+ * @mark_end: requester: PSNs before it had been sent again when @mark_psn was next_psn
+ * @mark_psn: see @mark_end
+ * @mark_time: requester: device time (ns) of that
+ * @hole_time: requester: device time (ns) since when there are holes, 0: there are none
+ * @hole_top: requester: @top at that time
+ * @probes: requester: packets sent since anything arrived, to learn what did
+ * @table: bus address of the table of struct skua_ext_slot, one for each PSN of the window
+ * @log_window: responder: log2 of the window
+ * @held: responder: PSNs that are held
+ * @held_top: responder: one after the furthest of them
+ * @reread_num: responder: READ responses to be sent again
+ * @reread: responder: which, in the order in which they were asked for: SKUA_LRC_REREAD_*
+ * @reserved: zero
+ * @code: responder: what is held of the PSNs from epsn on: SKUA_LRC_*, four bits for each
+ *	PSN modulo SKUA_LRC_PSNS, the lowest bits for the lowest PSN
+ *
+ * It is written while packets are missing and need not be looked at otherwise
+ * (SKUA_SQC_LOSS, SKUA_RQC_HELD).
+ */
+struct skua_lrc {
+	__le64 arrived[SKUA_LRC_PSNS / 64];
+	__le32 cum;
+	__le32 top;
+	__le32 lost;
+	__le32 next;
+	__le32 again;
+	__le32 again_end;
+	__le32 mark_end;
+	__le32 mark_psn;
+	__le64 mark_time;
+	__le64 hole_time;
+	__le32 hole_top;
+	__le32 probes;
+	__le64 table;
+	__le32 log_window;
+	__le32 held;
+	__le32 held_top;
+	__le32 reread_num;
+	__le32 reread[16];
+	__le32 reserved[12];
+	__le32 code[SKUA_LRC_PSNS / 8];
+};
+
+_Static_assert(sizeof(struct skua_lrc) == SKUA_ICM_LRC_SIZE, "skua_lrc");
+
+#define SKUA_LRC_REREADS		16	/* entries of reread */
+#define SKUA_LRC_REREAD_PSN		GENMASK(23, 0)	/* the first */
+#define SKUA_LRC_REREAD_NUM		GENMASK(31, 24)	/* how many */
+
+/* What is held of a PSN. */
+#define SKUA_LRC_NONE			0
+#define SKUA_LRC_PART			1	/* not the last packet of its message */
+#define SKUA_LRC_END			2	/* the last one, which reports nothing */
+#define SKUA_LRC_RECV			3	/* the last one, which completes a receive */
+#define SKUA_LRC_READ			4	/* a READ request, in its place of the RRC */
+
+/**
+ * struct skua_ext_slot - what the last packet of a message that takes a receive said
+ * @imm: immediate data as on the wire, or the key to invalidate
+ * @what: SKUA_EXT_SLOT_*
+ *
+ * The device writes it when such a packet comes before its turn (SKUA_LRC_RECV), at index
+ * PSN modulo the window, and reads it when its turn has come. Software does neither.
+ */
+struct skua_ext_slot {
+	__le32 imm;
+	__le32 what;
+};
+
+_Static_assert(sizeof(struct skua_ext_slot) == 8, "skua_ext_slot");
+
+#define SKUA_EXT_SLOT_LEN		GENMASK(15, 0)	/* payload of the packet */
+#define SKUA_EXT_SLOT_SE		BIT(16)
+#define SKUA_EXT_SLOT_IMM		BIT(17)
+#define SKUA_EXT_SLOT_INV		BIT(18)
+#define SKUA_EXT_SLOT_WRITE		BIT(19)	/* of a WRITE with immediate data */
 
 #endif /* SKUA_HW_QUEUE_H */

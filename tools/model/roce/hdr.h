@@ -145,6 +145,8 @@ _Static_assert(sizeof(struct udp_hdr) == 8, "UDP header");
 #define IB_BTH_BECN		0x40
 #define IB_BTH_ACK_REQ		0x80	/* of ack; the other seven bits are reserved */
 #define IB_BTH_RESV7_MASK	0x7f
+/* Of these, Skua: log2 of the window in which the sender takes packets out of order. */
+#define IB_RESV7_LOG_WINDOW	0x0f
 
 struct ib_bth {
 	uint8_t opcode;
@@ -255,6 +257,21 @@ struct ib_xrceth {
 };
 _Static_assert(sizeof(struct ib_xrceth) == 4, "XRCETH");
 
+/*
+ * Not the IBTA's: where a packet of selective repeat belongs. @seq: number of its message
+ * among those that take a receive, or of the READ request among those that take a
+ * responder resource; @off: number of the packet in its message.
+ */
+struct ib_seth {
+	uint8_t flags;
+	uint8_t seq[3];
+	uint8_t resv;
+	uint8_t off[3];
+};
+_Static_assert(sizeof(struct ib_seth) == 8, "SETH");
+
+#define IB_SETH_RTX		0x80	/* of flags: sent again */
+
 #define IB_FETH_PLACEMENT_MASK	0x0000000f	/* of word */
 #define IB_FETH_SELECT_MASK	0x00000030
 
@@ -299,6 +316,14 @@ static inline void ib_aeth_put(struct ib_aeth *h, uint8_t syndrome, uint32_t msn
 {
 	h->syndrome = syndrome;
 	be24_put(h->msn, msn);
+}
+
+static inline void ib_seth_put(struct ib_seth *h, uint8_t flags, uint32_t seq, uint32_t off)
+{
+	h->flags = flags;
+	be24_put(h->seq, seq);
+	h->resv = 0;
+	be24_put(h->off, off);
 }
 
 static inline void ib_xrceth_put(struct ib_xrceth *h, uint32_t srqn)

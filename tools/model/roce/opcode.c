@@ -14,6 +14,7 @@
 #define HAS(flags, bit, type)	(((flags) & (bit)) ? sizeof(struct type) : 0)
 #define EXT_LEN(flags)							\
 	(HAS(flags, IB_F_XRCETH, ib_xrceth) +				\
+	 HAS(flags, IB_F_SETH, ib_seth) +				\
 	 HAS(flags, IB_F_DETH, ib_deth) +				\
 	 HAS(flags, IB_F_FETH, ib_feth) +				\
 	 HAS(flags, IB_F_RETH, ib_reth) +				\
@@ -70,6 +71,32 @@
 	ENTRY(t, SEND_LAST_INV, SEND(IB_F_LAST | IB_F_RECV | IB_F_IETH) | (add)),	\
 	ENTRY(t, SEND_ONLY_INV, SEND(IB_F_ONLY | IB_F_RECV | IB_F_IETH) | (add))
 
+/* Selective repeat: each packet of a SEND or WRITE says where it belongs. */
+#define SELECTIVE(t, add)								\
+	ENTRY(t, SEND_FIRST, SEND(IB_F_FIRST) | IB_F_SETH | (add)),			\
+	ENTRY(t, SEND_MIDDLE, SEND(IB_F_MIDDLE) | IB_F_SETH | (add)),			\
+	ENTRY(t, SEND_LAST, SEND(IB_F_LAST | IB_F_RECV) | IB_F_SETH | (add)),		\
+	ENTRY(t, SEND_LAST_IMM,								\
+	      SEND(IB_F_LAST | IB_F_RECV | IB_F_IMMDT) | IB_F_SETH | (add)),		\
+	ENTRY(t, SEND_ONLY, SEND(IB_F_ONLY | IB_F_RECV) | IB_F_SETH | (add)),		\
+	ENTRY(t, SEND_ONLY_IMM,								\
+	      SEND(IB_F_ONLY | IB_F_RECV | IB_F_IMMDT) | IB_F_SETH | (add)),		\
+	ENTRY(t, SEND_LAST_INV,								\
+	      SEND(IB_F_LAST | IB_F_RECV | IB_F_IETH) | IB_F_SETH | (add)),		\
+	ENTRY(t, SEND_ONLY_INV,								\
+	      SEND(IB_F_ONLY | IB_F_RECV | IB_F_IETH) | IB_F_SETH | (add)),		\
+	ENTRY(t, WRITE_FIRST, WRITE(IB_F_FIRST | IB_F_RETH) | IB_F_SETH | (add)),	\
+	ENTRY(t, WRITE_MIDDLE, WRITE(IB_F_MIDDLE | IB_F_RETH) | IB_F_SETH | (add)),	\
+	ENTRY(t, WRITE_LAST, WRITE(IB_F_LAST | IB_F_RETH) | IB_F_SETH | (add)),		\
+	ENTRY(t, WRITE_LAST_IMM,							\
+	      WRITE(IB_F_LAST | IB_F_RECV | IB_F_RETH | IB_F_IMMDT) | IB_F_SETH | (add)), \
+	ENTRY(t, WRITE_ONLY, WRITE(IB_F_ONLY | IB_F_RETH) | IB_F_SETH | (add)),		\
+	ENTRY(t, WRITE_ONLY_IMM,							\
+	      WRITE(IB_F_ONLY | IB_F_RECV | IB_F_RETH | IB_F_IMMDT) | IB_F_SETH | (add)), \
+	ENTRY(t, READ_REQUEST,								\
+	      IB_F_REQUEST | IB_F_READ | IB_F_ONLY | IB_F_RETH | IB_F_SETH | (add)),	\
+	ENTRY(t, ACK, IB_F_RESPONSE | IB_F_ONLY | IB_F_AETH | IB_F_PAYLOAD)
+
 const struct ib_opcode_info ib_opcode_table[256] = {
 	RELIABLE(RC, 0),
 	ENTRY(RC, FLUSH, IB_F_REQUEST | IB_F_FLUSH | IB_F_ONLY | IB_F_FETH | IB_F_RETH),
@@ -84,4 +111,6 @@ const struct ib_opcode_info ib_opcode_table[256] = {
 	ENTRY(SKUA_RC, MASKED_FETCH_ADD, MASKED),
 	ENTRY(SKUA_XRC, MASKED_CMP_SWAP, MASKED | IB_F_XRCETH),
 	ENTRY(SKUA_XRC, MASKED_FETCH_ADD, MASKED | IB_F_XRCETH),
+	SELECTIVE(SKUA_RC, 0),
+	SELECTIVE(SKUA_XRC, IB_F_XRCETH),
 };

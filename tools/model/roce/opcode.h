@@ -48,7 +48,7 @@ enum ib_operation {
 	IB_OP_FETCH_ADD			= 0x14,
 	IB_OP_SEND_LAST_INV		= 0x16,
 	IB_OP_SEND_ONLY_INV		= 0x17,
-	/* Two that the standard does not know: Skua's transports only. */
+	/* Two that the standard does not know, in Skua's transports only. */
 	IB_OP_MASKED_CMP_SWAP		= 0x18,
 	IB_OP_MASKED_FETCH_ADD		= 0x19,
 	IB_OP_FLUSH			= 0x1c,
@@ -75,6 +75,7 @@ enum ib_operation {
  * @IB_F_ATOMIC_WRITE: ATOMIC WRITE
  * @IB_F_RECV: consumes a receive WQE (whole message: by its last packet's flag)
  * @IB_F_XRCETH: headers, in the order in which they stand in a packet
+ * @IB_F_SETH: see @IB_F_XRCETH
  * @IB_F_DETH: see @IB_F_XRCETH
  * @IB_F_FETH: see @IB_F_XRCETH
  * @IB_F_RETH: see @IB_F_XRCETH
@@ -110,6 +111,7 @@ enum ib_opcode_flags {
 	IB_F_IMMDT		= 1u << 23,
 	IB_F_IETH		= 1u << 24,
 	IB_F_MASKEDETH		= 1u << 25,
+	IB_F_SETH		= 1u << 26,
 };
 
 /**

@@ -189,6 +189,7 @@ enum skua_pkt_status skua_pkt_parse_bth(struct skua_pkt *pkt)
 #define TAKE_EXT(P, flags, p)						\
 	do {								\
 		TAKE(P, flags, p, IB_F_XRCETH, xrceth);			\
+		TAKE(P, flags, p, IB_F_SETH, seth);			\
 		TAKE(P, flags, p, IB_F_DETH, deth);			\
 		TAKE(P, flags, p, IB_F_FETH, feth);			\
 		TAKE(P, flags, p, IB_F_RETH, reth);			\

@@ -90,6 +90,7 @@ const char *skua_pkt_status_name(enum skua_pkt_status status);
  * @becn: backward congestion notification
  * @migreq: migration request state
  * @xrceth: extended headers, NULL where the opcode has none
+ * @seth: see @xrceth
  * @deth: see @xrceth
  * @feth: see @xrceth
  * @reth: see @xrceth
@@ -133,6 +134,7 @@ struct skua_pkt {
 	bool migreq;
 
 	const struct ib_xrceth *xrceth;
+	const struct ib_seth *seth;
 	const struct ib_deth *deth;
 	const struct ib_feth *feth;
 	const struct ib_reth *reth;
@@ -261,6 +263,7 @@ struct skua_pkt_bth {
  * @bth: base transport header
  * @xrceth: extended headers for the caller to fill (they are zero), NULL where
  *	the opcode has none
+ * @seth: see @xrceth
  * @deth: see @xrceth
  * @feth: see @xrceth
  * @reth: see @xrceth
@@ -280,6 +283,7 @@ struct skua_pkt_build {
 	uint8_t *l3;
 	struct ib_bth *bth;
 	struct ib_xrceth *xrceth;
+	struct ib_seth *seth;
 	struct ib_deth *deth;
 	struct ib_feth *feth;
 	struct ib_reth *reth;

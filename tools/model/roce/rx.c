@@ -38,6 +38,14 @@ static bool state_ok(enum skua_qp_state state, const struct skua_pkt *pkt)
 	}
 }
 
+/* Selective repeat is for those that speak it. */
+static bool ext_ok(const struct qp *qp, const struct skua_pkt *pkt)
+{
+	bool bitmap = pkt->op->flags & IB_F_AETH && pkt->opcode >= IB_OPCODE_VENDOR_MIN;
+
+	return (!pkt->seth && !bitmap) || qp->sqc->attr.ext;
+}
+
 /* SKUA_CNT_COUNT: the packet is the QP's. Else the counter of the reason to drop it. */
 static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 			       const struct skua_pkt *pkt)
@@ -45,6 +53,8 @@ static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 	if (ib_opcode_transport(pkt->opcode) != transport_of(qp_type(qp)))
 		return SKUA_CNT_RX_MALFORMED;
 	if (qp_type(qp) == (pkt->op->flags & IB_F_REQUEST ? SKUA_QP_XRC_INI : SKUA_QP_XRC_TGT))
+		return SKUA_CNT_RX_MALFORMED;
+	if (!ext_ok(qp, pkt))
 		return SKUA_CNT_RX_MALFORMED;
 	if (!pkey_ok(pkt->pkey))
 		return SKUA_CNT_RX_BAD_PKEY;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Selective repeat: the loss recovery context, and who speaks the extension. */
+#include <string.h>
+
+#include "../icm.h"
+#include "sr.h"
+
+_Static_assert(SKUA_LRC_PSNS == 1 << SKUA_EXT_LOG_WINDOW_MAX, "largest window");
+
+/* --- attributes --- */
+
+static uint32_t log_window(const struct skua_qp_attr *a)
+{
+	return le32_get_bits(a->ext, SKUA_ATTR_EXT_LOG_WINDOW);
+}
+
+bool sr_attr_ok(const struct skua_qp_attr *a)
+{
+	uint32_t mode = le32_get_bits(a->ext, SKUA_ATTR_EXT_MODE);
+
+	if (le32_to_cpu(a->ext) & ~(SKUA_ATTR_EXT_MODE | SKUA_ATTR_EXT_LOG_WINDOW))
+		return false;
+	if (mode == SKUA_EXT_PLAIN)
+		return !a->ext;
+	return mode <= SKUA_EXT_ALWAYS && log_window(a) >= SKUA_EXT_LOG_WINDOW_MIN &&
+	       log_window(a) <= SKUA_EXT_LOG_WINDOW_MAX;
+}
+
+int sr_check(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, const struct qp *qp)
+{
+	uint64_t table = le64_to_cpu(in->ext_table);
+	uint64_t bytes = sizeof(struct skua_ext_slot) << log_window(&in->attr);
+
+	if (!in->attr.ext)
+		return table || in->ext_len ? SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
+	if (!table || table % bytes || le32_to_cpu(in->ext_len) != bytes)
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (qp_index(qp->qpn) >= icm_num(dev, SKUA_ICM_LRC) ||
+	    !icm_mapped(dev, SKUA_ICM_LRC, qp_index(qp->qpn)))
+		return SKUA_CMD_ST_NO_ICM;
+	return SKUA_CMD_ST_OK;
+}
+
+/* --- the context --- */
+
+bool sr_open(struct skua_dev *dev, struct qp *qp, const struct skua_cmd_modify_qp_in *in)
+{
+	uint32_t index = qp_index(qp->qpn);
+	struct skua_lrc *lrc;
+
+	if (!in->attr.ext)
+		return true;
+	lrc = ctx_new(dev, SKUA_ICM_LRC, index);
+	if (!lrc)
+		return false;
+	lrc->table = in->ext_table;
+	lrc->log_window = cpu_to_le32(log_window(&in->attr));
+	obj_set(dev, SKUA_ICM_LRC, index, true);
+	ctx_put(dev, lrc);
+	return true;
+}
+
+void sr_close(struct skua_dev *dev, struct qp *qp)
+{
+	uint32_t index = qp_index(qp->qpn);
+	struct skua_lrc *lrc;
+
+	if (!qp->sqc->attr.ext)
+		return;
+	obj_set(dev, SKUA_ICM_LRC, index, false);
+	lrc = ctx_new(dev, SKUA_ICM_LRC, index);
+	if (lrc)
+		ctx_put(dev, lrc);
+}
+
+bool lrc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+{
+	const struct skua_lrc *lrc = ctx;
+	uint32_t log = le32_to_cpu(lrc->log_window);
+
+	(void)dev;
+	(void)index;
+	return log >= SKUA_EXT_LOG_WINDOW_MIN && log <= SKUA_EXT_LOG_WINDOW_MAX;
+}
+
+struct skua_lrc *sr_lrc(struct turn *t)
+{
+	struct skua_lrc *lrc = ctx_get(t->dev, SKUA_ICM_LRC, qp_index(t->qp->qpn));
+
+	if (!lrc && qp_state(t->qp) != SKUA_QP_ERR)
+		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
+	return lrc;
+}
+
+void sr_lrc_put(struct turn *t, struct skua_lrc *lrc, bool dirty)
+{
+	if (dirty)
+		ctx_dirty(t->dev, lrc);
+	ctx_put(t->dev, lrc);
+}
+
+/* --- who speaks it --- */
+
+/*
+ * Once heard it holds until RESET: a packet without it is a late one of the time before. The
+ * window is the smaller of both ends'.
+ */
+void sr_hear(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t peer = pkt->resv7 & IB_RESV7_LOG_WINDOW;
+	uint32_t log = sr_offer(t) < peer ? sr_offer(t) : peer;
+
+	if (sr_mode(t) == SKUA_EXT_PLAIN || sr_on(t) || log < SKUA_EXT_LOG_WINDOW_MIN)
+		return;
+	t->sqc->sr_window = cpu_to_le32(1u << log);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Selective repeat: what its files offer each other and the engine. The protocol is in
+ * Documentation/wire/selective-repeat.rst.
+ *
+ *   sr.c        the loss recovery context; who speaks the extension
+ *   sr_req.c    requester: what arrived, what is lost, sending it again
+ *   sr_resp.c   responder: taking packets before their turn
+ *
+ * While nothing is missing all of a QP's state is in SQC and RQC, and packets take the same
+ * way as without the extension; the loss recovery context (LRC) is touched only while
+ * SKUA_SQC_LOSS or SKUA_RQC_HELD says that it holds something.
+ */
+#ifndef SKUA_ROCE_SR_H
+#define SKUA_ROCE_SR_H
+
+#include "engine.h"
+
+/* --- sr.c --- */
+/* The QP's LRC, pinned; NULL: it cannot be had, and the QP is in error. To be put. */
+struct skua_lrc *sr_lrc(struct turn *t);
+void sr_lrc_put(struct turn *t, struct skua_lrc *lrc, bool dirty);
+
+static inline uint32_t sr_mode(const struct turn *t)
+{
+	return le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_MODE);
+}
+
+/* What each packet says of the window in which the QP takes packets out of order; 0: none. */
+static inline uint8_t sr_offer(const struct turn *t)
+{
+	return (uint8_t)le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_LOG_WINDOW);
+}
+
+/* Does the QP send packets of the extension? */
+static inline bool sr_on(const struct turn *t)
+{
+	return t->sqc->sr_window;
+}
+
+/* A packet of the peer's came: does it speak the extension too? */
+void sr_hear(struct turn *t, const struct skua_pkt *pkt);
+
+/* --- sr_req.c --- */
+/* RTR to RTS. */
+void sr_req_start(struct turn *t);
+/* An acknowledgment, a NAK or a response of its own: true if it was dealt with. */
+bool sr_comp_rx(struct turn *t, const struct skua_pkt *pkt);
+/* Send again what is lost. True: the budget ended first. */
+bool sr_req_run(struct turn *t);
+/* Is there anything to be sent again? */
+bool sr_req_wants(const struct turn *t);
+/* A packet of @psns PSNs from @psn on goes out for the first time. */
+void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns);
+/* The ack timer has expired: all that has not arrived is lost. */
+void sr_timeout(struct turn *t);
+/* sr_deadline has come. */
+void sr_req_timer(struct turn *t);
+
+/* --- sr_resp.c --- */
+/* A request that has a SETH. */
+void sr_resp_rx(struct turn *t, const struct skua_pkt *pkt);
+/* epsn has moved: what is held from there on takes its turn. */
+void sr_resp_advance(struct turn *t);
+/* Another request than the extension's came before its turn. */
+void sr_resp_gap(struct turn *t, uint32_t psn);
+/* The bitmap of an acknowledgment: its bytes, a multiple of 4. */
+uint32_t sr_resp_bitmap(struct turn *t, uint8_t *to);
+
+#endif /* SKUA_ROCE_SR_H */
