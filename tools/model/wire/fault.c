@@ -15,11 +15,7 @@
 #include "fault_priv.h"
 #include "priv.h"
 
-#define FLOW_BUCKETS		4096
 #define PORTS			WIRE_PORTS_MAX
-
-/* PSNs of a flow whose passages are counted one by one. */
-#define FLOW_PSNS		1024
 
 struct flow_key {
 	uint8_t sgid[16];
@@ -57,7 +53,7 @@ struct wire_flow {
 	int64_t high;
 	int64_t last;
 	uint32_t rewinds;
-	uint32_t psn[FLOW_PSNS];
+	uint32_t psn[];
 };
 
 struct wire_faults {
@@ -65,10 +61,13 @@ struct wire_faults {
 	struct fault_clause *clause;
 	unsigned int n_clauses;
 	unsigned int n_flows;
+	uint32_t max_flows;
+	uint32_t n_psns;		/* of a flow */
+	uint32_t n_buckets;
 	struct wire_flow *newest;
 	struct wire_flow *oldest;
 	void (*evict)(struct wire_flow *flow);
-	struct wire_flow *bucket[FLOW_BUCKETS];
+	struct wire_flow **bucket;
 	uint64_t ordinals[PORTS][FAULT_CLASS_MAX];
 	uint64_t frames[PORTS];
 };
@@ -88,21 +87,32 @@ struct subject {
 	size_t covered_len;
 };
 
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 struct wire_faults *wire_faults_create(uint64_t seed)
 {
 	struct wire_faults *f = calloc(1, sizeof(*f));
 
-	if (f)
-		f->seed = seed;
-	return f;
+	if (!f)
+		return NULL;
+	f->seed = seed;
+	if (!wire_faults_room(f, WIRE_FLOWS_MAX, WIRE_FLOW_PSNS))
+		return f;
+	free(f);
+	return NULL;
+}
+
+int wire_faults_room(struct wire_faults *f, uint32_t flows, uint32_t psns)
+{
+	uint32_t n = (flows + 1) / 2;
+	struct wire_flow **bucket = calloc(n, sizeof(*bucket));
+
+	if (!bucket)
+		return -1;
+	free(f->bucket);
+	f->bucket = bucket;
+	f->n_buckets = n;
+	f->max_flows = flows;
+	f->n_psns = psns;
+	return 0;
 }
 
 void wire_faults_destroy(struct wire_faults *f)
@@ -116,6 +126,7 @@ void wire_faults_destroy(struct wire_faults *f)
 		free(flow);
 	}
 	free(f->clause);
+	free(f->bucket);
 	free(f);
 }
 
@@ -174,7 +185,7 @@ static struct wire_flow **flow_bucket(struct wire_faults *f, const struct flow_k
 		memcpy(&word, (const uint8_t *)key + i, sizeof(word));
 		h = h * 0x9e3779b97f4a7c15ull ^ word;
 	}
-	return &f->bucket[mix(h) % FLOW_BUCKETS];
+	return &f->bucket[wire_mix(h) % f->n_buckets];
 }
 
 static void flow_unlink(struct wire_faults *f, struct wire_flow *flow)
@@ -229,8 +240,8 @@ static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *
 			return flow;
 		}
 
-	if (f->n_flows < WIRE_FLOWS_MAX) {
-		flow = malloc(sizeof(*flow));
+	if (f->n_flows < f->max_flows) {
+		flow = malloc(sizeof(*flow) + f->n_psns * sizeof(flow->psn[0]));
 		if (!flow)
 			return NULL;
 		f->n_flows++;
@@ -238,7 +249,7 @@ static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *
 		flow = flow_evict(f);
 		*evicted = 1;
 	}
-	memset(flow, 0, sizeof(*flow));
+	memset(flow, 0, sizeof(*flow) + f->n_psns * sizeof(flow->psn[0]));
 	flow->key = *key;
 	flow->ordinal = f->ordinals[key->port][key->class]++;
 	flow->first_psn = psn;
@@ -256,11 +267,12 @@ static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *
  * number of times that the flow went back: never again the first time's 0, or a
  * packet lost once would be lost for ever.
  */
-static uint32_t flow_passage(struct wire_flow *flow, uint32_t psn, int64_t *rel)
+static uint32_t flow_passage(const struct wire_faults *f, struct wire_flow *flow, uint32_t psn,
+			     int64_t *rel)
 {
 	uint32_t base = (flow->first_psn + (uint32_t)flow->high) & IB_PSN_MASK;
 	int64_t r = flow->high + ib_psn_diff(psn, base);
-	uint32_t *slot = &flow->psn[(uint64_t)r % FLOW_PSNS];
+	uint32_t *slot = &flow->psn[(uint64_t)r % f->n_psns];
 	uint32_t tag = (uint32_t)r << 8;
 	uint32_t seen;
 
@@ -313,7 +325,7 @@ static unsigned int look(struct wire_faults *f, struct subject *s)
 	s->flow = flow_get(f, &key, pkt.psn, &evicted);
 	if (s->flow) {
 		s->opcode = pkt.opcode;
-		s->iter = flow_passage(s->flow, pkt.psn, &s->psn);
+		s->iter = flow_passage(f, s->flow, pkt.psn, &s->psn);
 	}
 	return evicted;
 }
@@ -322,15 +334,15 @@ static unsigned int look(struct wire_faults *f, struct subject *s)
 
 static uint64_t draw(const struct subject *s, uint64_t seed, bool key_qpn, unsigned int salt)
 {
-	uint64_t h = mix(seed ^ mix(salt));
+	uint64_t h = wire_mix(seed ^ wire_mix(salt));
 
-	h = mix(h ^ s->port);
+	h = wire_mix(h ^ s->port);
 	if (!s->flow)
-		return mix(h ^ ~s->frame_no);
-	h = mix(h ^ s->flow->key.class);
-	h = mix(h ^ (key_qpn ? s->flow->key.dqpn : s->flow->ordinal));
-	h = mix(h ^ (uint64_t)s->psn);
-	return mix(h ^ s->iter);
+		return wire_mix(h ^ ~s->frame_no);
+	h = wire_mix(h ^ s->flow->key.class);
+	h = wire_mix(h ^ (key_qpn ? s->flow->key.dqpn : s->flow->ordinal));
+	h = wire_mix(h ^ (uint64_t)s->psn);
+	return wire_mix(h ^ s->iter);
 }
 
 static bool hit(const struct subject *s, const struct fault_rates *r, uint64_t seed,
@@ -344,6 +356,7 @@ static bool hit(const struct subject *s, const struct fault_rates *r, uint64_t s
 enum {
 	SALT_JITTER = FAULT_KIND_MAX,
 	SALT_BIT,
+	SALT_ID,
 };
 
 /*
@@ -450,6 +463,26 @@ static void apply_rule(const struct wire_faults *f, struct fault_rule *r,
 	}
 }
 
+/* A frame that is not RoCE has no flow: those of one port to one address belong together. */
+static void identify(const struct wire_faults *f, const struct subject *s, struct wire_fate *fate)
+{
+	uint64_t h = wire_mix(f->seed ^ wire_mix(SALT_ID));
+
+	h = wire_mix(h ^ s->port);
+	if (s->flow) {
+		h = wire_mix(h ^ s->flow->key.class);
+		fate->flow_id = wire_mix(h ^ s->flow->ordinal);
+		fate->turn = (uint64_t)s->psn + s->iter;
+		fate->packet_id = wire_mix(wire_mix(fate->flow_id ^ (uint64_t)s->psn) ^ s->iter);
+		return;
+	}
+	if (s->len >= ETH_ADDR_LEN)
+		h = wire_mix(h ^ (uint64_t)be32_get(s->frame) << 16 ^ be16_get(s->frame + 4));
+	fate->flow_id = h;
+	fate->turn = s->frame_no;
+	fate->packet_id = wire_mix(h ^ ~s->frame_no);
+}
+
 unsigned int wire_faults_decide(struct wire_faults *f, unsigned int port_index,
 				const char *port_name, const uint8_t *frame, size_t len,
 				struct wire_fate *fate)
@@ -461,6 +494,7 @@ unsigned int wire_faults_decide(struct wire_faults *f, unsigned int port_index,
 
 	memset(fate, 0, sizeof(*fate));
 	fate->flow = s.flow;
+	identify(f, &s, fate);
 	for (i = 0; i < f->n_clauses; i++)
 		if (f->clause[i].is_rule)
 			apply_rule(f, &f->clause[i].rule, &s, fate);

@@ -34,8 +34,12 @@ struct wire_flow;
 struct wire_held;
 struct wire_port;
 
-/* More flows than this, and the longest unused is forgotten. */
+/*
+ * More flows than this, and the longest unused is forgotten; PSNs of a flow whose passages
+ * are counted one by one. Both unless wire_faults_room() says otherwise.
+ */
 #define WIRE_FLOWS_MAX		8192
+#define WIRE_FLOW_PSNS		1024
 
 /**
  * struct wire_fate - what happens to one frame
@@ -51,6 +55,9 @@ struct wire_port;
  * @hold_ns: longest time to hold
  * @delay_ns: time on the way
  * @flow: its flow; NULL if the frame is not RoCE
+ * @flow_id: a number by seed and flow, for those who choose for a flow
+ * @packet_id: a number by seed, flow, PSN and iteration, for those who choose for a packet
+ * @turn: of the flow's packets: PSN from the flow's first, and iteration
  */
 struct wire_fate {
 	bool drop;
@@ -64,10 +71,16 @@ struct wire_fate {
 	uint64_t hold_ns;
 	uint64_t delay_ns;
 	struct wire_flow *flow;
+	uint64_t flow_id;
+	uint64_t packet_id;
+	uint64_t turn;
 };
 
 struct wire_faults *wire_faults_create(uint64_t seed);
 void wire_faults_destroy(struct wire_faults *f);
+
+/* Remember so many flows, and so many PSNs of each; before the first frame. 0 or -1. */
+int wire_faults_room(struct wire_faults *f, uint32_t flows, uint32_t psns);
 
 /* Add a specification, whole or not at all. 0, or -1 with a message. */
 int wire_faults_add(struct wire_faults *f, const char *spec, char *err, size_t errlen);

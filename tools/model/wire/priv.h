@@ -14,7 +14,7 @@
 #include "pcapng.h"
 #include "wire.h"
 
-#define WIRE_PORTS_MAX		64
+#define WIRE_PORTS_MAX		1024
 #define WIRE_NAME_MAX		32
 
 /* Frames given to, or taken from, one port outside in one call, and let out of a delay. */
@@ -35,6 +35,9 @@ struct wire_buf {
 	uint32_t size;			/* bytes of @data */
 	uint32_t pool;			/* which free list */
 	bool icrc_pending;		/* a RoCE packet whose ICRC is to be written */
+	uint64_t flow_id;		/* with a fabric: see struct wire_fate */
+	uint64_t packet_id;
+	uint64_t turn;
 	uint8_t data[] __attribute__((aligned(16)));
 };
 
@@ -141,6 +144,9 @@ struct wire_port {
 /* Delay and reordering stage, hold.c. */
 struct wire_hold;
 
+/* Behind that, in place of the ports' queues, fabric.c. */
+struct fabric;
+
 /* Room for descriptors that come with a datagram. */
 union wire_control {
 	char buf[CLOSER_CONTROL_SIZE];
@@ -149,12 +155,12 @@ union wire_control {
 
 /* Stations that moved or spoke: where to find an address. */
 #define WIRE_MAC_SETS		1024
-#define WIRE_MAC_WAYS		4
+#define WIRE_MAC_WAYS		8
 
 struct wire_mac {
 	uint8_t addr[6];
 	uint8_t valid;
-	uint8_t port;
+	uint16_t port;
 };
 
 struct wire {
@@ -171,6 +177,7 @@ struct wire {
 	struct wire_pool pool;
 	struct wire_faults *faults;
 	struct wire_hold *hold;
+	struct fabric *fabric;		/* NULL: one switch, with time for nothing */
 	struct wire_pcap *pcap;
 	struct wire_mac mac[WIRE_MAC_SETS][WIRE_MAC_WAYS];
 	uint8_t mac_victim[WIRE_MAC_SETS];
@@ -178,6 +185,15 @@ struct wire {
 	uint8_t *scratch;
 	union wire_control control[WIRE_BATCH];
 };
+
+/* A splitmix64 step: a number that says nothing of @x. */
+static inline uint64_t wire_mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
 
 uint64_t wire_now(const struct wire *w);
 struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, size_t errlen);
@@ -205,6 +221,16 @@ void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf
 bool wire_hold_poll(struct wire_hold *h);
 uint64_t wire_hold_deadline(const struct wire_hold *h);
 void wire_hold_evict(struct wire_flow *flow);
+
+/*
+ * The network of switches. A frame, and one reference, from one NIC to another (-1: nobody
+ * has its address); is the NIC to wait; do what is due, true: there is more.
+ */
+void fabric_send(struct fabric *f, unsigned int from, int to, struct wire_buf *buf);
+bool fabric_full(struct fabric *f, unsigned int nic);
+bool fabric_poll(struct fabric *f);
+uint64_t fabric_deadline(const struct fabric *f);
+void fabric_destroy(struct fabric *f);
 
 int wire_err(char *err, size_t errlen, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

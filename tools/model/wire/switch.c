@@ -130,6 +130,7 @@ void wire_destroy(struct wire *w)
 		return;
 	while (w->n_ports)
 		wire_port_del(w->port[w->n_ports - 1]);
+	fabric_destroy(w->fabric);
 	wire_hold_destroy(w->hold);
 	wire_faults_destroy(w->faults);
 	wire_pcap_close(w->pcap);
@@ -348,6 +349,9 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 
 	st->fault_flow_evict += wire_faults_decide(w->faults, port->index, port->name,
 						   frame, buf->len, &fate);
+	buf->flow_id = fate.flow_id;
+	buf->packet_id = fate.packet_id;
+	buf->turn = fate.turn;
 	marked = !fate.drop && fate.ecn && wire_mark_ce(buf->data, buf->len, fate.ecn_force);
 	capture(port, frame, buf->len, &fate, marked);
 	if (fate.drop) {
@@ -355,6 +359,8 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 		wire_buf_put(&w->pool, buf);
 		return;
 	}
+	if (fate.corrupt)
+		write_icrc(buf);
 	if (fate.corrupt)
 		buf->data[fate.corrupt_bit / 8] ^= 0x80 >> fate.corrupt_bit % 8;
 	st->fault_corrupt += fate.corrupt;
@@ -426,8 +432,9 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool ic
 		return;
 	}
 	buf->icrc_pending = icrc_pending;
-	mac_learn(port, eth->smac);
-	if (wire_faults_active(w->faults)) {
+	if (!w->fabric)
+		mac_learn(port, eth->smac);
+	if (w->fabric || wire_faults_active(w->faults)) {
 		ingress_faults(port, frame, buf);
 		return;
 	}
@@ -439,6 +446,8 @@ void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6])
 {
 	memcpy(port->mac, mac, sizeof(port->mac));
 	port->only_mac = true;
+	if (port->w->fabric)
+		mac_learn(port, mac);
 }
 
 void wire_port_send(struct wire_port *port, const void *frame, size_t len)
@@ -448,7 +457,8 @@ void wire_port_send(struct wire_port *port, const void *frame, size_t len)
 
 void wire_port_send_pending(struct wire_port *port, void *frame, size_t len)
 {
-	bool seen = port->w->pcap || wire_faults_active(port->w->faults);
+	bool faults = wire_faults_active(port->w->faults) && !port->w->fabric;
+	bool seen = port->w->pcap || faults;
 
 	if (seen)
 		skua_pkt_icrc_fill(frame, len);
@@ -500,6 +510,10 @@ void wire_forward(struct wire_port *from, struct wire_buf *buf)
 
 	if (!mac_is_multicast(eth->dmac))
 		m = mac_find(w, eth->dmac, &set);
+	if (w->fabric) {
+		fabric_send(w->fabric, from->index, m ? m->port : -1, buf);
+		return;
+	}
 	if (m && m->port == from->index)
 		from->stats.filtered++;
 	else if (m)
@@ -553,6 +567,8 @@ bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6])
 
 	if (port->held_full)
 		return true;
+	if (w->fabric)
+		return fabric_full(w->fabric, port->index);
 	if (!w->n_full)
 		return false;
 	m = mac_is_multicast(dmac) ? NULL : mac_find(w, dmac, &set);
@@ -671,6 +687,13 @@ bool wire_poll(struct wire *w, uint64_t now_ns)
 
 	w->now = now_ns;
 	more = wire_hold_poll(w->hold);
+	if (w->fabric) {
+		more |= fabric_poll(w->fabric);
+		more |= tell_room(w);
+		if (w->pcap)
+			wire_pcap_flush(w->pcap);
+		return more;
+	}
 	for (i = 0; i < w->n_ports; i++) {
 		struct wire_port *port = w->port[(w->next_port + i) % w->n_ports];
 
@@ -700,6 +723,11 @@ uint64_t wire_deadline(const struct wire *w)
 	/* A frame lost by fault leaves nothing but its capture behind. */
 	if ((w->pcap && wire_pcap_pending(w->pcap)) || w->room)
 		return 0;
+	if (w->fabric) {
+		uint64_t fabric = fabric_deadline(w->fabric);
+
+		return fabric < deadline ? fabric : deadline;
+	}
 	for (i = 0; i < w->n_ports; i++) {
 		const struct wire_port *port = w->port[i];
 
