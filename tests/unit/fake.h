@@ -15,7 +15,7 @@
 #include "core.h"
 #include "judge.h"
 
-#define FAKE_MEM_SIZE	(64u << 20)
+#define FAKE_MEM_SIZE	(256u << 20)
 #define FAKE_MEM_BASE	0x100000000ull
 #define FAKE_FRAMES	4096
 #define FAKE_HOLES	8

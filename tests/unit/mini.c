@@ -14,13 +14,24 @@
 
 #define PAGE	SKUA_ICM_PAGE_SIZE
 
-static uint32_t log_num(unsigned int table)
+static bool is_qp_table(unsigned int table)
 {
+	return table == SKUA_ICM_SQC || table == SKUA_ICM_RQC || table == SKUA_ICM_RRC ||
+	       table == SKUA_ICM_LRC;
+}
+
+static uint32_t log_num(const struct mini *m, unsigned int table)
+{
+	uint32_t log = MINI_LOG_QP;
+
 	switch (table) {
 	case SKUA_ICM_SQC:
 	case SKUA_ICM_RQC:
 	case SKUA_ICM_RRC:
 	case SKUA_ICM_LRC:
+		while (1u << log < m->qps)
+			log++;
+		return log;
 	case SKUA_ICM_CQC:
 	case SKUA_ICM_SRQC:
 		return MINI_LOG_QP;
@@ -180,11 +191,11 @@ void mini_init_in(struct mini *m, struct skua_cmd_init_device_in *in)
 
 	memset(in, 0, sizeof(*in));
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
-		uint64_t bytes = (uint64_t)entry_size[i] << log_num(i);
+		uint64_t bytes = (uint64_t)entry_size[i] << log_num(m, i);
 
 		m->base[i] = at;
 		in->icm[i].base = cpu_to_le64(at);
-		in->icm[i].log_num = cpu_to_le32(log_num(i));
+		in->icm[i].log_num = cpu_to_le32(log_num(m, i));
 		at += (bytes + PAGE - 1) & ~(PAGE - 1);
 	}
 }
@@ -203,14 +214,15 @@ int mini_map(struct mini *m, uint64_t addr, uint64_t bus, unsigned int log_pages
 void mini_map_all(struct mini *m)
 {
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
-		uint64_t num = 1ull << log_num(i);
+		uint64_t num = 1ull << log_num(m, i);
+		uint64_t most = is_qp_table(i) && m->qps > MINI_MAPPED ? m->qps : MINI_MAPPED;
 		unsigned int log = 0;
 		uint64_t bytes;
 
 		if (i == SKUA_ICM_MTT && num > 8 * MINI_MAPPED)
 			num = 8 * MINI_MAPPED;
-		else if (i != SKUA_ICM_MTT && num > MINI_MAPPED)
-			num = MINI_MAPPED;
+		else if (i != SKUA_ICM_MTT && num > most)
+			num = most;
 		bytes = num * entry_size[i];
 		while (PAGE << log < bytes)
 			log++;
@@ -225,6 +237,11 @@ void *mini_icm(struct mini *m, enum skua_icm_table table, uint64_t index)
 }
 
 void mini_up(struct mini *m, struct fake *f)
+{
+	mini_up_qps(m, f, 0);
+}
+
+void mini_up_qps(struct mini *m, struct fake *f, uint32_t qps)
 {
 	struct skua_cmd_query_device_out dev;
 	struct skua_cmd_init_device_in init;
@@ -241,6 +258,7 @@ void mini_up(struct mini *m, struct fake *f)
 	struct skua_eqe eqe;
 
 	mini_ring_up(m, f);
+	m->qps = qps;
 	assert_int_equal(mini_cmd(m, SKUA_CMD_QUERY_DEVICE, NULL, 0, &dev, sizeof(dev)), 0);
 	m->caps = le64_to_cpu(dev.caps);
 	mini_init_in(m, &init);

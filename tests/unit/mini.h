@@ -13,7 +13,7 @@
 #define MINI_LOG_QP	12
 #define MINI_LOG_MPT	12
 #define MINI_LOG_MTT	16
-#define MINI_MAPPED	256
+#define MINI_MAPPED	256	/* unless the test has more QPs */
 #define MINI_CMDQ_LOG	4
 
 /* EQs of a device that is up. */
@@ -64,6 +64,7 @@ struct mini_qp {
  * @caps: as told by QUERY_DEVICE
  * @base: where each ICM table begins
  * @icm: bus address of the memory mapped there
+ * @qps: QPs that there is room for, if more than usual
  * @gen: generation of command tokens
  * @slot: next slot of the ring
  * @qp_flags: SKUA_QP_F_* that QPs made from now on have besides
@@ -79,6 +80,7 @@ struct mini {
 	uint64_t caps;
 	uint64_t base[SKUA_ICM_TABLES];
 	uint64_t icm[SKUA_ICM_TABLES];
+	uint32_t qps;
 	uint16_t gen;
 	uint16_t slot;
 	uint32_t qp_flags;
@@ -90,6 +92,8 @@ struct mini {
 void mini_ring_up(struct mini *m, struct fake *f);
 /* Everything: ICM mapped, device started, EQs made and armed, port on. */
 void mini_up(struct mini *m, struct fake *f);
+/* With room for @qps QPs. */
+void mini_up_qps(struct mini *m, struct fake *f, uint32_t qps);
 /* The parts of it. */
 void mini_init_in(struct mini *m, struct skua_cmd_init_device_in *in);
 int mini_map(struct mini *m, uint64_t addr, uint64_t bus, unsigned int log_pages);

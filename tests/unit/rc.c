@@ -64,7 +64,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 	s->ipv6 = opt->ipv6;
 	s->f.dev->caps |= opt->caps | (opt->ext[0] || opt->ext[1] ? SKUA_CAP_SR : 0);
 	s->f.dev->caps &= ~opt->no_caps;
-	mini_up(&s->m, &s->f);
+	mini_up_qps(&s->m, &s->f, opt->qps);
 	s->m.qp_flags = opt->qp_flags;
 	assert_int_equal(mini_gid(&s->m, 0, i + 1, opt->ipv6,
 				  opt->vlan ? opt->vlan : SKUA_GID_NO_VLAN), 0);

@@ -38,6 +38,7 @@
  * @log_window: log2 of the window with it, default the largest
  * @qp_flags: SKUA_QP_F_* that the QPs have besides
  * @hot_looks: of the devices
+ * @qps: of each side, if more than the usual number is to be made
  * @down: leave the QPs in RESET
  */
 struct rc_opt {
@@ -58,6 +59,7 @@ struct rc_opt {
 	uint32_t log_window;
 	uint32_t qp_flags;
 	uint32_t hot_looks;
+	uint32_t qps;
 	bool down;
 };
 

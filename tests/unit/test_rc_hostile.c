@@ -583,7 +583,7 @@ static void test_fail_event(void **state)
 		rqc->flags |= cpu_to_le32(SKUA_RQC_FAILED | SKUA_RQC_NAK_PENDING);
 		rqc->nak = cpu_to_le32(IB_AETH_NAK | IB_NAK_INVALID_REQUEST);
 		rqc->fail_event = cpu_to_le32(events[k]);
-		mini_ring(&rc.s[1].m, &rc.s[1].qp);
+		sched_kick_resp(rc.s[1].f.dev, rc.s[1].qp.qpn);
 		rc_pump(&rc);
 		assert_int_equal(rc_state(&rc, 1), SKUA_QP_ERR);
 		if (events[k] < SKUA_QP_EV_COUNT)

@@ -635,7 +635,7 @@ static void per_qp(void **state)
 	tlp_do(dev, "reset");
 	rc_post(&rc, 0, &wr);
 	rc_pump(&rc);
-	assert_int_equal(count_of(dev, rc.s[0].qp.qpn, "context", "MRd", "up"), 3);
+	assert_int_equal(count_of(dev, rc.s[0].qp.qpn, "context", "MRd", "up"), 2);
 	assert_int_equal(count_of(dev, rc.s[0].qp.qpn, "mpt", "MRd", "up"), 1);
 	rc_close(&rc);
 }

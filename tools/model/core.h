@@ -426,18 +426,24 @@ static inline void qp_count(struct skua_dev *dev, const struct skua_sqc *sqc,
 /* --- qp.c: QP commands and state --- */
 
 /*
- * The two halves of a QP, pinned together. Meanwhile what the device does on its link is
- * for this QP: nobody pins a second one.
+ * The halves of a QP that are pinned: the send queue's, which has attributes and state, in
+ * any case, the receive queue's where it is needed, else NULL. Meanwhile what the device
+ * does on its link is for this QP: nobody pins a second one.
  */
 struct qp {
 	uint32_t qpn;		/* with variant bits */
 	struct skua_sqc *sqc;
 	struct skua_rqc *rqc;
 };
-/* By full QPN: 0, or -1 if there is no such QP. Drop with qp_put(). */
+/* By full QPN, both halves: 0, or -1 if there is no such QP. Drop with qp_put(). */
 int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
 /* By index, whatever the variant. */
 int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
+/* The send queue's half alone. */
+int qp_get_sq(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
+int qp_get_sq_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
+/* The receive queue's half too, from now on. False: it cannot be had, the device is FATAL. */
+bool qp_need_rq(struct skua_dev *dev, struct qp *qp);
 static inline uint32_t qp_index(uint32_t qpn)
 {
 	return qpn & GENMASK(MODEL_LOG_QP - 1, 0);
@@ -449,7 +455,7 @@ static inline bool qp_without(const struct skua_sqc *sqc, uint32_t ops)
 	return le32_to_cpu(sqc->attr.vendor_off) & ops;
 }
 
-/* Both halves were changed. */
+/* The halves that are pinned were changed. */
 void qp_dirty(struct skua_dev *dev, struct qp *qp);
 void qp_put(struct skua_dev *dev, struct qp *qp);
 enum skua_qp_type qp_type(const struct qp *qp);
@@ -485,8 +491,15 @@ bool sq_index_ok(const struct skua_sqc *sqc, uint32_t index);
  */
 
 /* --- sched.c: QPs with work --- */
-/* The QP may have send work, responses or flushing to do: look at it soon. */
+/* The QP may have send work or flushing to do: look at it soon. */
 void sched_kick(struct skua_dev *dev, uint32_t qpn);
+/*
+ * Its responder has something to send, too. Until sched_resp_done() each turn looks at the
+ * receive queue's half for that; others need not fetch it.
+ */
+void sched_kick_resp(struct skua_dev *dev, uint32_t qpn);
+bool sched_resp(const struct skua_dev *dev, uint32_t qpn);
+void sched_resp_done(struct skua_dev *dev, uint32_t qpn);
 /* Remove every trace of it (destroy, reset). */
 void sched_forget(struct skua_dev *dev, uint32_t qpn);
 /*

@@ -223,7 +223,7 @@ static void look_closer(struct skua_dev *dev, struct hot_sq *sq, enum look look,
 {
 	struct qp qp;
 
-	if (qp_get_index(dev, sq->index, &qp))
+	if (qp_get_sq_index(dev, sq->index, &qp))
 		return;
 	if (look == LOOK_NEW)
 		look = take(dev, &qp, now);

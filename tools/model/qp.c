@@ -64,32 +64,37 @@ bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
 
 /* --- access --- */
 
-int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
+int qp_get_sq_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
 {
 	if (!obj_valid(dev, SKUA_ICM_SQC, index))
 		return -1;
 	if (dev->tlp.qps)
 		tlp_qp_begin(dev, index);
+	qp->rqc = NULL;
 	qp->sqc = ctx_get(dev, SKUA_ICM_SQC, index);
-	if (!qp->sqc)
-		goto gone;
-	qp->rqc = ctx_get(dev, SKUA_ICM_RQC, index);
-	if (!qp->rqc) {
-		ctx_put(dev, qp->sqc);
-		goto gone;
+	if (!qp->sqc) {
+		dev->tlp.qp = NULL;
+		return -1;
 	}
 	qp->qpn = le32_to_cpu(qp->sqc->cfg.qpn);
 	if (dev->tlp.qps)
 		tlp_qp_name(dev, qp->qpn);
 	return 0;
-gone:
-	dev->tlp.qp = NULL;
+}
+
+int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
+{
+	if (qp_get_sq_index(dev, index, qp))
+		return -1;
+	if (qp_need_rq(dev, qp))
+		return 0;
+	qp_put(dev, qp);
 	return -1;
 }
 
-int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
+int qp_get_sq(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
 {
-	if (qp_get_index(dev, qp_index(qpn), qp))
+	if (qp_get_sq_index(dev, qp_index(qpn), qp))
 		return -1;
 	if (qp->qpn == qpn)
 		return 0;
@@ -97,9 +102,27 @@ int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
 	return -1;
 }
 
+int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
+{
+	if (qp_get_sq(dev, qpn, qp))
+		return -1;
+	if (qp_need_rq(dev, qp))
+		return 0;
+	qp_put(dev, qp);
+	return -1;
+}
+
+bool qp_need_rq(struct skua_dev *dev, struct qp *qp)
+{
+	if (!qp->rqc)
+		qp->rqc = ctx_get(dev, SKUA_ICM_RQC, qp_index(qp->qpn));
+	return qp->rqc;
+}
+
 void qp_put(struct skua_dev *dev, struct qp *qp)
 {
-	ctx_put(dev, qp->rqc);
+	if (qp->rqc)
+		ctx_put(dev, qp->rqc);
 	ctx_put(dev, qp->sqc);
 	dev->tlp.qp = NULL;
 }
@@ -107,7 +130,8 @@ void qp_put(struct skua_dev *dev, struct qp *qp)
 void qp_dirty(struct skua_dev *dev, struct qp *qp)
 {
 	ctx_dirty(dev, qp->sqc);
-	ctx_dirty(dev, qp->rqc);
+	if (qp->rqc)
+		ctx_dirty(dev, qp->rqc);
 }
 
 enum skua_qp_type qp_type(const struct qp *qp)
@@ -152,6 +176,9 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 {
 	enum skua_qp_state from = qp_state(qp);
 
+	/* Both halves have the state. Without the other one the device is FATAL by now. */
+	if (!qp_need_rq(dev, qp))
+		return;
 	if (from != state && from != SKUA_QP_ERR && from != SKUA_QP_RESET) {
 		le32p_replace_bits(&qp->sqc->attr.state, state, SKUA_ATTR_STATE);
 		qp->rqc->state = cpu_to_le32(state);
@@ -212,7 +239,7 @@ void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
 		dev->cnt[SKUA_CNT_BAD_DB]++;
 		return;
 	}
-	if (qp_get(dev, hi, &qp)) {
+	if (qp_get_sq(dev, hi, &qp)) {
 		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
 		return;
 	}

@@ -29,12 +29,14 @@ struct list {
  * @next: the one behind it
  * @prev: the one before it
  * @list: the list that it is in, NULL: none
+ * @resp: its responder has something to send
  * @parked: it was the wire that it could not go on for, and its frame was for @dmac
  * @dmac: with @parked
  */
 struct link {
 	uint32_t next, prev;
 	struct list *list;
+	bool resp;
 	bool parked;
 	uint8_t dmac[ETH_ADDR_LEN];
 };
@@ -91,14 +93,19 @@ static void forget(struct sched *s, uint32_t index)
 	s->link[index].parked = false;
 }
 
+/* A QP whose responder has something to send is in one of the lists. */
+static void empty(struct sched *s, struct list *list)
+{
+	while (list->head) {
+		s->link[list->head - 1].resp = false;
+		forget(s, list->head - 1);
+	}
+}
+
 void sched_reset(struct skua_dev *dev)
 {
-	struct sched *s = dev->sched;
-
-	while (s->ready.head)
-		forget(s, s->ready.head - 1);
-	while (s->parked.head)
-		forget(s, s->parked.head - 1);
+	empty(dev->sched, &dev->sched->ready);
+	empty(dev->sched, &dev->sched->parked);
 }
 
 void sched_exit(struct skua_dev *dev)
@@ -118,8 +125,25 @@ void sched_kick(struct skua_dev *dev, uint32_t qpn)
 		append(s, &s->ready, index);
 }
 
+void sched_kick_resp(struct skua_dev *dev, uint32_t qpn)
+{
+	dev->sched->link[qp_index(qpn)].resp = true;
+	sched_kick(dev, qpn);
+}
+
+bool sched_resp(const struct skua_dev *dev, uint32_t qpn)
+{
+	return dev->sched->link[qp_index(qpn)].resp;
+}
+
+void sched_resp_done(struct skua_dev *dev, uint32_t qpn)
+{
+	dev->sched->link[qp_index(qpn)].resp = false;
+}
+
 void sched_forget(struct skua_dev *dev, uint32_t qpn)
 {
+	sched_resp_done(dev, qpn);
 	forget(dev->sched, qp_index(qpn));
 }
 
@@ -187,7 +211,7 @@ bool sched_ready(const struct skua_dev *dev, uint32_t index)
 static bool turn(struct skua_dev *dev, struct qp *qp)
 {
 	if (qp_type(qp) == SKUA_QP_RAW_ETH)
-		return eth_sq_run(dev, qp, FRAMES);
+		return qp_need_rq(dev, qp) && eth_sq_run(dev, qp, FRAMES);
 	return engine_run(dev, qp);
 }
 
@@ -200,7 +224,7 @@ bool sched_run(struct skua_dev *dev)
 
 		if ((n && dev_turn_over(dev)) || !next_ready(dev, &index))
 			break;
-		if (qp_get_index(dev, index, &qp))
+		if (qp_get_sq_index(dev, index, &qp))
 			continue;
 		if (turn(dev, &qp))
 			sched_kick(dev, qp.qpn);

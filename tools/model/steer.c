@@ -26,7 +26,7 @@ static bool is_eth_qp(struct skua_dev *dev, uint32_t qpn)
 	struct qp qp;
 	bool ok;
 
-	if (qpn & ~IB_QPN_MASK || qp_get(dev, qpn, &qp))
+	if (qpn & ~IB_QPN_MASK || qp_get_sq(dev, qpn, &qp))
 		return false;
 	ok = qp_type(&qp) == SKUA_QP_RAW_ETH;
 	qp_put(dev, &qp);
@@ -649,7 +649,7 @@ static int check_mcg(struct skua_dev *dev, const struct skua_mcg *mcg)
 	if (mcg->flags || !all_zero(mcg->reserved, sizeof(mcg->reserved)) ||
 	    !ib_gid_is_multicast(mcg->gid))
 		return SKUA_CMD_ST_BAD_PARAM;
-	if (le32_to_cpu(mcg->qpn) & ~IB_QPN_MASK || qp_get(dev, le32_to_cpu(mcg->qpn), &qp))
+	if (le32_to_cpu(mcg->qpn) & ~IB_QPN_MASK || qp_get_sq(dev, le32_to_cpu(mcg->qpn), &qp))
 		return SKUA_CMD_ST_BAD_INDEX;
 	ud = qp_type(&qp) == SKUA_QP_UD;
 	qp_put(dev, &qp);

@@ -208,7 +208,7 @@ static void expire(struct skua_dev *dev, const struct node *node)
 
 	switch (node->kind) {
 	case KIND_QP:
-		if (qp_get_index(dev, node->index, &qp))
+		if (qp_get_sq_index(dev, node->index, &qp))
 			break;
 		engine_timer(dev, &qp);
 		qp_put(dev, &qp);

@@ -86,10 +86,61 @@ static void arm_timer(struct turn *t)
 	t->sqc->timer = cpu_to_le64(want);
 }
 
-void turn_end(struct turn *t)
+void turn_end_req(struct turn *t)
 {
 	arm_timer(t);
+	ctx_dirty(t->dev, t->sqc);
+}
+
+void turn_end_resp(struct turn *t)
+{
+	ctx_dirty(t->dev, t->rqc);
+}
+
+bool turn_need_rq(struct turn *t)
+{
+	if (!qp_need_rq(t->dev, t->qp))
+		return false;
+	t->rqc = t->qp->rqc;
+	return true;
+}
+
+/* What the responder has to send, if anything. True: the budget ended first. */
+static bool run_resp(struct turn *t)
+{
+	bool more;
+
+	if (!sched_resp(t->dev, t->qp->qpn) || !turn_need_rq(t))
+		return false;
+	more = resp_run(t);
+	if (!more)
+		sched_resp_done(t->dev, t->qp->qpn);
+	turn_end_resp(t);
+	return more;
+}
+
+/* Neither side of the QP starves the other. */
+static bool run_both(struct turn *t)
+{
+	bool more;
+
+	if (req_wants(t))
+		t->budget /= 2;
+	more = run_resp(t);
+	t->budget += req_wants(t) ? ENGINE_TURN_BYTES / 2 : 0;
+	if (qp_state(t->qp) == SKUA_QP_ERR || !req_has_work(t))
+		return more;
+	more |= req_run(t);
+	turn_end_req(t);
+	return more;
+}
+
+static bool run_flush(struct turn *t)
+{
+	bool more = turn_need_rq(t) && flush_run(t);
+
 	qp_dirty(t->dev, t->qp);
+	return more;
 }
 
 bool engine_run(struct skua_dev *dev, struct qp *qp)
@@ -101,25 +152,18 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 	switch (qp_state(qp)) {
 	case SKUA_QP_ERR:
 	case SKUA_QP_SQE:
-		more = flush_run(&t);
+		more = run_flush(&t);
 		break;
 	case SKUA_QP_RTR:
-		more = resp_run(&t);
+		more = run_resp(&t);
 		break;
 	case SKUA_QP_RTS:
 	case SKUA_QP_SQD:
-		/* Neither side of the QP starves the other. */
-		if (req_wants(&t))
-			t.budget /= 2;
-		more = resp_run(&t);
-		t.budget += req_wants(&t) ? ENGINE_TURN_BYTES / 2 : 0;
-		if (qp_state(qp) != SKUA_QP_ERR)
-			more |= req_run(&t);
+		more = run_both(&t);
 		break;
 	default:
 		break;
 	}
-	turn_end(&t);
 	/* One that has an error now has to be flushed, for which there always is room. */
 	if (!t.full || qp_state(qp) == SKUA_QP_ERR || qp_state(qp) == SKUA_QP_SQE)
 		return more;
@@ -150,7 +194,7 @@ void engine_timer(struct skua_dev *dev, struct qp *qp)
 		t.sqc->ack_deadline = 0;
 		comp_timeout(&t);
 	}
-	turn_end(&t);
+	turn_end_req(&t);
 }
 
 /* --- states --- */

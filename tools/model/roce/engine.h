@@ -157,9 +157,9 @@ struct engine {
 /**
  * struct turn - the engine's look at one QP
  * @dev: device
- * @qp: both halves, pinned
+ * @qp: pinned
  * @sqc: the QP's
- * @rqc: the QP's
+ * @rqc: the QP's; NULL: not pinned
  * @now: device time
  * @transport: of its packets, as in their opcodes
  * @reliable: its requests are acknowledged, else they are complete when sent
@@ -256,8 +256,11 @@ static inline bool op_is_answered(enum skua_wqe_op op)
 /* Each type of QP speaks one transport: bits of the opcode; -1: none. */
 int transport_of(enum skua_qp_type type);
 void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp);
-/* Arm the timer, mark the contexts changed. */
-void turn_end(struct turn *t);
+/* From now on @rqc is there. False: it cannot be had, the device is FATAL. */
+bool turn_need_rq(struct turn *t);
+/* After work of the requester, that of the responder: the half that it is in was changed. */
+void turn_end_req(struct turn *t);
+void turn_end_resp(struct turn *t);
 
 /* Where to make a packet: room for a path MTU and all headers. */
 uint8_t *tx_frame(const struct turn *t);
@@ -311,6 +314,8 @@ bool post_cqe(struct turn *t, uint32_t cqn, struct skua_cqe *cqe, bool solicited
 bool req_run(struct turn *t);
 /* Is there anything that it could send, were there budget? A guess. */
 bool req_wants(const struct turn *t);
+/* Has it anything to look at, whether it may send or not? */
+bool req_has_work(const struct turn *t);
 /*
  * Report the WQE at ci with an error, and take the QP to ERR, or to SQE if its peer
  * does not wait for anything. @blocks: of that WQE.

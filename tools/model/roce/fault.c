@@ -124,7 +124,7 @@ static void settle(struct turn *t, bool responder, bool error)
 	t->dev->cnt[SKUA_CNT_PAGE_FAULT_RESUMED]++;
 	if (!responder)
 		req_unblock(t);
-	sched_kick(t->dev, t->qp->qpn);
+	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
 int cmd_resume_page_fault(struct skua_dev *dev, struct cmd *cmd)
@@ -147,7 +147,8 @@ int cmd_resume_page_fault(struct skua_dev *dev, struct cmd *cmd)
 	if (ours) {
 		turn_begin(&t, dev, &qp);
 		settle(&t, responder, in->error);
-		turn_end(&t);
+		qp_dirty(dev, &qp);
+		turn_end_req(&t);
 	}
 	qp_put(dev, &qp);
 	return ours ? SKUA_CMD_ST_OK : SKUA_CMD_ST_BAD_INDEX;

@@ -668,6 +668,12 @@ bool req_wants(const struct turn *t)
 	return may_send(t) && !window_full(t);
 }
 
+bool req_has_work(const struct turn *t)
+{
+	return may_send(t) || t->sqc->cur != t->sqc->hi || t->sqc->local ||
+	       qp_state(t->qp) == SKUA_QP_SQD;
+}
+
 static void check_drained(struct turn *t)
 {
 	if (qp_state(t->qp) != SKUA_QP_SQD || !sqc_is(t, SKUA_SQC_DRAINING) ||

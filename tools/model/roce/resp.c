@@ -43,7 +43,7 @@ void resp_start(struct turn *t)
 static void want_ack(struct turn *t)
 {
 	rqc_set(t, SKUA_RQC_ACK_PENDING);
-	sched_kick(t->dev, t->qp->qpn);
+	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
 static void want_nak(struct turn *t, uint8_t syndrome, uint32_t psn)
@@ -55,7 +55,7 @@ static void want_nak(struct turn *t, uint8_t syndrome, uint32_t psn)
 	rqc_set(t, SKUA_RQC_NAK_PENDING);
 	t->rqc->nak = cpu_to_le32(syndrome);
 	t->rqc->nak_psn = cpu_to_le32(psn);
-	sched_kick(t->dev, t->qp->qpn);
+	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
 void resp_fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev)

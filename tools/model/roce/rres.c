@@ -298,7 +298,7 @@ static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 	resp_advance(t, pkt, psns);
 	/* The response is the acknowledgment. */
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING);
-	sched_kick(t->dev, t->qp->qpn);
+	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
 /* Without a place it is as good as lost. */
@@ -401,7 +401,7 @@ static void flush_again(struct turn *t, const struct skua_pkt *pkt)
 	if (rr_find(t, rrc, pkt, &number) || !resp_supported(t, pkt))
 		turn_count(t, SKUA_CNT_RX_MALFORMED);
 	else if (flush_add(t, pkt->psn, le32_to_cpu(t->rqc->msn)))
-		sched_kick(t->dev, t->qp->qpn);
+		sched_kick_resp(t->dev, t->qp->qpn);
 	ctx_put(t->dev, rrc);
 }
 
@@ -435,7 +435,7 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 	}
 	ctx_dirty(t->dev, rrc);
 	ctx_put(t->dev, rrc);
-	sched_kick(t->dev, t->qp->qpn);
+	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
 /* --- answers --- */

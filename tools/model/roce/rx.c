@@ -70,15 +70,20 @@ static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
+	if (!(pkt->op->flags & IB_F_REQUEST)) {
+		comp_rx(&t, pkt);
+		turn_end_req(&t);
+		return;
+	}
+	if (!turn_need_rq(&t))
+		return;
 	if (t.transport == IB_TRANSPORT_UD)
 		ud_rx(&t, pkt);
 	else if (t.transport == IB_TRANSPORT_UC)
 		uc_rx(&t, pkt);
-	else if (pkt->op->flags & IB_F_REQUEST)
-		resp_rx(&t, pkt);
 	else
-		comp_rx(&t, pkt);
-	turn_end(&t);
+		resp_rx(&t, pkt);
+	turn_end_resp(&t);
 }
 
 /* The device has counted it already. */
@@ -100,7 +105,7 @@ static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt, size_t len
 	enum skua_counter drop;
 	struct qp qp;
 
-	if (qp_get(dev, qpn, &qp)) {
+	if (qp_get_sq(dev, qpn, &qp)) {
 		dev->cnt[SKUA_CNT_RX_NO_QP]++;
 		return;
 	}
@@ -120,7 +125,7 @@ static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t 
 	bool blocked;
 	struct qp qp;
 
-	if (be24_get(pkt->deth->sqpn) != qpn || qp_get(dev, qpn, &qp))
+	if (be24_get(pkt->deth->sqpn) != qpn || qp_get_sq(dev, qpn, &qp))
 		return false;
 	blocked = le32_to_cpu(qp.sqc->cfg.flags) & SKUA_QP_F_NO_LOOPBACK;
 	qp_put(dev, &qp);

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a message costs on the link when very many connections are active: two devices and
+ * the switch between them, as in the daemon. In each round every QP of both sides posts one
+ * message before anything runs, so that all are under way together.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <skua/cqe_parse.h>
+#include <skua/wqe_build.h>
+
+#include "icm.h"
+#include "rc.h"
+
+#define MANY		10000
+/* Rounds before what is counted, in which the caches fill. */
+#define WARM		3
+
+struct pairs {
+	struct rc rc;
+	struct mini_qp qp[2][MANY];
+	unsigned int num;
+};
+
+static struct pairs pairs;
+
+static void pairs_open(struct pairs *p, unsigned int num)
+{
+	const struct rc_opt opt = {
+		.log_sq = 3, .log_rq = 3, .log_stride = 1, .log_cq = 15, .timeout = 20,
+		.qps = num + 16,
+	};
+
+	rc_open(&p->rc, &opt);
+	p->num = num;
+	for (unsigned int k = 0; k < num; k++) {
+		for (int i = 0; i < 2; i++)
+			rc_qp(&p->rc, i, &p->qp[i][k], &opt);
+		for (int i = 0; i < 2; i++) {
+			struct skua_qp_attr a = rc_attr(&p->rc, i, &opt, p->qp[1 - i][k].qpn);
+
+			mini_rc_to_rts(&p->rc.s[i].m, &p->qp[i][k], &a);
+		}
+	}
+	fake_switch(&p->rc.s[0].f, &p->rc.s[1].f);
+	for (int i = 0; i < 2; i++)
+		p->rc.s[i].f.raw = true;
+}
+
+static void take(struct pairs *p, int i, struct mini_cq *cq)
+{
+	struct skua_cqe cqe;
+
+	for (unsigned int k = 0; k < p->num; k++) {
+		assert_true(mini_cq_next(&p->rc.s[i].m, cq, &cqe));
+		assert_int_equal(skua_cqe_status(&cqe), SKUA_CQE_OK);
+	}
+	assert_false(mini_cq_next(&p->rc.s[i].m, cq, &cqe));
+}
+
+/* One message of each QP; of side 0's only, if not @both. */
+static void one_round(struct pairs *p, enum skua_wqe_op op, bool both)
+{
+	struct rc *rc = &p->rc;
+	const struct rc_wr wr = { .op = op, .len = 64, .roff = 1 << 20 };
+
+	for (unsigned int k = 0; k < p->num; k++) {
+		for (int i = 0; i <= both; i++) {
+			struct skua_wqe_data d;
+
+			skua_wqe_data_set(&d, RC_VA + 4096, rc->s[1 - i].key, 64);
+			if (op == SKUA_WQE_SEND)
+				mini_recv(&rc->s[1 - i].m, &p->qp[1 - i][k], &d, 1);
+			rc_post_quiet(rc, i, &p->qp[i][k], &wr);
+		}
+	}
+	for (unsigned int k = 0; k < p->num; k++) {
+		for (int i = 0; i <= both; i++)
+			mini_ring(&rc->s[i].m, &p->qp[i][k]);
+	}
+	rc_pump(rc);
+	for (int i = 0; i <= both; i++) {
+		take(p, i, &rc->s[i].scq);
+		if (op == SKUA_WQE_SEND)
+			take(p, 1 - i, &rc->s[1 - i].rcq);
+	}
+}
+
+/* Reads and writes of both sides for one message, by purpose. */
+struct cost {
+	double reads[TLP_PURPOSE_COUNT], writes[TLP_PURPOSE_COUNT];
+	double all_reads, all_writes;
+};
+
+static void add(struct pairs *p, struct cost *c, double by)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct tlp_table *t = &p->rc.s[i].f.dev->tlp.fn;
+
+		for (unsigned int k = 0; k < TLP_PURPOSE_COUNT; k++) {
+			c->reads[k] += by * (double)t->v[TLP_MRD_UP][k].count;
+			c->writes[k] += by * (double)t->v[TLP_MWR_UP][k].count;
+			c->all_reads += by * (double)t->v[TLP_MRD_UP][k].count;
+			c->all_writes += by * (double)t->v[TLP_MWR_UP][k].count;
+		}
+	}
+}
+
+static void print(unsigned int num, enum skua_wqe_op op, bool both, const struct cost *c)
+{
+	static const char *const name[] = {
+#define X(name, text) text,
+		TLP_PURPOSES(X)
+#undef X
+	};
+
+	print_message("%5u QPs %s%-5s %6.3f reads %6.3f writes:", num,
+		      both ? "both ways " : "", op == SKUA_WQE_SEND ? "SEND" : "WRITE", c->all_reads, c->all_writes);
+	for (unsigned int k = 0; k < TLP_PURPOSE_COUNT; k++) {
+		if (c->reads[k] > 0 || c->writes[k] > 0)
+			print_message(" %s %.3f/%.3f", name[k], c->reads[k], c->writes[k]);
+	}
+	print_message("\n");
+}
+
+static struct cost count(struct pairs *p, enum skua_wqe_op op, bool both)
+{
+	struct cost c = { 0 };
+	unsigned int rounds = p->num < MANY ? 16 : 1;
+	double messages = (1.0 + both) * p->num * rounds;
+
+	for (unsigned int k = 0; k < WARM; k++)
+		one_round(p, op, both);
+	add(p, &c, -1 / messages);
+	for (unsigned int k = 0; k < rounds; k++)
+		one_round(p, op, both);
+	add(p, &c, 1 / messages);
+	print(p->num, op, both, &c);
+	return c;
+}
+
+/*
+ * Where the contexts do not fit, what a packet or a turn does not need is neither fetched nor
+ * written back: of a WRITE the requester's send queue context goes out each time that it was
+ * changed (doorbell, turn, ACK), the responder's receive queue context likewise (packet,
+ * turn).
+ */
+static void test_halves(void **state)
+{
+	struct cost c;
+
+	(void)state;
+	pairs_open(&pairs, 4096);
+	c = count(&pairs, SKUA_WQE_WRITE, false);
+	rc_close(&pairs.rc);
+	assert_true(c.writes[TLP_CTX] <= 5.01);
+	assert_true(c.reads[TLP_CTX] <= 4.01);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_halves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
