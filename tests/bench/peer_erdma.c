@@ -33,6 +33,12 @@ static void setup(void)
 	qp.sq.db = peer_zalloc(4096);
 	qp.sq.db_record = peer_zalloc(64);
 	pthread_spin_init(&qp.sq_lock, PTHREAD_PROCESS_PRIVATE);
+	qp.rq.depth = PEER_RING;
+	qp.rq.qbuf = peer_zalloc(PEER_RING * sizeof(struct erdma_rqe));
+	qp.rq.wr_tbl = peer_zalloc(PEER_RING * sizeof(*qp.rq.wr_tbl));
+	qp.rq.db = peer_zalloc(4096);
+	qp.rq.db_record = peer_zalloc(64);
+	pthread_spin_init(&qp.rq_lock, PTHREAD_PROCESS_PRIVATE);
 
 	cq.base_cq.context = &ctx.ibv_ctx.context;
 	cq.depth = PEER_RING;
@@ -50,25 +56,29 @@ static uint16_t blocks_of(uint16_t index)
 	return FIELD_GET(ERDMA_SQE_HDR_WQEBB_CNT_MASK, le64toh(hdr)) + 1;
 }
 
-static void complete(unsigned int num)
+static void complete(unsigned int num, bool recv)
 {
 	for (; num; num--, done++) {
 		struct erdma_cqe *cqe = &cq.queue[done % PEER_RING];
 
 		cqe->qpn = htobe32(PEER_QPN);
-		cqe->qe_idx = htobe32(first);
+		cqe->qe_idx = htobe32(recv ? done + 1 : first);
 		cqe->hdr = htobe32(FIELD_PREP(ERDMA_CQE_HDR_OWNER_MASK,
 					      !(done >> PEER_LOG_RING & 1)) |
-				   FIELD_PREP(ERDMA_CQE_HDR_OPCODE_MASK, ERDMA_OP_WRITE) |
-				   FIELD_PREP(ERDMA_CQE_HDR_QTYPE_MASK, ERDMA_CQE_QTYPE_SQ));
-		first += blocks_of(first);
+				   FIELD_PREP(ERDMA_CQE_HDR_OPCODE_MASK,
+					      recv ? ERDMA_OP_RECEIVE : ERDMA_OP_WRITE) |
+				   FIELD_PREP(ERDMA_CQE_HDR_QTYPE_MASK,
+					      recv ? ERDMA_CQE_QTYPE_RQ : ERDMA_CQE_QTYPE_SQ));
+		if (!recv)
+			first += blocks_of(first);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	static const struct peer peer = {
-		erdma_post_send, erdma_poll_cq, complete, &qp.base_qp, &cq.base_cq,
+		erdma_post_send, erdma_post_recv, erdma_poll_cq, complete, &qp.base_qp,
+		&cq.base_cq,
 	};
 
 	setup();

@@ -5,90 +5,65 @@
  *
  *   bench WHAT BATCH ROUNDS
  *
- * WHAT: inline (RDMA WRITE of 16 bytes in the WQE), sge (one element), recv, poll, empty.
- * BATCH: requests of a list, or completions of a poll.
+ * WHAT and BATCH: see peer_run().
  */
 #include <stdio.h>
 
 #include "fake.h"
 #include "peer.h"
 
-#define MAX_BATCH	PEER_MAX_BATCH
-
 static struct ibv_qp *qp;
 static struct ibv_cq *cq;
 static uint32_t posted;
 
-static void post_sends(unsigned int n, bool in_wqe)
-{
-	static char data[16];
-	struct ibv_sge sge = { .addr = (uintptr_t)data, .length = sizeof(data), .lkey = 7 };
-	struct ibv_send_wr wr[MAX_BATCH] = {}, *bad;
-
-	peer_writes(wr, n, &sge, in_wqe);
-	if (ibv_post_send(qp, wr, &bad))
-		abort();
-}
-
-static void post_recvs(unsigned int n)
-{
-	struct ibv_sge sge = { .addr = 0x2000, .length = 64, .lkey = 6 };
-	struct ibv_recv_wr wr[MAX_BATCH] = {}, *bad;
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
-		wr[i].sg_list = &sge;
-		wr[i].num_sge = 1;
-	}
-	if (ibv_post_recv(qp, wr, &bad))
-		abort();
-}
-
 /* Each request took one block, or one receive WQE */
-static void complete(unsigned int n, enum skua_cqe_op op)
+static void complete(unsigned int n, bool recv)
 {
 	struct skua_cqe cqe = { .qpn = cpu_to_le32(qp->qp_num) };
 
 	for (; n; n--) {
-		cqe.what = fake_what(posted++, op, SKUA_CQE_OK);
+		cqe.what = fake_what(posted++, recv ? SKUA_CQE_RECV : SKUA_CQE_REQ, SKUA_CQE_OK);
 		fake_cqe(fake_cq(cq), &cqe);
 	}
 }
 
+static void make_qp(void)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { 512, 512, 2, 1, 16 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = fake.pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+
+	qp = ibv_create_qp_ex(fake.ctx, &attr);
+	if (!qp)
+		abort();
+	fake_modify(qp, IBV_QPS_RTS);
+}
+
 int main(int argc, char **argv)
 {
-	static const struct ibv_qp_cap cap = { 512, 512, 2, 1, 16 };
-	const char *what = argc > 3 ? argv[1] : "";
-	bool recv = !strcmp(what, "recv"), empty = !strcmp(what, "empty");
-	unsigned int batch = argc > 3 ? atoi(argv[2]) : 0, rounds = argc > 3 ? atoi(argv[3]) : 0;
-	struct ibv_wc wc[MAX_BATCH];
+	struct peer peer = { .complete = complete };
+	int ret;
 
-	if (!batch || batch > MAX_BATCH) {
-		fprintf(stderr, "usage: bench WHAT BATCH ROUNDS\n");
-		return 2;
-	}
 	if (fake_setup(NULL))
 		return 1;
 	fake_open();
 	cq = fake_make_cq(1024);
-	qp = fake_make_qp_cap(cq, cq, IBV_QPT_RC, &cap);
-	fake_modify(qp, IBV_QPS_RTS);
-	for (; rounds; rounds--) {
-		if (empty) {
-			if (ibv_poll_cq(cq, batch, wc))
-				abort();
-			continue;
-		}
-		if (recv)
-			post_recvs(batch);
-		else
-			post_sends(batch, !strcmp(what, "inline"));
-		complete(batch, recv ? SKUA_CQE_RECV : SKUA_CQE_REQ);
-		if (ibv_poll_cq(cq, batch, wc) != (int)batch)
-			abort();
-	}
+	make_qp();
+	peer.post = qp->context->ops.post_send;
+	peer.recv = qp->context->ops.post_recv;
+	peer.poll = qp->context->ops.poll_cq;
+	peer.qp = qp;
+	peer.cq = cq;
+	peer.qpx = ibv_qp_to_qp_ex(qp);
+	peer.cqx = (struct ibv_cq_ex *)cq;
+	ret = peer_run(&peer, argc, argv);
 	fake_destroy_qp(qp);
 	fake_destroy_cq(cq);
-	return fake_teardown(NULL);
+	return fake_teardown(NULL) || ret;
 }
