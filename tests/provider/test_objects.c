@@ -279,6 +279,36 @@ static void test_qp_no_inline(void **state)
 	fake_destroy_cq(cq);
 }
 
+/* A device that has less inline data than a block has room for */
+static void test_qp_little_inline(void **state)
+{
+	struct ibv_qp_cap cap = { 1, 0, 1, 0, 12 };
+	uint8_t bytes[32] = {};
+	struct ibv_sge sge = { .addr = (uintptr_t)bytes, .length = 12 };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_INLINE,
+	};
+	struct ibv_qp *qp;
+
+	(void)state;
+	fake_close();
+	fake.lim.max_inline = 12;
+	fake_open();
+	cq = fake_make_cq(16);
+	qp = make(IBV_QPT_RC, &cap);
+	assert_non_null(qp);
+	assert_int_equal(cap.max_inline_data, 12);
+	fake_modify(qp, IBV_QPS_RTS);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	sge.length = 13;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	fake_destroy_qp(qp);
+	fake_destroy_cq(cq);
+}
+
 static void test_qp_refused(void **state)
 {
 	static const struct {
@@ -686,7 +716,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CLOSED(context_limits), CLOSED(context_fails), CLOSED(context_import),
 		CASE(qp_sizes), CASE(qp_promise), CASE(qp_promise_atomics),
-		CASE(qp_no_inline), CASE(qp_refused), CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
+		CASE(qp_no_inline), CASE(qp_little_inline), CASE(qp_refused),
+		CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
 		CASE(qp_caps),
 		CASE(qp_modify), CASE(qp_ece), CASE(cq_sizes), CASE(cq_refused), CASE(cq_busy),
 		CASE(records),

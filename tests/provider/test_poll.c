@@ -410,6 +410,7 @@ static void test_many_qps(void **state)
 /* --- order ----------------------------------------------------------------------------------- */
 
 static struct skua_cqe late;
+static unsigned int nth_barrier;
 
 /* What was read of the CQE before this barrier was read too early */
 static void write_late(enum fake_barrier kind)
@@ -418,7 +419,7 @@ static void write_late(enum fake_barrier kind)
 	struct skua_cqe *at = &o->ring[(o->pi - 1) & ((1U << o->log) - 1)];
 	__le32 own = at->own;
 
-	if (kind != FAKE_FROM_DEVICE)
+	if (kind != FAKE_FROM_DEVICE || --nth_barrier)
 		return;
 	*at = late;
 	at->own = own;
@@ -427,18 +428,34 @@ static void write_late(enum fake_barrier kind)
 static void test_phase_first(void **state)
 {
 	struct skua_cqe none = {};
-	struct ibv_wc wc;
+	struct ibv_wc wc, two[2];
+	unsigned int i;
 
 	(void)state;
 	fake_post_writes(qp, 1, 5);
 	late = make_cqe(0, SKUA_CQE_REQ, SKUA_CQE_OK);
 	late.byte_len = cpu_to_le32(77);
 	fake.on_barrier = write_late;
+	nth_barrier = 1;
 	put(none);
 	wc = poll_one();
-	fake.on_barrier = NULL;
 	assert_int_equal(wc.wr_id, 5);
 	assert_int_equal(wc.byte_len, 77);
+
+	/* And that of the second of two, behind a usual completion and behind a rare one */
+	for (i = 0; i < 2; i++) {
+		fake_post_writes(qp, 2, 10 * i);
+		put(make_cqe(1 + 2 * i, SKUA_CQE_REQ, i ? SKUA_CQE_RNR_RETRY_EXC_ERR : SKUA_CQE_OK));
+		late = make_cqe(2 + 2 * i, SKUA_CQE_REQ, SKUA_CQE_OK);
+		late.byte_len = cpu_to_le32(88);
+		nth_barrier = 2;
+		put(none);
+		assert_int_equal(ibv_poll_cq(cq, 2, two), 2);
+		assert_int_equal(two[0].status, i ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_SUCCESS);
+		assert_int_equal(two[1].wr_id, 10 * i + 1);
+		assert_int_equal(two[1].byte_len, 88);
+	}
+	fake.on_barrier = NULL;
 }
 
 /* --- extended --------------------------------------------------------------------------------- */
@@ -535,6 +552,7 @@ static void test_ex_phase_first(void **state)
 	fake_post_writes(qp, 1, 5);
 	late = make_cqe(0, SKUA_CQE_REQ, SKUA_CQE_OK);
 	late.byte_len = cpu_to_le32(77);
+	nth_barrier = 1;
 	fake.on_barrier = write_late;
 	put(none);
 	assert_int_equal(ibv_start_poll(cqx, &no_attr), 0);

@@ -141,6 +141,9 @@ static void test_read(void **state)
 	wr.send_flags |= IBV_SEND_INLINE;
 	wr.num_sge = 0;
 	refused(&wr, EINVAL);
+	wr.num_sge = 1;
+	wr.sg_list = &(struct ibv_sge){ .addr = (uintptr_t)sge, .length = 8 };
+	refused(&wr, EINVAL);
 }
 
 static void test_atomic(void **state)

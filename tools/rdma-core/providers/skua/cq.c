@@ -61,12 +61,15 @@ static __attribute__((noinline)) struct skua_qp *cq_search(struct skua_cq *cq, u
 	return NULL;
 }
 
+/* What cq->last is if there is no such QP: its number is none that a QP can have. */
+static struct skua_qp no_qp = { .vqp.qp.qp_num = UINT32_MAX };
+
 /* Most often a CQE is of the same QP as the one before. */
 static inline struct skua_qp *cq_find(struct skua_cq *cq, uint32_t qpn)
 {
 	struct skua_qp *qp = cq->last;
 
-	return likely(qp && qp->vqp.qp.qp_num == qpn) ? qp : cq_search(cq, qpn);
+	return likely(qp->vqp.qp.qp_num == qpn) ? qp : cq_search(cq, qpn);
 }
 
 /*
@@ -233,7 +236,7 @@ static void cq_forget(struct skua_cq *cq, struct skua_qp *qp)
 	if (qp->vqp.qp.recv_cq == &cq->vcq.cq)
 		list_del(&qp->side[SKUA_RECV]);
 	if (cq->last == qp)
-		cq->last = NULL;
+		cq->last = &no_qp;
 }
 
 /*
@@ -328,8 +331,9 @@ static inline bool outstanding(unsigned int index, uint32_t ci, uint32_t pi, uin
 	return likely(ahead < pi - ci);
 }
 
-static inline bool sent_to_wc(const struct skua_cq *cq, struct skua_sq *sq,
-			      const struct skua_cqe *cqe, struct ibv_wc *wc)
+static ALWAYS_INLINE inline bool sent_to_wc(const struct skua_cq *cq, struct skua_sq *sq,
+					    const struct skua_cqe *cqe, bool payload,
+					    struct ibv_wc *wc)
 {
 	const struct skua_sent *sent;
 	uint32_t at;
@@ -346,7 +350,7 @@ static inline bool sent_to_wc(const struct skua_cq *cq, struct skua_sq *sq,
 	wc->wr_id = sent->wr_id;
 	wc->opcode = sent->opcode;
 	wc->wc_flags = 0;
-	if (unlikely(cqe_has_payload(cqe)))
+	if (payload)
 		skua_scatter_sq(cq, cqe, sq, at);
 	/* After sent[] was read: a poster may reuse the entry from now on. */
 	atomic_store_explicit(&sq->ci, at + sent->blocks, memory_order_release);
@@ -369,19 +373,20 @@ static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, st
 	}
 }
 
-static inline bool rcvd_to_wc(const struct skua_cq *cq, struct skua_rq *rq,
-			      const struct skua_cqe *cqe, unsigned int opcode, struct ibv_wc *wc)
+static ALWAYS_INLINE inline bool rcvd_to_wc(const struct skua_cq *cq, struct skua_rq *rq,
+					    const struct skua_cqe *cqe, unsigned int opcode,
+					    bool payload, struct ibv_wc *wc)
 {
 	uint32_t at;
 
-	if (!outstanding(skua_cqe_wqe_index(cqe),
-			 atomic_load_explicit(&rq->ci, memory_order_relaxed),
-			 atomic_load_explicit(&rq->pi, memory_order_acquire), &at))
+	if (unlikely(!outstanding(skua_cqe_wqe_index(cqe),
+				  atomic_load_explicit(&rq->ci, memory_order_relaxed),
+				  atomic_load_explicit(&rq->pi, memory_order_acquire), &at)))
 		return false;
 
 	wc->wr_id = rq->wr_id[at & rq->ring.mask];
 	rcvd_fill(cqe, opcode, wc);
-	if (cqe_has_payload(cqe))
+	if (payload)
 		skua_scatter_rq(cq, cqe, rq, at);
 	atomic_store_explicit(&rq->ci, at + 1, memory_order_release);
 	return true;
@@ -426,28 +431,30 @@ static __attribute__((noinline)) void wc_failed(struct skua_qp *qp, const struct
 		skua_qp_in_error(qp);
 }
 
-/* What every completion reports. Returns false if it is of an error. */
-static inline bool wc_common(struct skua_qp *qp, const struct skua_cqe *cqe, unsigned int opcode,
-			     struct ibv_wc *wc)
+/* What every successful completion reports. */
+static inline void wc_ok(const struct skua_cqe *cqe, struct ibv_wc *wc)
 {
-	unsigned int status = skua_cqe_status(cqe);
-
 	wc->qp_num = le32_to_cpu(cqe->qpn);
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	wc->status = IBV_WC_SUCCESS;
 	wc->vendor_err = 0;
-	if (likely(status == SKUA_CQE_OK))
+}
+
+/* What every completion reports. Returns false if it is of an error. */
+static inline bool wc_common(struct skua_qp *qp, const struct skua_cqe *cqe, unsigned int opcode,
+			     struct ibv_wc *wc)
+{
+	wc_ok(cqe, wc);
+	if (likely(skua_cqe_status(cqe) == SKUA_CQE_OK))
 		return true;
 	wc_failed(qp, cqe, opcode, wc);
 	return false;
 }
 
-/* What a receive reports, by the type of the QP; @qp is NULL for an XRC target. */
-static inline void rcvd_common(struct skua_qp *qp, const struct skua_cqe *cqe, unsigned int opcode,
-			       struct ibv_wc *wc)
+/* What a receive that succeeded reports, by the type of the QP; @qp is NULL for an XRC target. */
+static inline void rcvd_by_type(const struct skua_qp *qp, const struct skua_cqe *cqe,
+				unsigned int opcode, struct ibv_wc *wc)
 {
-	if (unlikely(!wc_common(qp, cqe, opcode, wc)))
-		return;
 	if (opcode == SKUA_CQE_RECV_ETH)
 		wc->wc_flags = eth_csum_ok(cqe) ? IBV_WC_IP_CSUM_OK : 0;
 	else if (opcode == SKUA_CQE_RECV && qp && qp->vqp.qp.qp_type == IBV_QPT_UD)
@@ -465,13 +472,70 @@ static __attribute__((noinline)) bool shared_to_wc(struct skua_cq *cq, const str
 	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id, cq, cqe)))
 		return false;
 	rcvd_fill(cqe, opcode, wc);
-	rcvd_common(qp, cqe, opcode, wc);
+	if (likely(wc_common(qp, cqe, opcode, wc)))
+		rcvd_by_type(qp, cqe, opcode, wc);
 	return true;
 }
 
-/* Returns false if the CQE names no QP of this CQ or no outstanding WQE: it is ignored. */
-static ALWAYS_INLINE inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
-					   struct ibv_wc *wc)
+/*
+ * The last eight bytes of a CQE, which the device stores by one write: @what is the low half,
+ * @own the high one.
+ */
+static inline uint64_t cqe_last(const struct skua_cqe *cqe)
+{
+	__le64 last;
+
+	memcpy(&last, (const uint8_t *)cqe + offsetof(struct skua_cqe, what), sizeof(last));
+	return le64_to_cpu(last);
+}
+
+#define LAST_OWN(flags)		((uint64_t)(flags) << 32)
+
+/* Of these bits a send that succeeded, without payload in the CQE, has none. */
+#define NOT_PLAIN_SEND	(SKUA_CQE_OPCODE | SKUA_CQE_STATUS | LAST_OWN(SKUA_CQE_F_INLINE))
+_Static_assert(!SKUA_CQE_REQ && !SKUA_CQE_OK, "NOT_PLAIN_SEND");
+
+/* And of these a receive that succeeded, by a WQE of the QP itself. */
+#define NOT_PLAIN_RECV	((SKUA_CQE_OPCODE & ~(3U << 16)) | SKUA_CQE_STATUS |		\
+			 LAST_OWN(SKUA_CQE_F_INLINE | SKUA_CQE_F_SRQ))
+_Static_assert(SKUA_CQE_OPCODE == 0xff << 16 && SKUA_CQE_RECV_ETH == 3, "NOT_PLAIN_RECV");
+
+/*
+ * The most frequent completions, with few instructions and no calls, if they are of the QP
+ * @qp. Returns false, with nothing done, for any other and if anything is wrong:
+ * cqe_any_to_wc() finds out.
+ */
+static ALWAYS_INLINE inline bool cqe_plain_to_wc(struct skua_cq *cq, struct skua_qp *qp,
+						 const struct skua_cqe *cqe, struct ibv_wc *wc)
+{
+	uint64_t last = cqe_last(cqe);
+	unsigned int opcode;
+
+	if (unlikely(qp->vqp.qp.qp_num != le32_to_cpu(cqe->qpn)))
+		return false;
+	/* A queue that completes on another CQ is protected by the lock of that. */
+	if (likely(!(last & NOT_PLAIN_SEND))) {
+		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq ||
+			     !sent_to_wc(cq, &qp->sq, cqe, false, wc)))
+			return false;
+		wc_ok(cqe, wc);
+		return true;
+	}
+	opcode = skua_cqe_opcode(cqe);
+	if (unlikely(last & NOT_PLAIN_RECV || opcode == SKUA_CQE_RECV_ETH ||
+		     qp->vqp.qp.qp_type == IBV_QPT_UD))
+		return false;
+	/* The opcode is not SKUA_CQE_REQ: such a CQE has passed the test for a send. */
+	if (unlikely(qp->vqp.qp.recv_cq != &cq->vcq.cq ||
+		     !rcvd_to_wc(cq, &qp->rq, cqe, opcode, false, wc)))
+		return false;
+	wc_ok(cqe, wc);
+	return true;
+}
+
+/* Any completion, as cqe_to_wc(). */
+static __attribute__((noinline)) bool cqe_any_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
+						    struct ibv_wc *wc)
 {
 	unsigned int opcode = skua_cqe_opcode(cqe);
 	struct skua_qp *qp;
@@ -484,16 +548,27 @@ static ALWAYS_INLINE inline bool cqe_to_wc(struct skua_cq *cq, const struct skua
 	/* A queue that completes on another CQ is protected by the lock of that. */
 	if (opcode == SKUA_CQE_REQ) {
 		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq ||
-			     !sent_to_wc(cq, &qp->sq, cqe, wc)))
+			     !sent_to_wc(cq, &qp->sq, cqe, cqe_has_payload(cqe), wc)))
 			return false;
 		wc_common(qp, cqe, opcode, wc);
 		return true;
 	}
 	if (unlikely(opcode > SKUA_CQE_RECV_ETH || qp->vqp.qp.recv_cq != &cq->vcq.cq ||
-		     !rcvd_to_wc(cq, &qp->rq, cqe, opcode, wc)))
+		     !rcvd_to_wc(cq, &qp->rq, cqe, opcode, cqe_has_payload(cqe), wc)))
 		return false;
-	rcvd_common(qp, cqe, opcode, wc);
+	if (likely(wc_common(qp, cqe, opcode, wc)))
+		rcvd_by_type(qp, cqe, opcode, wc);
 	return true;
+}
+
+/* Returns false if the CQE names no QP of this CQ or no outstanding WQE: it is ignored. */
+static ALWAYS_INLINE inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
+					   struct ibv_wc *wc)
+{
+	struct skua_qp *qp = cq_find(cq, le32_to_cpu(cqe->qpn));
+
+	return (likely(qp) && likely(cqe_plain_to_wc(cq, qp, cqe, wc))) ||
+	       cqe_any_to_wc(cq, cqe, wc);
 }
 
 static void wc_flushed(struct skua_qp *qp, uint64_t wr_id, enum ibv_wc_opcode opcode,
@@ -539,43 +614,93 @@ static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 	return n;
 }
 
-/* There is a new CQE at the consumer index. */
-static ALWAYS_INLINE inline int cq_take(struct skua_cq *cq, uint32_t ci, int num,
-					struct ibv_wc *wc)
+/* Give the CQEs up to @ci back to the device, and the lock. */
+static inline int cq_taken(struct skua_cq *cq, uint32_t ci, int n)
+{
+	atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
+	skua_db_cq_ci(cq->dbr, ci);
+	skua_unlock(&cq->lock);
+	return n;
+}
+
+/* Goes on for cq_take(), which has taken @n, at a CQE that is new but not a plain one. */
+static __attribute__((noinline)) int cq_take_any(struct skua_cq *cq, uint32_t ci, int num,
+						 struct ibv_wc *wc, int n)
 {
 	const struct skua_cqe *cqe = cqe_at(cq, ci);
+	uint32_t log_size = cq->log_size;
+
+	for (;;) {
+		if (likely(cqe_to_wc(cq, cqe, &wc[n])))
+			n++;
+		cqe = cqe_at(cq, ++ci);
+		if (n == num || !skua_cqe_is_new(cqe, ci, log_size))
+			return cq_taken(cq, ci, n);
+		/* As in cq_take(). */
+		udma_from_device_barrier();
+	}
+}
+
+/* @cqe, at the consumer index @ci, is new. The queue is locked; it is not, afterwards. */
+static ALWAYS_INLINE inline int cq_take(struct skua_cq *cq, int num, struct ibv_wc *wc,
+					const struct skua_cqe *cqe, uint32_t ci)
+{
+	struct skua_qp *qp = cq->last;
 	int n = 0;
 
 	do {
 		/* The phase before the rest of the CQE and what it reports. */
 		udma_from_device_barrier();
-		if (likely(cqe_to_wc(cq, cqe, wc))) {
-			n++;
-			wc++;
-		}
+		if (unlikely(!cqe_plain_to_wc(cq, qp, cqe, &wc[n])))
+			return cq_take_any(cq, ci, num, wc, n);
+		n++;
 		cqe = cqe_at(cq, ++ci);
 	} while (n != num && skua_cqe_is_new(cqe, ci, cq->log_size));
-	atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
-	skua_db_cq_ci(cq->dbr, ci);
+	return cq_taken(cq, ci, n);
+}
+
+/* There is none, and the device is lost. Locked and unlocked as in cq_take(). */
+static __attribute__((noinline)) int cq_take_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
+{
+	int n = cq_flush_lost(cq, num, wc);
+
+	skua_unlock(&cq->lock);
 	return n;
+}
+
+/*
+ * The queue is locked; it is not, afterwards. Functions are called as the last step only, so
+ * that the compiler need not keep anything over a call.
+ */
+static ALWAYS_INLINE inline int cq_poll(struct skua_cq *cq, int num, struct ibv_wc *wc)
+{
+	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	const struct skua_cqe *cqe = cqe_at(cq, ci);
+
+	if (skua_cqe_is_new(cqe, ci, cq->log_size)) {
+		if (likely(num > 0))
+			return cq_take(cq, num, wc, cqe, ci);
+	} else if (unlikely(!READ_ONCE(cq->status->alive))) {
+		return cq_take_lost(cq, num, wc);
+	}
+	skua_unlock(&cq->lock);
+	return 0;
+}
+
+static __attribute__((noinline)) int cq_wait_and_poll(struct skua_cq *cq, int num,
+						      struct ibv_wc *wc)
+{
+	skua_lock_wait(&cq->lock);
+	return cq_poll(cq, num, wc);
 }
 
 int skua_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
 	struct skua_cq *cq = to_scq(ibcq);
-	uint32_t ci;
-	int n = 0;
 
-	skua_lock(&cq->lock);
-	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
-	if (!skua_cqe_is_new(cqe_at(cq, ci), ci, cq->log_size)) {
-		if (unlikely(!READ_ONCE(cq->status->alive)))
-			n = cq_flush_lost(cq, num, wc);
-	} else if (likely(num > 0)) {
-		n = cq_take(cq, ci, num, wc);
-	}
-	skua_unlock(&cq->lock);
-	return n;
+	if (unlikely(!skua_trylock(&cq->lock)))
+		return cq_wait_and_poll(cq, num, wc);
+	return cq_poll(cq, num, wc);
 }
 
 /**
@@ -653,7 +778,6 @@ static void cq_free(struct skua_context *ctx, struct skua_cq *cq)
 		skua_mem_free(&cq->buf);
 	free(cq->bucket);
 	skua_parent_put(cq->pd);
-	skua_lock_destroy(&cq->lock);
 	free(cq);
 }
 
@@ -663,6 +787,7 @@ static int cq_setup(struct skua_context *ctx, struct skua_cq *cq,
 	cq->uar = ctx->uar;
 	cq->status = ctx->status;
 	cq->mask = CQ_MIN_BUCKETS - 1;
+	cq->last = &no_qp;
 	list_head_init(&cq->sides[SKUA_SEND]);
 	list_head_init(&cq->sides[SKUA_RECV]);
 	list_head_init(&cq->xsrqs);

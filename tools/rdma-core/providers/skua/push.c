@@ -87,6 +87,7 @@ void skua_push_get(struct skua_context *ctx, struct skua_qp *qp)
 	pthread_mutex_unlock(&ctx->push_mutex);
 	push->slot = (uint8_t *)ctx->push + SKUA_UAR_PUSH + 2 * push->pair * SLOT;
 	push->max_segs = ctx->lim.push_segs;
+	qp->sq.tell |= SKUA_TELL_BY_PUSH;
 	qp->uar = ctx->push;
 }
 
@@ -130,7 +131,7 @@ void skua_push_sq(struct skua_qp *qp, uint32_t pi, uint32_t old)
 {
 	const struct skua_wqe_ctrl *c = skua_sq_seg(&qp->sq.ring, old, 0);
 
-	if (!skua_db_sq_record(qp->dbr, pi, old, qp->sq.suppress))
+	if (!skua_db_sq_record(qp->dbr, pi, old, qp->sq.tell & SKUA_TELL_IF_ASKED))
 		return;
 	if (pi - old == 1 && le32_get_bits(c->op, SKUA_WQE_NSEG) <= qp->push.max_segs) {
 		push_wqe(&qp->push, c, pi, qp->vqp.qp.qp_num);

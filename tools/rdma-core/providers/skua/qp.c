@@ -31,45 +31,88 @@ static void qp_kick(struct skua_qp *qp)
 	} while (now != pi);
 }
 
-int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static inline void rq_sge(struct skua_wqe_data *d, const struct ibv_sge *sg)
+{
+	skua_wqe_data_set(d, sg->addr, sg->lkey, sg->length);
+}
+
+/* The end of a post to a QP that is in error, or has no lock. */
+static __attribute__((noinline)) int rq_end_rarely(struct skua_qp *qp, int ret)
 {
 	struct skua_rq *rq = &qp->rq;
-	uint32_t pi, old;
+
+	/* Store the record before in_err is loaded; see skua_qp_in_error(). */
+	if (rq->lock.off)
+		atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&rq->in_err, memory_order_relaxed))
+		qp_kick(qp);
+	skua_unlock(&rq->lock);
+	return ret;
+}
+
+/*
+ * The queue is locked; it is not, afterwards. Functions are called as the last step only, so
+ * that few registers must be saved.
+ */
+static ALWAYS_INLINE inline int rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr,
+					struct ibv_recv_wr **bad)
+{
+	struct skua_rq *rq = &qp->rq;
+	uint32_t pi, old, end;
 	int ret = 0;
 
-	skua_lock(&rq->lock);
 	old = atomic_load_explicit(&rq->pi, memory_order_relaxed);
+	end = atomic_load_explicit(&rq->ci, memory_order_acquire) + rq->size;
 	for (pi = old; wr; wr = wr->next, pi++) {
 		struct skua_wqe_data *d = skua_rq_wqe(&rq->ring, pi);
-		int i;
+		unsigned int num = wr->num_sge, i;
 
-		if (unlikely((unsigned int)wr->num_sge > rq->max_sge))
+		if (unlikely(num > rq->max_sge))
 			ret = EINVAL;
-		else if (unlikely(pi - atomic_load_explicit(&rq->ci, memory_order_acquire) >=
-				  rq->size))
+		else if (unlikely(pi == end))
 			ret = ENOMEM;
 		if (unlikely(ret)) {
 			*bad = wr;
 			break;
 		}
-		for (i = 0; i < wr->num_sge; i++)
-			skua_wqe_data_set(&d[i], wr->sg_list[i].addr, wr->sg_list[i].lkey,
-					  wr->sg_list[i].length);
-		skua_rq_wqe_end(d, wr->num_sge, rq->segs);
+		if (likely(num)) {
+			rq_sge(d, wr->sg_list);
+			for (i = 1; unlikely(i < num); i++)
+				rq_sge(&d[i], &wr->sg_list[i]);
+		}
+		skua_rq_wqe_end(d, num, rq->segs);
 		rq->wr_id[pi & rq->ring.mask] = wr->wr_id;
 	}
 	if (likely(pi != old)) {
 		/* After rq->wr_id[]: pollers read its entries below this index. */
 		atomic_store_explicit(&rq->pi, pi, memory_order_release);
 		skua_db_rq(qp->dbr, pi);
-		/* Store the record before in_err is loaded; see skua_qp_in_error(). */
-		if (unlikely(rq->lock.off))
-			atomic_thread_fence(memory_order_seq_cst);
-		if (unlikely(atomic_load_explicit(&rq->in_err, memory_order_relaxed)))
-			qp_kick(qp);
 	}
-	skua_unlock(&rq->lock);
+	/* See skua_qp_in_error(). */
+	if (unlikely(rq->lock.off || atomic_load_explicit(&rq->in_err, memory_order_relaxed)))
+		return rq_end_rarely(qp, ret);
+	skua_unlock_taken(&rq->lock);
 	return ret;
+}
+
+static __attribute__((noinline)) int rq_wait_and_post(struct skua_qp *qp, struct ibv_recv_wr *wr,
+						      struct ibv_recv_wr **bad)
+{
+	skua_lock_wait(&qp->rq.lock);
+	return rq_post(qp, wr, bad);
+}
+
+static ALWAYS_INLINE inline int rq_lock_and_post(struct skua_qp *qp, struct ibv_recv_wr *wr,
+						 struct ibv_recv_wr **bad)
+{
+	if (unlikely(!skua_trylock(&qp->rq.lock)))
+		return rq_wait_and_post(qp, wr, bad);
+	return rq_post(qp, wr, bad);
+}
+
+int skua_rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return rq_lock_and_post(qp, wr, bad);
 }
 
 int skua_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -78,7 +121,7 @@ int skua_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 		*bad = wr;
 		return EINVAL;
 	}
-	return skua_rq_post(to_sqp(ibqp), wr, bad);
+	return rq_lock_and_post(to_sqp(ibqp), wr, bad);
 }
 
 /*
@@ -201,7 +244,7 @@ static int qp_init_kind(const struct skua_context *ctx, struct skua_qp *qp,
 	/* struct ibv_send_wr has no fields for a FLUSH. */
 	qp->sq.ops = ops & ~BIT(IBV_WR_FLUSH);
 	qp->sq.sig = attr->sq_sig_all ? SKUA_WQE_F_SIGNALED : 0;
-	qp->sq.suppress = skua_has(ctx, SKUA_CAP_DB_SUPPRESS);
+	qp->sq.tell = skua_has(ctx, SKUA_CAP_DB_SUPPRESS) ? SKUA_TELL_IF_ASKED : 0;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		return skua_wr_init(qp, ops, attr->send_ops_flags);
 	return 0;
@@ -347,8 +390,6 @@ void skua_qp_free(struct skua_context *ctx, struct skua_qp *qp)
 	if (qp->buf.len)
 		skua_mem_free(&qp->buf);
 	skua_parent_put(qp->pd);
-	skua_lock_destroy(&qp->rq.lock);
-	skua_lock_destroy(&qp->sq.lock);
 	free(qp);
 }
 
@@ -415,7 +456,7 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 	ret = qp_alloc_rings(ctx, qp, &cmd.drv_payload);
 	if (ret)
 		return ret;
-	if (qp->sq.suppress)
+	if (qp->sq.tell & SKUA_TELL_IF_ASKED)
 		cmd.flags |= SKUA_CREATE_QP_DB_SUPPRESS;
 	if (!(dv_flags & SKUADV_QP_CREATE_NO_PUSH))
 		skua_push_get(ctx, qp);
@@ -449,7 +490,7 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	if (ret)
 		return ret;
 	if (dv_flags & SKUADV_QP_CREATE_NO_DB_SUPPRESS)
-		qp->sq.suppress = false;
+		qp->sq.tell = 0;
 	/* An XRC initiator has no receive queue. */
 	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return EINVAL;
@@ -461,6 +502,7 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	ret = sq_size(ctx, &qp->sq, cap);
 	if (ret)
 		return ret;
+	skua_sq_init_plain(&qp->sq);
 	ret = skua_rq_size(ctx, &qp->rq, cap);
 	if (ret)
 		return ret;

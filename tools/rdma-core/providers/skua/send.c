@@ -130,22 +130,15 @@ static inline int encode_send(struct send_enc *e, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+/* The rest of a list, from @wr on, and the end of the call; the queue is locked. */
+static __attribute__((noinline)) int post_any(struct skua_qp *qp, uint32_t old, uint32_t pi,
+					      struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct skua_qp *qp = to_sqp(ibqp);
 	struct skua_sq *sq = &qp->sq;
 	struct send_enc e;
-	uint32_t old;
 	int ret = 0;
 
-	if (unlikely(ibqp->state < IBV_QPS_RTS)) {
-		*bad = wr;
-		return EINVAL;
-	}
-
-	skua_lock(&sq->lock);
-	enc_start(&e, sq);
-	old = e.pi;
+	enc_start(&e, sq, pi);
 	for (; wr; wr = wr->next) {
 		ret = encode_send(&e, wr);
 		if (unlikely(ret)) {
@@ -157,6 +150,87 @@ int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		skua_sq_publish(qp, e.pi, old);
 	skua_unlock(&sq->lock);
 	return ret;
+}
+
+#define PLAIN_OPS	(BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM) |	\
+			 BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM) |		\
+			 BIT(IBV_WR_RDMA_READ))
+
+/* What is left of a block behind control, remote address, and the length of inline data. */
+#define PLAIN_SGE	2
+#define PLAIN_INLINE	(PLAIN_SGE * SKUA_WQE_SEG - sizeof(struct skua_wqe_inline))
+
+/* Which requests encode_plain() may encode. The queue's limits are set. */
+void skua_sq_init_plain(struct skua_sq *sq)
+{
+	sq->plain_inline = min_t(uint32_t, sq->max_inline, PLAIN_INLINE);
+	if (sq->head_segs == 1 && !sq->first_op && sq->max_sge >= PLAIN_SGE)
+		sq->plain_ops = sq->ops & PLAIN_OPS;
+}
+
+/*
+ * The most frequent requests, with few instructions: SEND, WRITE and READ of a connected QP
+ * in one block. Returns false, with nothing done, for any other, and if anything is wrong:
+ * encode_send() finds out.
+ */
+static ALWAYS_INLINE inline bool encode_plain(struct send_enc *e, const struct ibv_send_wr *wr)
+{
+	unsigned int opcode = wr->opcode, flags = wr->send_flags, num = wr->num_sge, i;
+	const struct ibv_sge *sg = wr->sg_list;
+	struct skua_sq *sq = e->sq;
+
+	if (unlikely(opcode >= SEND_OPS))
+		return false;
+	if (unlikely(!(sq->plain_ops & BIT(opcode)) || !e->room))
+		return false;
+	e->op = &send_ops[opcode];
+	e->block = skua_sq_seg(&sq->ring, e->pi, 0);
+	e->head = 1;
+	e->nseg = 1;
+	if (e->op->head_segs) {
+		enc_raddr(e, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		e->nseg = 2;
+	}
+	if (!(flags & IBV_SEND_INLINE)) {
+		if (unlikely(num > PLAIN_SGE))
+			return false;
+		for (i = 0; i < num; i++)
+			skua_wqe_data_set(enc_head(e, e->nseg++), sg[i].addr, sg[i].lkey,
+					  sg[i].length);
+	} else {
+		if (unlikely(num != 1 || sg->length > sq->plain_inline ||
+			     !(e->op->how & OP_INLINE)))
+			return false;
+		enc_inline_short(e, sg);
+	}
+	enc_close(e, 1, wr->wr_id, flags);
+	if (unlikely(e->op->how & OP_IMM))
+		skua_wqe_imm_set(enc_head(e, 0), wr->imm_data);
+	return true;
+}
+
+int skua_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct skua_qp *qp = to_sqp(ibqp);
+	struct skua_sq *sq = &qp->sq;
+	struct send_enc e;
+	uint32_t old;
+
+	if (unlikely(ibqp->state < IBV_QPS_RTS)) {
+		*bad = wr;
+		return EINVAL;
+	}
+
+	skua_lock(&sq->lock);
+	old = atomic_load_explicit(&sq->pi, memory_order_relaxed);
+	enc_start(&e, sq, old);
+	for (; wr; wr = wr->next)
+		if (unlikely(!encode_plain(&e, wr)))
+			return post_any(qp, old, e.pi, wr, bad);
+	if (likely(e.pi != old))
+		skua_sq_publish(qp, e.pi, old);
+	skua_unlock(&sq->lock);
+	return 0;
 }
 
 /* libibverbs has checked that the window is of type 1 and that PDs match. */
@@ -171,8 +245,8 @@ int skua_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	if (ibqp->state < IBV_QPS_RTS)
 		return EINVAL;
 	skua_lock(&sq->lock);
-	enc_start(&e, sq);
-	old = e.pi;
+	old = atomic_load_explicit(&sq->pi, memory_order_relaxed);
+	enc_start(&e, sq, old);
 	ret = enc_begin(&e, IBV_WR_BIND_MW, sq->ops);
 	if (!ret)
 		ret = enc_bind(&e, mw, rkey, &bind->bind_info);

@@ -79,11 +79,11 @@ void send_inline_long(const struct skua_sq_ring *ring, uint32_t index, unsigned 
 		      const struct ibv_sge *sg, unsigned int num)
 		      __attribute__((visibility("hidden")));
 
-/* Start a list of WQEs at the producer index. The queue is locked. */
-static inline void enc_start(struct send_enc *e, struct skua_sq *sq)
+/* Start a list of WQEs at @pi, the producer index or behind it. The queue is locked. */
+static inline void enc_start(struct send_enc *e, struct skua_sq *sq, uint32_t pi)
 {
 	e->sq = sq;
-	e->pi = atomic_load_explicit(&sq->pi, memory_order_relaxed);
+	e->pi = pi;
 	e->room = sq->blocks -
 		  (e->pi - atomic_load_explicit(&sq->ci, memory_order_acquire));
 }
@@ -217,9 +217,21 @@ static inline void copy_short(uint8_t *to, const uint8_t *from, unsigned int len
 	}
 }
 
+/* A short inline payload, which the caller knows to end in the first block. */
+static inline void enc_inline_short(struct send_enc *e, const struct ibv_sge *sg)
+{
+	uint8_t *seg = enc_head(e, e->nseg);
+
+	/* No block is split by the ring's end. */
+	copy_short(seg + sizeof(struct skua_wqe_inline), (const void *)(uintptr_t)sg->addr,
+		   sg->length);
+	skua_wqe_inline_set((void *)seg, sg->length);
+	e->nseg += skua_wqe_inline_segs(sg->length);
+}
+
 static inline int enc_inline(struct send_enc *e, const struct ibv_sge *sg, unsigned int num)
 {
-	unsigned int seg = e->nseg, at, i;
+	unsigned int nseg = e->nseg, i;
 	uint64_t len = 0;
 
 	if (unlikely(num > e->sq->max_sge))
@@ -228,41 +240,27 @@ static inline int enc_inline(struct send_enc *e, const struct ibv_sge *sg, unsig
 		len += sg[i].length;
 	if (unlikely(len > e->sq->max_inline))
 		return EINVAL;
-	e->nseg += skua_wqe_inline_segs(len);
-	if (unlikely(enc_reserve(e, e->nseg)))
+	nseg += skua_wqe_inline_segs(len);
+	if (unlikely(enc_reserve(e, nseg)))
 		return ENOMEM;
-
-	at = seg * SKUA_WQE_SEG + sizeof(struct skua_wqe_inline);
-	if (num == 1 && at + len <= SKUA_WQE_BLOCK) {
-		/* All in the first block, which the ring's end does not split. */
-		copy_short(e->block + at, (const void *)(uintptr_t)sg->addr, len);
-		skua_wqe_inline_set(enc_head(e, seg), len);
-	} else {
-		send_inline_long(&e->sq->ring, e->pi, seg, sg, num);
-	}
+	if (num == 1 && nseg <= SKUA_WQE_SEGS_PER_BLOCK)
+		enc_inline_short(e, sg);
+	else
+		send_inline_long(&e->sq->ring, e->pi, e->nseg, sg, num);
+	e->nseg = nseg;
 	return 0;
 }
 
-/* Finish the WQE: write the control segment, remember what to report on completion. */
-static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flags, __be32 imm,
-			   uint32_t inv_key)
+/* Finish a WQE of @blocks: the control segment, what to report on completion. */
+static inline void enc_close(struct send_enc *e, unsigned int blocks, uint64_t wr_id,
+			     unsigned int flags)
 {
-	unsigned int blocks = skua_wqe_blocks(e->nseg);
-	struct skua_wqe_ctrl *c = enc_head(e, 0);
 	const struct send_op *op = e->op;
 	struct skua_sq *sq = e->sq;
 	struct skua_sent *sent = &sq->sent[e->pi & sq->mask];
 
-	skua_wqe_ctrl_set(c, op->op, e->nseg, e->pi,
+	skua_wqe_ctrl_set(enc_head(e, 0), op->op, e->nseg, e->pi,
 			  (send_flags[flags & ALL_SEND_FLAGS] & op->flags) | sq->sig);
-	if (unlikely(op->how & OP_WORD)) {
-		if (op->how & OP_IMM)
-			skua_wqe_imm_set(c, imm);
-		else if (op->how & OP_INV)
-			skua_wqe_inv_set(c, inv_key);
-		else if (op->head == HEAD_FLUSH)
-			skua_wqe_flush_len_set(c, e->flush_len);
-	}
 	sent->wr_id = wr_id;
 	sent->at = e->pi;
 	sent->opcode = op->wc;
@@ -271,16 +269,34 @@ static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flag
 	e->room -= blocks;
 }
 
+static inline void enc_end(struct send_enc *e, uint64_t wr_id, unsigned int flags, __be32 imm,
+			   uint32_t inv_key)
+{
+	struct skua_wqe_ctrl *c = enc_head(e, 0);
+	const struct send_op *op = e->op;
+
+	enc_close(e, skua_wqe_blocks(e->nseg), wr_id, flags);
+	if (unlikely(op->how & OP_WORD)) {
+		if (op->how & OP_IMM)
+			skua_wqe_imm_set(c, imm);
+		else if (op->how & OP_INV)
+			skua_wqe_inv_set(c, inv_key);
+		else if (op->head == HEAD_FLUSH)
+			skua_wqe_flush_len_set(c, e->flush_len);
+	}
+}
+
 /* Give the WQEs from @old to @pi to the device. The queue is locked. */
 static inline void skua_sq_publish(struct skua_qp *qp, uint32_t pi, uint32_t old)
 {
 	/* After sq->sent[]: pollers read its entries below this index. */
 	atomic_store_explicit(&qp->sq.pi, pi, memory_order_release);
-	if (unlikely(qp->push.slot)) {
+	if (likely(!qp->sq.tell))
+		skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, pi, old, false);
+	else if (unlikely(qp->sq.tell & SKUA_TELL_BY_PUSH))
 		skua_push_sq(qp, pi, old);
-		return;
-	}
-	skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, pi, old, qp->sq.suppress);
+	else
+		skua_db_sq(qp->uar, qp->dbr, qp->vqp.qp.qp_num, pi, old, true);
 }
 
 #endif /* SKUA_PROVIDER_SEND_H */

@@ -53,35 +53,48 @@ struct skua_dbr_page;
 
 /**
  * struct skua_lock - a spinlock that is not taken in single-threaded objects
- * @spin: the lock
+ * @held: a thread has it
  * @off: do not take it: the program has promised that one thread at a time uses the object
+ *
+ * Not a pthread_spinlock_t: that takes two calls through the PLT, which cost as much as an
+ * empty poll, and for which the compiler must keep its values in callee-saved registers.
  */
 struct skua_lock {
-	pthread_spinlock_t spin;
+	atomic_bool held;
 	bool off;
 };
 
 static inline void skua_lock_init(struct skua_lock *l, bool off)
 {
-	pthread_spin_init(&l->spin, PTHREAD_PROCESS_PRIVATE);
+	atomic_init(&l->held, false);
 	l->off = off;
 }
 
-static inline void skua_lock_destroy(struct skua_lock *l)
+/* Take a lock that another thread has. lock.c */
+void skua_lock_wait(struct skua_lock *l);
+
+/* Returns false if another thread has it. */
+static ALWAYS_INLINE inline bool skua_trylock(struct skua_lock *l)
 {
-	pthread_spin_destroy(&l->spin);
+	return l->off || !atomic_exchange_explicit(&l->held, true, memory_order_acquire);
 }
 
-static inline void skua_lock(struct skua_lock *l)
+static ALWAYS_INLINE inline void skua_lock(struct skua_lock *l)
 {
-	if (!l->off)
-		pthread_spin_lock(&l->spin);
+	if (unlikely(!skua_trylock(l)))
+		skua_lock_wait(l);
 }
 
-static inline void skua_unlock(struct skua_lock *l)
+/* Of a lock that is known to be in use. */
+static ALWAYS_INLINE inline void skua_unlock_taken(struct skua_lock *l)
 {
-	if (!l->off)
-		pthread_spin_unlock(&l->spin);
+	atomic_store_explicit(&l->held, false, memory_order_release);
+}
+
+static ALWAYS_INLINE inline void skua_unlock(struct skua_lock *l)
+{
+	if (likely(!l->off))
+		skua_unlock_taken(l);
 }
 
 /**
@@ -167,7 +180,7 @@ enum skua_side {
  * @cqn: its number in doorbells
  * @ci: free-running consumer index; read without @lock to arm
  * @arm_serial: serial of the next arm; events and arms change it atomically
- * @last: QP of the last CQE, or NULL
+ * @last: QP of the last CQE, or one that has no number
  * @status: the context's status page
  * @dbr: doorbell record
  * @uar: UAR page
@@ -259,9 +272,11 @@ struct skua_ah {
  * @head_segs: segments of the control segment and of that
  * @raddr_segs: segments of a remote address, 0 for datagrams
  * @ops: BIT(enum ibv_wr_opcode) of what ibv_post_send() may post
+ * @plain_ops: those of @ops that encode_plain() can encode
+ * @plain_inline: most inline bytes that it takes
  * @first_op: what to add to an opcode to find it in the encoder's table
  * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
- * @suppress: ring the doorbell only if the device's event index asks for it
+ * @tell: SKUA_TELL_*: how the device is told of new WQEs; 0: by a doorbell
  */
 struct skua_sq {
 	struct skua_lock lock;
@@ -277,10 +292,16 @@ struct skua_sq {
 	uint32_t head_segs;
 	uint32_t raddr_segs;
 	uint32_t ops;
+	uint32_t plain_ops;
+	uint32_t plain_inline;
 	uint32_t first_op;
 	uint32_t sig;
-	bool suppress;
+	uint32_t tell;
 };
+
+/* A doorbell only if the device's event index asks for it; by a push if the WQE fits. */
+#define SKUA_TELL_IF_ASKED	BIT(0)
+#define SKUA_TELL_BY_PUSH	BIT(1)
 
 /**
  * struct skua_rq - receive queue
@@ -667,6 +688,7 @@ void skua_wq_in_error(struct ibv_wq *wq);
 void skua_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
 
 /* send.c */
+void skua_sq_init_plain(struct skua_sq *sq);
 int skua_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int skua_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 

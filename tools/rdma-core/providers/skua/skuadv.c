@@ -141,7 +141,7 @@ static int tell_qp(struct ibv_qp *ibqp, struct skuadv_qp *out)
 		out->sq_buf = skua_sq_seg(&qp->sq.ring, 0, 0);
 	if (qp->rq.size)
 		out->rq_buf = skua_rq_wqe(&qp->rq.ring, 0);
-	if (qp->sq.suppress)
+	if (qp->sq.tell & SKUA_TELL_IF_ASKED)
 		out->flags |= SKUADV_QP_DB_SUPPRESS;
 	if (qp->push.slot)
 		out->flags |= SKUADV_QP_WRITE_COMBINING;

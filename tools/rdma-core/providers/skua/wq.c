@@ -39,8 +39,6 @@ static void wq_free(struct skua_context *ctx, struct skua_wq *wq)
 	free(qp->rq.wr_id);
 	if (qp->buf.len)
 		skua_mem_free(&qp->buf);
-	skua_lock_destroy(&qp->rq.lock);
-	skua_lock_destroy(&qp->sq.lock);
 	free(wq);
 }
 

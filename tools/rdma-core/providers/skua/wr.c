@@ -279,8 +279,8 @@ static void wr_start(struct ibv_qp_ex *qpx)
 	struct skua_batch *b = &qp->batch;
 
 	skua_lock(&qp->sq.lock);
-	enc_start(&b->enc, &qp->sq);
-	b->start = b->enc.pi;
+	b->start = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
+	enc_start(&b->enc, &qp->sq, b->start);
 	b->open = false;
 	b->err = unlikely(qpx->qp_base.state < IBV_QPS_RTS) ? EINVAL : 0;
 }
