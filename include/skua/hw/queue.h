@@ -638,6 +638,8 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @hole_time: requester: device time (ns) since when there are holes, 0: there are none
  * @hole_top: requester: @top at that time
  * @probes: requester: packets sent since anything arrived, to learn what did
+ * @rr_held: requester: READ requests that the peer holds, a bit for each by the number that
+ *	its SETH has, modulo 32
  * @table: bus address of the table of struct skua_ext_slot, one for each PSN of the window
  * @log_window: responder: log2 of the window
  * @held: responder: PSNs that are held
@@ -666,12 +668,13 @@ struct skua_lrc {
 	__le32 hole_top;
 	__le32 probes;
 	__le64 table;
+	__le32 rr_held;
 	__le32 log_window;
 	__le32 held;
 	__le32 held_top;
 	__le32 reread_num;
 	__le32 reread[16];
-	__le32 reserved[12];
+	__le32 reserved[11];
 	__le32 code[SKUA_LRC_PSNS / 8];
 };
 

@@ -104,24 +104,32 @@ static void put_headers(struct skua_pkt_build *b, const struct wqe *w)
 			    w->op == SKUA_WQE_FLUSH ? w->imm : (uint32_t)w->len);
 }
 
-enum skua_vendor atomic_send(struct turn *t, const struct wqe *w)
+enum skua_vendor atomic_put(struct turn *t, const struct wqe *w, uint32_t psn)
 {
 	uint32_t n = w->op == SKUA_WQE_ATOMIC_WRITE ? (uint32_t)w->len : 0;
-	uint32_t psn = le32_to_cpu(t->sqc->next_psn);
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 	struct sge_pos pos = { 0 };
 	struct skua_pkt_build b;
 
-	if (tx_start(t, &b, opcode_of(t, w), psn, true, false)) {
-		put_headers(&b, w);
-		if (n && w->flags & SKUA_WQE_F_INLINE)
-			memcpy(b.payload, w->inl, n);
-		else if (n)
-			err = sge_copy(t, w->sge, w->nsge, &pos, 0, b.payload, n, false);
-		if (err)
-			return err;
+	if (!tx_start(t, &b, opcode_of(t, w), psn, true, false))
+		return SKUA_VENDOR_NONE;
+	put_headers(&b, w);
+	if (n && w->flags & SKUA_WQE_F_INLINE)
+		memcpy(b.payload, w->inl, n);
+	else if (n)
+		err = sge_copy(t, w->sge, w->nsge, &pos, 0, b.payload, n, false);
+	if (!err)
 		tx_finish(t, &b, n);
-	}
+	return err;
+}
+
+enum skua_vendor atomic_send(struct turn *t, const struct wqe *w)
+{
+	uint32_t n = w->op == SKUA_WQE_ATOMIC_WRITE ? (uint32_t)w->len : 0;
+	enum skua_vendor err = atomic_put(t, w, le32_to_cpu(t->sqc->next_psn));
+
+	if (err)
+		return err;
 	turn_count(t, op_is_atomic(w->op)	 ? SKUA_CNT_TX_ATOMIC :
 		      w->op == SKUA_WQE_FLUSH ? SKUA_CNT_TX_FLUSH :
 						SKUA_CNT_TX_ATOMIC_WRITE);

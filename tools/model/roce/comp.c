@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "sr.h"
 
 /* What became of the PSNs up to some point. */
 enum reach {
@@ -50,7 +51,10 @@ static void retry(struct turn *t, enum skua_vendor why)
 		return;
 	}
 	t->sqc->retry_left = cpu_to_le32(left - 1);
-	req_go_back(t);
+	if (sr_on(t))
+		sr_lost_all(t);
+	else
+		req_go_back(t);
 }
 
 static bool in_recovery(const struct turn *t)
@@ -59,8 +63,12 @@ static bool in_recovery(const struct turn *t)
 }
 
 /* Once for each loss: what still comes of the time before says nothing new. */
-static void implied_nak(struct turn *t)
+static void implied_nak(struct turn *t, const struct skua_pkt *pkt)
 {
+	if (sr_on(t)) {
+		sr_comp_rx(t, pkt);
+		return;
+	}
 	if (in_recovery(t))
 		return;
 	turn_count(t, SKUA_CNT_IMPLIED_NAK_SEQ_ERR);
@@ -117,7 +125,7 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
  * later acknowledgment may seem to take back what was given: receives stay where they
  * are, and the furthest limit holds.
  */
-static void take_credits(struct turn *t, const struct ib_aeth *aeth)
+void comp_credits(struct turn *t, const struct ib_aeth *aeth)
 {
 	struct skua_sqc *s = t->sqc;
 	unsigned int code = aeth->syndrome & IB_AETH_VALUE_MASK;
@@ -193,12 +201,13 @@ static bool no_page(struct turn *t, enum skua_vendor *err)
 	*err = fault_req(t, *err);
 	if (*err != SKUA_VENDOR_MISS)
 		return false;
-	req_go_back(t);
+	if (!sr_on(t))
+		req_go_back(t);
 	return true;
 }
 
 /* The response at una_psn was the last of a request. */
-static void answered(struct turn *t)
+void comp_answered(struct turn *t)
 {
 	uint32_t left = le32_to_cpu(t->sqc->rd_outstanding);
 
@@ -233,7 +242,7 @@ static void take_read(struct turn *t, const struct skua_pkt *pkt, const struct f
 	}
 	t->sqc->una_psn = cpu_to_le32(psn_add(pkt->psn, 1));
 	if (part_end)
-		answered(t);
+		comp_answered(t);
 	if (off + n == f->len) {
 		l->valid = false;
 		if (!req_complete(t, f))
@@ -270,7 +279,7 @@ static void take_one(struct turn *t, const struct skua_pkt *pkt, const struct fl
 		return;
 	}
 	t->sqc->una_psn = cpu_to_le32(psn_add(pkt->psn, 1));
-	answered(t);
+	comp_answered(t);
 	if (req_complete(t, f))
 		req_progress(t);
 }
@@ -283,26 +292,13 @@ static bool answers(const struct skua_pkt *pkt, const struct flight *f)
 	return op_is_answered(f->op) && pkt->op->flags & IB_F_READ;
 }
 
-static void own_response(struct turn *t, const struct skua_pkt *pkt)
+void comp_expected(struct turn *t, const struct skua_pkt *pkt)
 {
-	enum skua_vendor err;
 	struct flight f;
+	enum skua_vendor err = req_flight(t, &f);
 
-	/* Behind una_psn: it came before. */
-	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn)) < 0)
-		return;
-	switch (ack_upto(t, pkt->psn)) {
-	case RESP_LOST:
-		implied_nak(t);
-		return;
-	case FAILED:
-		return;
-	case REACHED:
-		break;
-	}
-	err = req_flight(t, &f);
 	if (!err && pkt->aeth && answers(pkt, &f))
-		take_credits(t, pkt->aeth);
+		comp_credits(t, pkt->aeth);
 	if (err)
 		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
 	else if (!answers(pkt, &f))
@@ -313,10 +309,65 @@ static void own_response(struct turn *t, const struct skua_pkt *pkt)
 		take_one(t, pkt, &f);
 }
 
+bool comp_early(struct turn *t, const struct skua_pkt *pkt, const struct flight *f,
+		uint32_t start)
+{
+	uint64_t off = (uint64_t)psn_sub(pkt->psn, start) * t->mtu;
+	uint32_t n = f->len - off < t->mtu ? (uint32_t)(f->len - off) : t->mtu;
+	const void *from = pkt->payload;
+	enum skua_vendor err;
+	struct rlist *l;
+	__le64 orig;
+
+	if (!answers(pkt, f) || !!pkt->atomicacketh != op_is_atomic(f->op))
+		goto drop;
+	if (f->op == SKUA_WQE_READ) {
+		if (pkt->payload_len != n ||
+		    !(pkt->op->flags & IB_F_LAST) == req_read_part_ends(t, off + n, f->len))
+			goto drop;
+	} else {
+		if (pkt->payload_len || (pkt->op->flags & IB_F_ONLY) != IB_F_ONLY)
+			goto drop;
+		if (!pkt->atomicacketh)
+			return true;
+		orig = cpu_to_le64(be64_get(pkt->atomicacketh->orig));
+		from = &orig;
+		n = sizeof(orig);
+	}
+	err = read_fetch(t, f, &l);
+	if (!err)
+		err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, off, (void *)(uintptr_t)from,
+			       n, true);
+	if (!err)
+		return true;
+	/* It comes again when it is expected, and then fails, or waits for its page. */
+	return false;
+drop:
+	turn_count(t, SKUA_CNT_RX_BAD_RESP);
+	return false;
+}
+
+static void own_response(struct turn *t, const struct skua_pkt *pkt)
+{
+	/* Behind una_psn: it came before. */
+	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn)) < 0)
+		return;
+	switch (ack_upto(t, pkt->psn)) {
+	case RESP_LOST:
+		implied_nak(t, pkt);
+		return;
+	case FAILED:
+		return;
+	case REACHED:
+		break;
+	}
+	comp_expected(t, pkt);
+}
+
 /* --- ACK and NAK --- */
 
 /* At una_psn the responder found no receive WQE. */
-static void rnr_nak(struct turn *t, uint32_t code)
+void comp_rnr_nak(struct turn *t, uint32_t code)
 {
 	uint32_t left = le32_to_cpu(t->sqc->rnr_left);
 
@@ -334,11 +385,14 @@ static void rnr_nak(struct turn *t, uint32_t code)
 	/* It has none for any message: ask with one packet. The ACK of that says what holds. */
 	t->sqc->credit = t->sqc->msn;
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_CREDIT_VALID);
-	req_go_back(t);
+	if (sr_on(t))
+		sr_lost_all(t);
+	else
+		req_go_back(t);
 	t->sqc->rnr_deadline = cpu_to_le64(t->now + rnr_time[code] * 10000ull);
 }
 
-static void nak(struct turn *t, uint32_t code)
+void comp_nak(struct turn *t, uint32_t code)
 {
 	switch (code) {
 	case IB_NAK_PSN_SEQUENCE:
@@ -373,7 +427,7 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 
 	/* Repeat the last acknowledgment, with the receives that were posted since. */
 	if (ahead >= -1)
-		take_credits(t, pkt->aeth);
+		comp_credits(t, pkt->aeth);
 	if (ahead < 0)
 		return;
 	t->sqc->msn = cpu_to_le32(be24_get(pkt->aeth->msn));
@@ -382,11 +436,11 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 	if (reach == FAILED)
 		return;
 	if (reach == RESP_LOST)
-		implied_nak(t);
+		implied_nak(t, pkt);
 	else if (type == IB_AETH_RNR_NAK)
-		rnr_nak(t, value);
+		comp_rnr_nak(t, value);
 	else if (type == IB_AETH_NAK)
-		nak(t, value);
+		comp_nak(t, value);
 	else if (type != IB_AETH_ACK)
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 }
@@ -398,7 +452,9 @@ void comp_rx(struct turn *t, const struct skua_pkt *pkt)
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}
-	if (pkt->op->flags & IB_F_ANSWERED)
+	if (sr_deals_with(t, pkt))
+		sr_comp_rx(t, pkt);
+	else if (pkt->op->flags & IB_F_ANSWERED)
 		own_response(t, pkt);
 	else
 		ack_response(t, pkt);

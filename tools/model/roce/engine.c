@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "sr.h"
 
 int engine_init(struct skua_dev *dev)
 {
@@ -77,8 +78,12 @@ static void arm_timer(struct turn *t)
 {
 	uint64_t ack = le64_to_cpu(t->sqc->ack_deadline);
 	uint64_t rnr = le64_to_cpu(t->sqc->rnr_deadline);
+	uint64_t sr = le64_to_cpu(t->sqc->sr_deadline);
 	uint64_t want = ack && (!rnr || ack < rnr) ? ack : rnr;
 	uint64_t set = le64_to_cpu(t->sqc->timer);
+
+	if (sr && (!want || sr < want))
+		want = sr;
 
 	if (!want || (set && set <= want))
 		return;
@@ -173,7 +178,7 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 
 void engine_timer(struct skua_dev *dev, struct qp *qp)
 {
-	uint64_t ack, rnr, rate;
+	uint64_t ack, rnr, rate, sr;
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
@@ -181,6 +186,7 @@ void engine_timer(struct skua_dev *dev, struct qp *qp)
 	ack = le64_to_cpu(t.sqc->ack_deadline);
 	rnr = le64_to_cpu(t.sqc->rnr_deadline);
 	rate = le64_to_cpu(t.sqc->rate_deadline);
+	sr = le64_to_cpu(t.sqc->sr_deadline);
 	if (rate && rate <= t.now) {
 		t.sqc->rate_deadline = 0;
 		sched_kick(dev, qp->qpn);
@@ -193,6 +199,9 @@ void engine_timer(struct skua_dev *dev, struct qp *qp)
 	if (ack && ack <= t.now) {
 		t.sqc->ack_deadline = 0;
 		comp_timeout(&t);
+	} else if (sr && sr <= t.now) {
+		t.sqc->sr_deadline = 0;
+		sr_req_timer(&t);
 	}
 	turn_end_req(&t);
 }
@@ -211,7 +220,8 @@ static void stop(struct turn *t)
 	t->sqc->ack_deadline = 0;
 	t->sqc->rnr_deadline = 0;
 	t->sqc->rate_deadline = 0;
-	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_IN_RECOVERY | SKUA_SQC_DRAINING |
+	t->sqc->sr_deadline = 0;
+	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS | SKUA_SQC_IN_RECOVERY | SKUA_SQC_DRAINING |
 				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED);
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING);
 	rres_forget(t);
@@ -315,8 +325,11 @@ bool tx_path(const struct turn *t, const struct skua_av *av, uint32_t dest,
 static uint8_t opcode_of(const struct turn *t, uint8_t opcode)
 {
 	bool xrc = qp_type(t->qp) == SKUA_QP_XRC_INI || qp_type(t->qp) == SKUA_QP_XRC_TGT;
+	uint8_t transport = opcode & IB_TRANSPORT_MASK;
 
-	return xrc && !(opcode & IB_TRANSPORT_MASK) ? opcode | IB_TRANSPORT_XRC : opcode;
+	if (!xrc || (transport != IB_TRANSPORT_RC && transport != IB_TRANSPORT_SKUA_RC))
+		return opcode;
+	return opcode | (transport ? IB_TRANSPORT_SKUA_XRC : IB_TRANSPORT_XRC);
 }
 
 uint8_t *tx_frame(const struct turn *t)
@@ -333,6 +346,7 @@ bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t
 	struct engine *e = t->dev->engine;
 	struct skua_pkt_bth bth = {
 		.opcode = opcode_of(t, opcode),
+		.resv7 = sr_offer(t),
 		.pkey = IB_PKEY_DEFAULT,
 		.dqpn = le32_to_cpu(t->sqc->attr.dest_qpn),
 		.psn = psn,

@@ -249,6 +249,14 @@ static inline bool op_is_answered(enum skua_wqe_op op)
 	       op == SKUA_WQE_ATOMIC_WRITE;
 }
 
+/* Responder resources that such a request takes, which has @psns PSNs. */
+static inline uint32_t rrs_of(enum skua_wqe_op op, uint32_t psns)
+{
+	if (op == SKUA_WQE_FLUSH)
+		return 0;
+	return (psns + ENGINE_READ_PSNS - 1) / ENGINE_READ_PSNS;
+}
+
 /* Packets of them. */
 #define IB_F_ANSWERED	(IB_F_READ | IB_F_ATOMIC | IB_F_FLUSH | IB_F_ATOMIC_WRITE)
 
@@ -340,10 +348,41 @@ bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len);
 void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes);
 /* RTR to RTS. */
 void req_start(struct turn *t);
+/* Something is on its way that an acknowledgment is expected of. */
+void req_arm_ack(struct turn *t);
 /* It waited for a page; it goes on. */
 void req_unblock(struct turn *t);
 /* SQE to RTS: go on with what is posted from now on. */
 void req_resume(struct turn *t);
+
+/* The same of the message at @index. */
+enum skua_vendor req_flight_at(struct turn *t, uint32_t index, struct flight *f);
+/* Is message @ssn one for which the peer has no receive, by the credits that it has reported? */
+bool req_limited(const struct turn *t, enum skua_wqe_op op, uint32_t ssn);
+
+/**
+ * struct piece - a part of a message, to be sent as a packet of its own
+ * @psn: its (first) PSN
+ * @off: offset in the message
+ * @len: bytes of payload, of a READ those that are asked for
+ * @seq: selective repeat: number of the message, of the READ request
+ * @ackreq: ask for an acknowledgment
+ * @again: it was sent before
+ */
+struct piece {
+	uint32_t psn;
+	uint64_t off;
+	uint32_t len;
+	uint32_t seq;
+	bool ackreq;
+	bool again;
+};
+
+/* Send a packet of a SEND or WRITE. */
+enum skua_vendor req_put_data(struct turn *t, const struct wqe *w, struct sge_pos *pos,
+			      const struct piece *p);
+/* Send a READ request. */
+void req_put_read(struct turn *t, const struct wqe *w, const struct piece *p);
 
 /* --- local.c --- */
 enum skua_vendor local_run(struct turn *t, const struct wqe *w);
@@ -351,6 +390,8 @@ enum skua_vendor local_run(struct turn *t, const struct wqe *w);
 /* --- atomic.c --- */
 /* Send the request of an atomic, a FLUSH or an ATOMIC_WRITE. */
 enum skua_vendor atomic_send(struct turn *t, const struct wqe *w);
+/* The packet alone. */
+enum skua_vendor atomic_put(struct turn *t, const struct wqe *w, uint32_t psn);
 /* What a request to a responder does to the value that it finds. */
 struct atomic {
 	enum skua_wqe_op op;
@@ -457,6 +498,22 @@ bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt);
 void comp_rx(struct turn *t, const struct skua_pkt *pkt);
 /* The ack timer expired. */
 void comp_timeout(struct turn *t);
+/* A message of those that have their own response is complete or a part of it is. */
+void comp_answered(struct turn *t);
+/* A NAK that is no RNR NAK, of the request at una_psn. */
+void comp_nak(struct turn *t, uint32_t code);
+/* An RNR NAK for it. */
+void comp_rnr_nak(struct turn *t, uint32_t code);
+/* Receives that an acknowledgment reports. */
+void comp_credits(struct turn *t, const struct ib_aeth *aeth);
+/* The response of the expected PSN; false: it is not one of the message at ci. */
+void comp_expected(struct turn *t, const struct skua_pkt *pkt);
+/*
+ * The response of a later one, of the message @f whose first PSN is @start: into memory.
+ * False: it was dropped.
+ */
+bool comp_early(struct turn *t, const struct skua_pkt *pkt, const struct flight *f,
+		uint32_t start);
 
 /* --- flush.c --- */
 /* True: there is more to flush: of the send queue only, in SQE. */

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "sr.h"
 
 /* What became of a message in this turn. */
 enum outcome {
@@ -91,6 +92,15 @@ static enum skua_cqe_status status_of(enum skua_wqe_op op, enum skua_vendor vend
 
 /* --- messages under way --- */
 
+/* What selective repeat numbers, behind a message. */
+static void seq_pass(__le32 *recv_seq, __le32 *rr_seq, enum skua_wqe_op op, uint32_t psns)
+{
+	if (op_takes_recv(op))
+		*recv_seq = cpu_to_le32(msn_add(le32_to_cpu(*recv_seq), 1));
+	else if (op_is_answered(op))
+		*rr_seq = cpu_to_le32(msn_add(le32_to_cpu(*rr_seq), rrs_of(op, psns)));
+}
+
 static uint32_t message_psns(const struct turn *t, const struct wqe *w)
 {
 	return op_is_local(w->op) ? 0 : psns_of(w->len, t->mtu);
@@ -112,23 +122,27 @@ static struct flight flight_of(const struct turn *t, const struct wqe *w)
 	};
 }
 
-enum skua_vendor req_flight(struct turn *t, struct flight *f)
+enum skua_vendor req_flight_at(struct turn *t, uint32_t index, struct flight *f)
 {
 	struct engine *e = t->dev->engine;
-	uint32_t ci = le32_to_cpu(t->sqc->ci);
 	enum skua_vendor err;
 
-	if (flight_get(e, t->qp->qpn, le32_to_cpu(t->sqc->incarnation), ci, f))
+	if (flight_get(e, t->qp->qpn, le32_to_cpu(t->sqc->incarnation), index, f))
 		return SKUA_VENDOR_NONE;
 	turn_count(t, SKUA_CNT_INFLIGHT_MISS);
 	turn_count(t, SKUA_CNT_WQE_REFETCH);
-	err = wqe_fetch(t->dev, t->qp, ci, &e->wqe);
+	err = wqe_fetch(t->dev, t->qp, index, &e->wqe);
 	f->blocks = e->wqe.blocks;
 	if (err)
 		return SKUA_VENDOR_WQE_CHANGED;
 	*f = flight_of(t, &e->wqe);
 	flight_put(e, f, &e->wqe);
 	return SKUA_VENDOR_NONE;
+}
+
+enum skua_vendor req_flight(struct turn *t, struct flight *f)
+{
+	return req_flight_at(t, le32_to_cpu(t->sqc->ci), f);
 }
 
 bool req_complete(struct turn *t, const struct flight *f)
@@ -146,6 +160,7 @@ bool req_complete(struct turn *t, const struct flight *f)
 	t->sqc->ci_psn = cpu_to_le32(end);
 	if (f->psns)
 		t->sqc->ci_ssn = cpu_to_le32(msn_add(le32_to_cpu(t->sqc->ci_ssn), 1));
+	seq_pass(&t->sqc->ci_recv_seq, &t->sqc->ci_rr_seq, f->op, f->psns);
 	if (!f->psns && t->sqc->local)
 		t->sqc->local = cpu_to_le32(le32_to_cpu(t->sqc->local) - 1);
 	if (f->signaled)
@@ -188,6 +203,8 @@ static void reposition(struct turn *t)
 	s->cur = s->ci;
 	s->cur_psn = s->ci_psn;
 	s->ssn = s->ci_ssn;
+	s->recv_seq = s->ci_recv_seq;
+	s->rr_seq = s->ci_rr_seq;
 	s->next_psn = s->una_psn;
 	sent = (uint64_t)psn_sub(le32_to_cpu(s->una_psn), le32_to_cpu(s->ci_psn)) * t->mtu;
 	s->cur_sent = cpu_to_le32(sent > UINT32_MAX ? UINT32_MAX : (uint32_t)sent);
@@ -233,17 +250,26 @@ static uint64_t ack_timeout(const struct turn *t)
 	return code && !fault_waits(&t->sqc->fault) ? t->now + (4096ull << code) : 0;
 }
 
+void req_arm_ack(struct turn *t)
+{
+	if (!t->sqc->ack_deadline)
+		t->sqc->ack_deadline = cpu_to_le64(ack_timeout(t));
+}
+
 void req_unblock(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
 
 	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
+	if (sr_on(t))
+		sr_lost_all(t);
 }
 
 void req_kick(struct turn *t)
 {
 	/* In SQD it tells that it is drained. */
-	if (t->sqc->cur != t->sqc->pi || qp_state(t->qp) == SKUA_QP_SQD)
+	if (t->sqc->cur != t->sqc->pi || sqc_is(t, SKUA_SQC_LOSS) ||
+	    qp_state(t->qp) == SKUA_QP_SQD)
 		sched_kick(t->dev, t->qp->qpn);
 }
 
@@ -258,6 +284,8 @@ void req_progress(struct turn *t)
 	    (int32_t)(le32_to_cpu(s->ci) - le32_to_cpu(s->cur)) > 0)
 		reposition(t);
 	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
+	if (sr_on(t))
+		sr_progress(t);
 	if (s->local)
 		req_complete_local(t);
 	req_kick(t);
@@ -280,6 +308,7 @@ void req_start(struct turn *t)
 	s->ci_ssn = s->ssn;
 	s->retry_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT));
 	s->rnr_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY));
+	sr_req_start(t);
 }
 
 void req_resume(struct turn *t)
@@ -410,17 +439,26 @@ static bool fenced(struct turn *t, const struct wqe *w)
 	return t->sqc->ci != t->sqc->cur || qp_state(t->qp) == SKUA_QP_ERR;
 }
 
-static bool window_full(const struct turn *t)
+/* PSNs that may be outstanding. */
+static uint32_t window(const struct turn *t)
 {
-	return psn_sub(le32_to_cpu(t->sqc->next_psn), le32_to_cpu(t->sqc->una_psn)) >=
-	       ENGINE_WINDOW;
+	return sr_on(t) ? le32_to_cpu(t->sqc->sr_window) : ENGINE_WINDOW;
 }
 
-/* Is it a message for which the peer has no receive, by the credits that it has reported? */
+static bool window_full(const struct turn *t)
+{
+	return psn_sub(le32_to_cpu(t->sqc->next_psn), le32_to_cpu(t->sqc->una_psn)) >= window(t);
+}
+
+bool req_limited(const struct turn *t, enum skua_wqe_op op, uint32_t ssn)
+{
+	return op_takes_recv(op) && sqc_is(t, SKUA_SQC_CREDIT_VALID) &&
+	       ib_psn_diff(ssn, le32_to_cpu(t->sqc->credit)) > 0;
+}
+
 static bool limited(const struct turn *t, const struct wqe *w)
 {
-	return op_takes_recv(w->op) && sqc_is(t, SKUA_SQC_CREDIT_VALID) &&
-	       ib_psn_diff(le32_to_cpu(t->sqc->ssn), le32_to_cpu(t->sqc->credit)) > 0;
+	return req_limited(t, w->op, le32_to_cpu(t->sqc->ssn));
 }
 
 /*
@@ -444,10 +482,12 @@ void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
 		s->max_psn = cpu_to_le32(next);
 	s->next_psn = cpu_to_le32(next);
 	s->cur_sent = cpu_to_le32(le32_to_cpu(s->cur_sent) + bytes);
+	if (sr_on(t))
+		sr_note_sent(t, psn, psns);
 	if (!t->reliable)
 		s->una_psn = s->next_psn;
-	else if (!s->ack_deadline)
-		s->ack_deadline = cpu_to_le64(ack_timeout(t));
+	else
+		req_arm_ack(t);
 }
 
 /* By opcode, first packet, last packet. */
@@ -474,33 +514,53 @@ static bool wants_event(const struct wqe *w)
 	return w->flags & SKUA_WQE_F_SOLICITED && w->op != SKUA_WQE_WRITE;
 }
 
+enum skua_vendor req_put_data(struct turn *t, const struct wqe *w, struct sge_pos *pos,
+			      const struct piece *p)
+{
+	bool last = p->off + p->len == w->len;
+	uint8_t transport = sr_on(t) ? IB_TRANSPORT_SKUA_RC : t->transport;
+	__le32 imm = cpu_to_le32(w->imm);
+	struct skua_pkt_build b;
+	enum skua_vendor err;
+
+	if (!tx_start(t, &b, transport | data_op[w->op][!p->off][last], p->psn, p->ackreq,
+		      last && wants_event(w)))
+		return SKUA_VENDOR_NONE;
+	if (b.seth)
+		ib_seth_put(b.seth, p->again ? IB_SETH_RTX : 0, op_takes_recv(w->op) ? p->seq : 0,
+			    (uint32_t)p->off / t->mtu);
+	if (b.reth)
+		ib_reth_put(b.reth, w->va, w->rkey, (uint32_t)w->len);
+	if (b.immdt)
+		memcpy(b.immdt->data, &imm, sizeof(imm));
+	if (b.ieth)
+		be32_put(b.ieth->rkey, w->imm);
+	err = tx_payload(t, w, pos, p->off, b.payload, p->len);
+	if (!err)
+		tx_finish(t, &b, p->len);
+	return err;
+}
+
 /* The next packet of a SEND or WRITE. */
 static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sge_pos *pos)
 {
 	uint32_t off = le32_to_cpu(t->sqc->cur_sent);
 	uint32_t psn = le32_to_cpu(t->sqc->next_psn);
 	uint32_t n = w->len - off < t->mtu ? (uint32_t)(w->len - off) : t->mtu;
-	bool last = off + n == w->len;
-	bool ackreq = t->reliable &&
-		      (last || (psn & t->ack_mask) == t->ack_mask || limited(t, w) ||
-		       psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == ENGINE_WINDOW - 1);
-	enum skua_vendor err;
-	__le32 imm = cpu_to_le32(w->imm);
-	struct skua_pkt_build b;
+	struct piece p = {
+		.psn = psn,
+		.off = off,
+		.len = n,
+		.seq = le32_to_cpu(t->sqc->recv_seq),
+		.ackreq = t->reliable &&
+			  (off + n == w->len || (psn & t->ack_mask) == t->ack_mask ||
+			   limited(t, w) ||
+			   psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == window(t) - 1),
+	};
+	enum skua_vendor err = req_put_data(t, w, pos, &p);
 
-	if (tx_start(t, &b, t->transport | data_op[w->op][!off][last], psn, ackreq,
-		     last && wants_event(w))) {
-		if (b.reth)
-			ib_reth_put(b.reth, w->va, w->rkey, (uint32_t)w->len);
-		if (b.immdt)
-			memcpy(b.immdt->data, &imm, sizeof(imm));
-		if (b.ieth)
-			be32_put(b.ieth->rkey, w->imm);
-		err = tx_payload(t, w, pos, off, b.payload, n);
-		if (err)
-			return err;
-		tx_finish(t, &b, n);
-	}
+	if (err)
+		return err;
 	req_note_sent(t, 1, n);
 	t->budget -= n + SKUA_PKT_OVERHEAD;
 	return SKUA_VENDOR_NONE;
@@ -517,19 +577,33 @@ bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len)
 	return end == len || end % part_bytes(t) == 0;
 }
 
+void req_put_read(struct turn *t, const struct wqe *w, const struct piece *p)
+{
+	uint8_t op = sr_on(t) ? IB_OPCODE(SKUA_RC, READ_REQUEST) : IB_OPCODE(RC, READ_REQUEST);
+	struct skua_pkt_build b;
+
+	if (!tx_start(t, &b, op, p->psn, true, false))
+		return;
+	if (b.seth)
+		ib_seth_put(b.seth, p->again ? IB_SETH_RTX : 0, p->seq, 0);
+	ib_reth_put(b.reth, w->va + p->off, w->rkey, p->len);
+	tx_finish(t, &b, 0);
+}
+
 /* The request for the next part of a READ. */
 static enum skua_vendor send_read(struct turn *t, const struct wqe *w)
 {
 	uint32_t off = le32_to_cpu(t->sqc->cur_sent);
-	uint32_t psn = le32_to_cpu(t->sqc->next_psn);
 	uint32_t part = part_bytes(t) - off % part_bytes(t);
 	uint32_t n = w->len - off < part ? (uint32_t)(w->len - off) : part;
-	struct skua_pkt_build b;
+	const struct piece p = {
+		.psn = le32_to_cpu(t->sqc->next_psn),
+		.off = off,
+		.len = n,
+		.seq = msn_add(le32_to_cpu(t->sqc->rr_seq), off / part_bytes(t)),
+	};
 
-	if (tx_start(t, &b, IB_OPCODE(RC, READ_REQUEST), psn, true, false)) {
-		ib_reth_put(b.reth, w->va + off, w->rkey, n);
-		tx_finish(t, &b, 0);
-	}
+	req_put_read(t, w, &p);
 	turn_count(t, SKUA_CNT_TX_READ);
 	req_note_sent(t, psns_of(n, t->mtu), n);
 	t->sqc->rd_outstanding = cpu_to_le32(le32_to_cpu(t->sqc->rd_outstanding) + 1);
@@ -548,8 +622,10 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	s->cur = cpu_to_le32(cur);
 	s->cur_psn = s->next_psn;
 	s->cur_sent = 0;
-	if (!op_is_local(w->op))
+	if (!op_is_local(w->op)) {
 		s->ssn = cpu_to_le32(msn_add(le32_to_cpu(s->ssn), 1));
+		seq_pass(&s->recv_seq, &s->rr_seq, w->op, message_psns(t, w));
+	}
 	sqc_set(t, SKUA_SQC_PINNED, false);
 	if (old == hi) {
 		if (op_is_local(w->op))
@@ -665,12 +741,12 @@ static bool may_send(const struct turn *t)
 
 bool req_wants(const struct turn *t)
 {
-	return may_send(t) && !window_full(t);
+	return (may_send(t) && !window_full(t)) || sr_req_wants(t);
 }
 
 bool req_has_work(const struct turn *t)
 {
-	return may_send(t) || t->sqc->cur != t->sqc->hi || t->sqc->local ||
+	return may_send(t) || t->sqc->cur != t->sqc->hi || t->sqc->local || sr_req_wants(t) ||
 	       qp_state(t->qp) == SKUA_QP_SQD;
 }
 
@@ -694,6 +770,8 @@ static bool run(struct turn *t, uint32_t ack_mask)
 	}
 	t->dev->engine->win.blocks = 0;
 	t->ack_mask = ack_mask;
+	if (sr_req_wants(t) && sr_req_run(t))
+		return true;
 	for (unsigned int n = 0; o == SENT && may_send(t); n++) {
 		o = n < ENGINE_TURN_WQES && t->budget > 0 ? send_cur(t) : BUDGET;
 		/* To register very many pages sends nothing, and takes long. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "sr.h"
 
 /* The P_Key table has one entry, the default P_Key of a full member. */
 static bool pkey_ok(uint16_t pkey)
@@ -70,6 +71,8 @@ static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
+	if (pkt->resv7)
+		sr_hear(&t, pkt);
 	if (!(pkt->op->flags & IB_F_REQUEST)) {
 		comp_rx(&t, pkt);
 		turn_end_req(&t);

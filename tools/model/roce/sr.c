@@ -107,10 +107,14 @@ void sr_lrc_put(struct turn *t, struct skua_lrc *lrc, bool dirty)
  */
 void sr_hear(struct turn *t, const struct skua_pkt *pkt)
 {
-	uint32_t peer = pkt->resv7 & IB_RESV7_LOG_WINDOW;
-	uint32_t log = sr_offer(t) < peer ? sr_offer(t) : peer;
+	uint32_t log = pkt->resv7 & IB_RESV7_LOG_WINDOW;
 
-	if (sr_mode(t) == SKUA_EXT_PLAIN || sr_on(t) || log < SKUA_EXT_LOG_WINDOW_MIN)
+	if (log > sr_offer(t))
+		log = sr_offer(t);
+	if (!t->reliable || sr_mode(t) == SKUA_EXT_PLAIN || log < SKUA_EXT_LOG_WINDOW_MIN)
+		return;
+	if (sr_on(t) && 1u << log >= le32_to_cpu(t->sqc->sr_window))
 		return;
 	t->sqc->sr_window = cpu_to_le32(1u << log);
+	ctx_dirty(t->dev, t->sqc);
 }

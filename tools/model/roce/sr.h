@@ -44,16 +44,30 @@ void sr_hear(struct turn *t, const struct skua_pkt *pkt);
 /* --- sr_req.c --- */
 /* RTR to RTS. */
 void sr_req_start(struct turn *t);
-/* An acknowledgment, a NAK or a response of its own: true if it was dealt with. */
-bool sr_comp_rx(struct turn *t, const struct skua_pkt *pkt);
+/* Is the acknowledgment or response one that only sr_comp_rx() understands? */
+static inline bool sr_deals_with(const struct turn *t, const struct skua_pkt *pkt)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS ||
+	       (pkt->op->flags & IB_F_PAYLOAD && pkt->opcode >= IB_OPCODE_VENDOR_MIN);
+}
+
+void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt);
 /* Send again what is lost. True: the budget ended first. */
 bool sr_req_run(struct turn *t);
-/* Is there anything to be sent again? */
-bool sr_req_wants(const struct turn *t);
-/* A packet of @psns PSNs from @psn on goes out for the first time. */
+/* Might there be anything to be sent again? */
+static inline bool sr_req_wants(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS && !t->sqc->rnr_deadline &&
+	       !fault_waits(&t->sqc->fault) &&
+	       (qp_state(t->qp) == SKUA_QP_RTS || qp_state(t->qp) == SKUA_QP_SQD);
+}
+
+/* A packet of @psns PSNs from @psn on went out. */
 void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns);
-/* The ack timer has expired: all that has not arrived is lost. */
-void sr_timeout(struct turn *t);
+/* una_psn moved. */
+void sr_progress(struct turn *t);
+/* What has not arrived by now is to be sent again. */
+void sr_lost_all(struct turn *t);
 /* sr_deadline has come. */
 void sr_req_timer(struct turn *t);
 

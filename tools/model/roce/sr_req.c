@@ -1,0 +1,694 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requester of selective repeat: what of that which was sent has arrived, what of the rest
+ * counts as lost, and sending that again.
+ *
+ * The send queue's own position (cur, next_psn) never goes back for a loss. Beside it the
+ * LRC knows, of the PSNs from una_psn on, which have arrived. The others below @top are
+ * holes. Three marks divide them:
+ *
+ *   una ......... again ... again_end ......... next ......... lost ......... top
+ *                 sent again, lost again        to be sent     too young to
+ *                 since: once more              again          be lost
+ *
+ * What was sent again and is lost once more is found by @mark_psn: packets which were sent
+ * for the first time after it arrive, and holes before @mark_end are still there.
+ */
+#include <string.h>
+
+#include "sr.h"
+
+/* A hole counts as lost when so many PSNs behind it something has arrived. */
+#define SR_REORDER	64
+/* Shortest time, in ns, until a hole counts as lost; and until an answer is asked for. */
+#define SR_WAIT_MIN	20000
+#define SR_PROBE_MIN	1000000
+/* While no round trip was measured. */
+#define SR_RTT_DEFAULT	1000000
+/* The time doubles so often at most while nothing arrives. */
+#define SR_BACKOFF_MAX	6
+
+static uint32_t una(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->una_psn);
+}
+
+static uint32_t max_psn(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->max_psn);
+}
+
+/* --- PSNs that have arrived --- */
+
+static bool arrived(const struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t bit = psn % SKUA_LRC_PSNS;
+
+	return le64_to_cpu(lrc->arrived[bit / 64]) >> bit % 64 & 1;
+}
+
+static void set_arrived(struct skua_lrc *lrc, uint32_t psn, bool is)
+{
+	uint32_t bit = psn % SKUA_LRC_PSNS;
+	const __le64 mask = cpu_to_le64(1ull << bit % 64);
+
+	if (is)
+		lrc->arrived[bit / 64] |= mask;
+	else
+		lrc->arrived[bit / 64] &= ~mask;
+}
+
+static void raise(__le32 *psn, uint32_t to)
+{
+	if (ib_psn_diff(to, le32_to_cpu(*psn)) > 0)
+		*psn = cpu_to_le32(to);
+}
+
+static void mark(struct skua_lrc *lrc, uint32_t psn)
+{
+	set_arrived(lrc, psn, true);
+	raise(&lrc->top, psn_add(psn, 1));
+}
+
+/* --- entering and leaving --- */
+
+static bool in_loss(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS;
+}
+
+/* The LRC, with the requester's part in use from now on. */
+static struct skua_lrc *enter(struct turn *t)
+{
+	struct skua_lrc *lrc = sr_lrc(t);
+	const __le32 here = t->sqc->una_psn;
+
+	if (!lrc || in_loss(t))
+		return lrc;
+	memset(lrc->arrived, 0, sizeof(lrc->arrived));
+	lrc->cum = here;
+	lrc->top = here;
+	lrc->lost = here;
+	lrc->next = here;
+	lrc->again = here;
+	lrc->again_end = here;
+	lrc->mark_end = here;
+	lrc->hole_time = 0;
+	lrc->probes = 0;
+	lrc->rr_held = 0;
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_LOSS);
+	/* What is sent again does not measure a round trip. */
+	t->sqc->rtt_time = 0;
+	return lrc;
+}
+
+/* --- time --- */
+
+void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns)
+{
+	struct skua_sqc *s = t->sqc;
+	uint32_t end = psn_add(psn, psns);
+
+	/* The last packet before an answer is asked for would do better; it is not known here. */
+	if (!s->rtt_time && !in_loss(t) && s->max_psn == cpu_to_le32(end)) {
+		s->rtt_psn = cpu_to_le32(psn);
+		s->rtt_time = cpu_to_le64(t->now);
+	}
+	if (!s->sr_deadline)
+		sr_progress(t);
+}
+
+/* Jacobson's estimate. */
+static void measure(struct skua_sqc *s, uint64_t took)
+{
+	uint32_t rtt = took < UINT32_MAX / 8 ? (uint32_t)took + 1 : UINT32_MAX / 8;
+	uint32_t srtt = le32_to_cpu(s->srtt), var = le32_to_cpu(s->rttvar);
+	uint32_t off = rtt > srtt ? rtt - srtt : srtt - rtt;
+
+	if (!srtt) {
+		s->srtt = cpu_to_le32(rtt);
+		s->rttvar = cpu_to_le32(rtt / 2);
+		return;
+	}
+	s->rttvar = cpu_to_le32(var - var / 4 + off / 4);
+	s->srtt = cpu_to_le32(srtt - srtt / 8 + rtt / 8);
+}
+
+/* After so long what has not arrived is lost. */
+static uint64_t wait_time(const struct turn *t)
+{
+	uint64_t srtt = le32_to_cpu(t->sqc->srtt);
+	uint64_t wait = srtt ? srtt + 4ull * le32_to_cpu(t->sqc->rttvar) : SR_RTT_DEFAULT;
+
+	return wait > SR_WAIT_MIN ? wait : SR_WAIT_MIN;
+}
+
+static uint64_t probe_time(const struct turn *t)
+{
+	uint64_t wait = 2 * wait_time(t);
+
+	return wait > SR_PROBE_MIN ? wait : SR_PROBE_MIN;
+}
+
+void sr_progress(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+
+	if (s->rtt_time && ib_psn_diff(una(t), le32_to_cpu(s->rtt_psn)) > 0) {
+		measure(s, t->now - le64_to_cpu(s->rtt_time));
+		s->rtt_time = 0;
+	}
+	if (!in_loss(t))
+		s->sr_deadline = cpu_to_le64(una(t) == max_psn(t) ? 0 : t->now + probe_time(t));
+}
+
+static uint64_t backed_off(const struct turn *t, const struct skua_lrc *lrc)
+{
+	uint32_t n = le32_to_cpu(lrc->probes);
+
+	return wait_time(t) << (n < SR_BACKOFF_MAX ? n : SR_BACKOFF_MAX);
+}
+
+/* Are packets that were sent again waited for? */
+static bool mark_waits(const struct turn *t, const struct skua_lrc *lrc)
+{
+	return ib_psn_diff(le32_to_cpu(lrc->mark_end), una(t)) > 0;
+}
+
+static bool walking(const struct skua_lrc *lrc)
+{
+	return lrc->again != lrc->again_end;
+}
+
+static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
+{
+	uint64_t wait = backed_off(t, lrc), hole = le64_to_cpu(lrc->hole_time);
+	uint64_t at = t->now + (wait > probe_time(t) ? wait : probe_time(t));
+
+	if (hole && hole + wait < at)
+		at = hole + wait;
+	if (mark_waits(t, lrc) && le64_to_cpu(lrc->mark_time) + wait < at)
+		at = le64_to_cpu(lrc->mark_time) + wait;
+	/* One that is past already was looked at just now. */
+	t->sqc->sr_deadline = cpu_to_le64(at > t->now ? at : t->now + wait);
+}
+
+/* --- what is lost --- */
+
+static void follow_una(struct turn *t, struct skua_lrc *lrc)
+{
+	raise(&lrc->cum, una(t));
+	raise(&lrc->top, le32_to_cpu(lrc->cum));
+	raise(&lrc->lost, una(t));
+	raise(&lrc->next, una(t));
+	raise(&lrc->again, una(t));
+	if (ib_psn_diff(le32_to_cpu(lrc->again), le32_to_cpu(lrc->again_end)) > 0)
+		lrc->again_end = lrc->again;
+	raise(&lrc->mark_end, una(t));
+}
+
+/* From now on it is waited for what was sent again. */
+static void set_mark(const struct turn *t, struct skua_lrc *lrc)
+{
+	lrc->mark_end = lrc->next;
+	raise(&lrc->mark_end, le32_to_cpu(lrc->again_end));
+	lrc->mark_psn = t->sqc->max_psn;
+	lrc->mark_time = cpu_to_le64(t->now);
+}
+
+/* Is there anything to send? */
+static bool wants(const struct skua_lrc *lrc)
+{
+	return walking(lrc) || ib_psn_diff(le32_to_cpu(lrc->lost), le32_to_cpu(lrc->next)) > 0;
+}
+
+/* What was sent again, and is still missing, is to be sent once more. */
+static void lost_again(struct turn *t, struct skua_lrc *lrc)
+{
+	if (walking(lrc))
+		return;
+	lrc->again = cpu_to_le32(una(t));
+	lrc->again_end = lrc->mark_end;
+	lrc->mark_end = cpu_to_le32(una(t));
+}
+
+/* Take a new look at the marks after something came, or after a time. */
+static void judge(struct turn *t, struct skua_lrc *lrc)
+{
+	uint32_t top, far;
+
+	follow_una(t, lrc);
+	top = le32_to_cpu(lrc->top);
+	far = psn_sub(top, una(t));
+	if (far > SR_REORDER)
+		raise(&lrc->lost, psn_sub(top, SR_REORDER));
+	if (mark_waits(t, lrc) &&
+	    ib_psn_diff(top, psn_add(le32_to_cpu(lrc->mark_psn), SR_REORDER)) > 0)
+		lost_again(t, lrc);
+	/* Holes that were sent again while others were waited for. */
+	if (!mark_waits(t, lrc) && !wants(lrc))
+		set_mark(t, lrc);
+	if (!far) {
+		lrc->hole_time = 0;
+	} else if (!lrc->hole_time ||
+		   ib_psn_diff(una(t), le32_to_cpu(lrc->hole_top)) >= 0) {
+		lrc->hole_time = cpu_to_le64(t->now);
+		lrc->hole_top = lrc->top;
+	}
+}
+
+/* Nothing is missing that is known of: all is as without a loss. Gives the LRC back. */
+static void leave_or_wait(struct turn *t, struct skua_lrc *lrc)
+{
+	if (qp_state(t->qp) == SKUA_QP_ERR) {
+		sr_lrc_put(t, lrc, true);
+		return;
+	}
+	if (lrc->top == t->sqc->una_psn && !walking(lrc)) {
+		t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS);
+		sr_progress(t);
+	} else {
+		set_deadline(t, lrc);
+		if (wants(lrc))
+			sched_kick(t->dev, t->qp->qpn);
+	}
+	sr_lrc_put(t, lrc, true);
+}
+
+void sr_lost_all(struct turn *t)
+{
+	struct skua_lrc *lrc = enter(t);
+
+	if (!lrc)
+		return;
+	follow_una(t, lrc);
+	lrc->again = t->sqc->una_psn;
+	lrc->again_end = t->sqc->max_psn;
+	lrc->mark_end = t->sqc->una_psn;
+	/* The peer waits for this one, whatever it said of it before. */
+	set_arrived(lrc, le32_to_cpu(lrc->cum), false);
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_IN_RECOVERY);
+	/* It runs again from when they are sent. */
+	t->sqc->ack_deadline = 0;
+	leave_or_wait(t, lrc);
+}
+
+/* Nothing came for long: ask with the last packet. */
+static void probe(struct turn *t, struct skua_lrc *lrc)
+{
+	if (walking(lrc) || una(t) == max_psn(t))
+		return;
+	turn_count(t, SKUA_CNT_TX_PROBE);
+	lrc->again_end = t->sqc->max_psn;
+	lrc->again = cpu_to_le32(psn_sub(max_psn(t), 1));
+}
+
+void sr_req_timer(struct turn *t)
+{
+	struct skua_lrc *lrc;
+	uint64_t wait, hole;
+	bool late = false;
+
+	if (una(t) == max_psn(t) && !in_loss(t))
+		return;
+	lrc = enter(t);
+	if (!lrc)
+		return;
+	judge(t, lrc);
+	wait = backed_off(t, lrc);
+	hole = le64_to_cpu(lrc->hole_time);
+	if (hole && t->now >= hole + wait) {
+		raise(&lrc->lost, le32_to_cpu(lrc->hole_top));
+		lrc->hole_time = cpu_to_le64(t->now);
+		lrc->hole_top = lrc->top;
+		late = true;
+	}
+	if (mark_waits(t, lrc) && t->now >= le64_to_cpu(lrc->mark_time) + wait) {
+		lost_again(t, lrc);
+		late = true;
+	}
+	if (!hole && !late)
+		probe(t, lrc);
+	lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+	leave_or_wait(t, lrc);
+}
+
+/* --- messages by PSN --- */
+
+/**
+ * struct walk - a message between ci and what was sent last
+ * @index: of its WQE
+ * @psn: its first PSN
+ * @ssn: its number
+ * @recv_seq: messages before it that take a receive
+ * @rr_seq: requests before it that take a responder resource
+ * @f: the rest
+ * @ready: @f is that of @index
+ */
+struct walk {
+	uint32_t index;
+	uint32_t psn;
+	uint32_t ssn;
+	uint32_t recv_seq;
+	uint32_t rr_seq;
+	struct flight f;
+	bool ready;
+};
+
+static struct walk walk_start(const struct turn *t)
+{
+	return (struct walk){
+		.index = le32_to_cpu(t->sqc->ci),
+		.psn = le32_to_cpu(t->sqc->ci_psn),
+		.ssn = le32_to_cpu(t->sqc->ci_ssn),
+		.recv_seq = le32_to_cpu(t->sqc->ci_recv_seq),
+		.rr_seq = le32_to_cpu(t->sqc->ci_rr_seq),
+	};
+}
+
+/* On to the message that @psn belongs to. False: the ring does not say which that is. */
+static bool walk_to(struct turn *t, struct walk *w, uint32_t psn)
+{
+	uint32_t end = le32_to_cpu(t->sqc->pi);
+
+	while (w->index != end) {
+		if (!w->ready && req_flight_at(t, w->index, &w->f))
+			return false;
+		w->ready = true;
+		if (ib_psn_diff(psn, w->psn) < 0)
+			return false;
+		if (psn_sub(psn, w->psn) < w->f.psns)
+			return true;
+		if (w->f.blocks > end - w->index || !w->f.blocks)
+			return false;
+		w->ready = false;
+		w->index += w->f.blocks;
+		w->psn = psn_add(w->psn, w->f.psns);
+		if (!w->f.psns)
+			continue;
+		w->ssn = msn_add(w->ssn, 1);
+		if (op_takes_recv(w->f.op))
+			w->recv_seq = msn_add(w->recv_seq, 1);
+		else if (op_is_answered(w->f.op))
+			w->rr_seq = msn_add(w->rr_seq, rrs_of(w->f.op, w->f.psns));
+	}
+	return false;
+}
+
+/* The READ request, atomic ... that @psn belongs to, as a bit of rr_held. */
+static uint32_t rr_bit(const struct walk *w, uint32_t psn)
+{
+	return 1u << (w->rr_seq + psn_sub(psn, w->psn) / ENGINE_READ_PSNS) % 32;
+}
+
+/* --- what the peer says --- */
+
+/* The response number @n of @num to the message at ci is there, and all before it. */
+static void note_answer(struct turn *t, struct skua_lrc *lrc, uint32_t n, uint32_t num)
+{
+	uint32_t rr = le32_to_cpu(t->sqc->ci_rr_seq) + n / ENGINE_READ_PSNS;
+
+	if ((n + 1) % ENGINE_READ_PSNS && n + 1 != num)
+		return;
+	lrc->rr_held &= ~cpu_to_le32(1u << rr % 32);
+	comp_answered(t);
+}
+
+/* Of messages at ci, what is complete. False: the QP is in error. */
+static bool advance(struct turn *t, struct skua_lrc *lrc)
+{
+	const __le32 before = t->sqc->una_psn;
+	struct flight f;
+
+	while (una(t) != max_psn(t)) {
+		uint32_t start = le32_to_cpu(t->sqc->ci_psn), psn = una(t), end;
+		uint32_t cum = le32_to_cpu(lrc->cum);
+		enum skua_vendor err = req_flight(t, &f);
+
+		if (err) {
+			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+			return false;
+		}
+		end = psn_add(start, f.psns);
+		for (; psn != end; psn = psn_add(psn, 1)) {
+			if (op_is_answered(f.op) ? !arrived(lrc, psn) :
+						   ib_psn_diff(cum, psn) <= 0)
+				break;
+			set_arrived(lrc, psn, false);
+			if (op_is_answered(f.op))
+				note_answer(t, lrc, psn_sub(psn, start), f.psns);
+		}
+		t->sqc->una_psn = cpu_to_le32(psn);
+		if (psn != end)
+			break;
+		if (f.op == SKUA_WQE_READ || op_is_atomic(f.op))
+			rlist_drop(&t->dev->engine->read, t->qp->qpn);
+		if (!req_complete(t, &f))
+			return false;
+	}
+	if (t->sqc->una_psn != before)
+		req_progress(t);
+	return qp_state(t->qp) != SKUA_QP_ERR;
+}
+
+/* Something new came. */
+static void heard(struct skua_lrc *lrc)
+{
+	lrc->probes = 0;
+}
+
+static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
+			const struct skua_pkt *pkt)
+{
+	struct walk w = walk_start(t);
+
+	turn_count(t, SKUA_CNT_RX_SACK);
+	for (uint32_t i = 1; i < 8 * pkt->payload_len && i < SKUA_LRC_PSNS; i++) {
+		uint32_t psn = psn_add(epsn, i);
+
+		if (!(pkt->payload[i / 8] >> i % 8 & 1) || ib_psn_diff(psn, una(t)) < 0)
+			continue;
+		if (ib_psn_diff(psn, max_psn(t)) >= 0 || !walk_to(t, &w, psn))
+			break;
+		if (!op_is_answered(w.f.op)) {
+			if (!arrived(lrc, psn))
+				heard(lrc);
+			mark(lrc, psn);
+			continue;
+		}
+		/* The request is there, its responses are not. */
+		if (w.f.op == SKUA_WQE_READ)
+			lrc->rr_held |= cpu_to_le32(rr_bit(&w, psn));
+		raise(&lrc->top, psn_add(psn, 1));
+	}
+}
+
+static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	uint8_t type = pkt->aeth->syndrome & IB_AETH_TYPE_MASK;
+	uint8_t value = pkt->aeth->syndrome & IB_AETH_VALUE_MASK;
+	uint32_t epsn = type == IB_AETH_ACK ? psn_add(pkt->psn, 1) : pkt->psn;
+
+	if (ib_psn_diff(epsn, una(t)) < 0)
+		return;
+	comp_credits(t, pkt->aeth);
+	if (ib_psn_diff(epsn, le32_to_cpu(lrc->cum)) >= 0)
+		t->sqc->msn = cpu_to_le32(be24_get(pkt->aeth->msn));
+	if (ib_psn_diff(epsn, le32_to_cpu(lrc->cum)) > 0) {
+		heard(lrc);
+		raise(&lrc->cum, epsn);
+		raise(&lrc->top, epsn);
+	}
+	if (pkt->payload_len)
+		take_bitmap(t, lrc, epsn, pkt);
+	if (!advance(t, lrc) || type == IB_AETH_ACK || epsn != una(t))
+		return;
+	if (type == IB_AETH_RNR_NAK)
+		comp_rnr_nak(t, value);
+	else if (type == IB_AETH_NAK)
+		comp_nak(t, value);
+	else
+		turn_count(t, SKUA_CNT_RX_BAD_RESP);
+}
+
+/* It says that all requests before it were executed. */
+static void take_response(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	struct walk w;
+
+	if (ib_psn_diff(pkt->psn, una(t)) < 0)
+		return;
+	w = walk_start(t);
+	if (!walk_to(t, &w, pkt->psn) || !op_is_answered(w.f.op)) {
+		turn_count(t, SKUA_CNT_RX_BAD_RESP);
+		return;
+	}
+	raise(&lrc->cum, w.psn);
+	lrc->rr_held &= ~cpu_to_le32(rr_bit(&w, pkt->psn));
+	if (!advance(t, lrc))
+		return;
+	if (pkt->psn == una(t)) {
+		heard(lrc);
+		comp_expected(t, pkt);
+		raise(&lrc->top, una(t));
+		if (qp_state(t->qp) != SKUA_QP_ERR)
+			advance(t, lrc);
+	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.psn)) {
+		heard(lrc);
+		mark(lrc, pkt->psn);
+	}
+}
+
+void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
+{
+	struct skua_lrc *lrc = enter(t);
+
+	if (!lrc)
+		return;
+	follow_una(t, lrc);
+	if (pkt->op->flags & IB_F_ANSWERED)
+		take_response(t, lrc, pkt);
+	else
+		take_ack(t, lrc, pkt);
+	if (qp_state(t->qp) != SKUA_QP_ERR)
+		judge(t, lrc);
+	leave_or_wait(t, lrc);
+}
+
+/* --- sending again --- */
+
+/* What became of a hole. */
+enum hole {
+	HOLE_SENT,
+	HOLE_WAITS,	/* for credits, or for what cannot be sent now */
+	HOLE_BUDGET,	/* for the next turn */
+};
+
+/* Missing responses from @psn on, up to @end; all of a request that may be lost itself. */
+static uint32_t read_run(const struct skua_lrc *lrc, const struct walk *w, uint32_t *psn,
+			 uint32_t end)
+{
+	uint32_t from = psn_sub(*psn, w->psn), part_end = from - from % ENGINE_READ_PSNS;
+	uint32_t n = 0;
+
+	if (ib_psn_diff(le32_to_cpu(lrc->cum), w->psn) <= 0) {
+		*psn = psn_add(w->psn, part_end);
+		end = 0;
+	}
+	from = psn_sub(*psn, w->psn);
+	part_end += ENGINE_READ_PSNS;
+	if (part_end > w->f.psns)
+		part_end = w->f.psns;
+	if (!end && ib_psn_diff(le32_to_cpu(lrc->cum), w->psn) <= 0)
+		return part_end - from;
+	while (from + n < part_end && psn_add(*psn, n) != end && !arrived(lrc, psn_add(*psn, n)))
+		n++;
+	return n;
+}
+
+/* Send what is missing at @psn, and set *@psn behind it. @end: where the holes end. */
+static enum hole send_hole(struct turn *t, struct skua_lrc *lrc, struct walk *w, uint32_t *psn,
+			   uint32_t end)
+{
+	struct wqe *wqe = &t->dev->engine->wqe;
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	struct sge_pos pos = { 0 };
+	struct piece p = { .again = true, .ackreq = true };
+	uint32_t n = 1, left;
+
+	if (w->f.op == SKUA_WQE_READ && le32_to_cpu(lrc->rr_held) & rr_bit(w, *psn) &&
+	    ib_psn_diff(le32_to_cpu(lrc->cum), w->psn) <= 0) {
+		/* The peer has the request; it is its turn when what is before has come. */
+		*psn = psn_add(*psn, ENGINE_READ_PSNS -
+				     psn_sub(*psn, w->psn) % ENGINE_READ_PSNS);
+		return HOLE_SENT;
+	}
+	if (t->budget <= 0 || tx_peer_waits(t))
+		return HOLE_BUDGET;
+	if (req_limited(t, w->f.op, w->ssn) && *psn != una(t))
+		return HOLE_WAITS;
+	if (wqe_fetch_win(t->dev, t->qp, &t->dev->engine->win, w->index, wqe) ||
+	    wqe->op != w->f.op || wqe->len != w->f.len || wqe->blocks != w->f.blocks) {
+		if (w->index == le32_to_cpu(t->sqc->ci))
+			req_fail(t, w->f.blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
+		return HOLE_WAITS;
+	}
+	turn_count(t, SKUA_CNT_WQE_REFETCH);
+	if (w->f.op == SKUA_WQE_READ)
+		n = read_run(lrc, w, psn, end);
+	p.psn = *psn;
+	p.off = (uint64_t)psn_sub(*psn, w->psn) * t->mtu;
+	left = (uint32_t)(wqe->len - p.off);
+	p.len = left < n * t->mtu ? left : n * t->mtu;
+	if (w->f.op == SKUA_WQE_READ) {
+		p.seq = msn_add(w->rr_seq, psn_sub(*psn, w->psn) / ENGINE_READ_PSNS);
+		req_put_read(t, wqe, &p);
+	} else if (op_is_answered(w->f.op)) {
+		err = atomic_put(t, wqe, *psn);
+	} else {
+		p.seq = w->recv_seq;
+		err = req_put_data(t, wqe, &pos, &p);
+	}
+	if (err) {
+		err = fault_req(t, err);
+		if (err != SKUA_VENDOR_MISS && w->index == le32_to_cpu(t->sqc->ci))
+			req_fail(t, w->f.blocks, SKUA_CQE_LOC_PROT_ERR, err);
+		return HOLE_WAITS;
+	}
+	turn_count(t, SKUA_CNT_TX_RETRANS_PKTS);
+	req_arm_ack(t);
+	t->budget -= (w->f.op == SKUA_WQE_READ ? 0 : p.len) + SKUA_PKT_OVERHEAD;
+	*psn = psn_add(*psn, n);
+	return HOLE_SENT;
+}
+
+/* The holes from *@from up to *@end. *@from follows. */
+static enum hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *from, uint32_t end)
+{
+	uint32_t psn = le32_to_cpu(*from);
+	struct walk w = walk_start(t);
+	enum hole h = HOLE_SENT;
+
+	while (h == HOLE_SENT && ib_psn_diff(end, psn) > 0) {
+		if (arrived(lrc, psn) && psn != le32_to_cpu(lrc->cum)) {
+			psn = psn_add(psn, 1);
+			continue;
+		}
+		if (!walk_to(t, &w, psn))
+			break;
+		if (!op_is_answered(w.f.op) && ib_psn_diff(psn, le32_to_cpu(lrc->cum)) < 0) {
+			psn = psn_add(psn, 1);
+			continue;
+		}
+		h = send_hole(t, lrc, &w, &psn, end);
+	}
+	*from = cpu_to_le32(psn);
+	return h;
+}
+
+bool sr_req_run(struct turn *t)
+{
+	struct skua_lrc *lrc = enter(t);
+	enum hole h;
+
+	if (!lrc)
+		return false;
+	follow_una(t, lrc);
+	h = send_holes(t, lrc, &lrc->again, le32_to_cpu(lrc->again_end));
+	if (h == HOLE_SENT)
+		h = send_holes(t, lrc, &lrc->next, le32_to_cpu(lrc->lost));
+	if (h == HOLE_SENT && !mark_waits(t, lrc)) {
+		set_mark(t, lrc);
+		lrc->again_end = lrc->again;
+	}
+	if (qp_state(t->qp) != SKUA_QP_ERR)
+		set_deadline(t, lrc);
+	sr_lrc_put(t, lrc, true);
+	return h == HOLE_BUDGET;
+}
+
+void sr_req_start(struct turn *t)
+{
+	if (t->reliable && sr_mode(t) == SKUA_EXT_ALWAYS && !sr_on(t))
+		t->sqc->sr_window = cpu_to_le32(1u << sr_offer(t));
+}
