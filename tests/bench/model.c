@@ -4,10 +4,11 @@
  * in place of guests. Run under callgrind by tests/bench/model, which counts what is spent
  * in bench_run() and leaves out posting and polling.
  *
- *   model OP LENGTH MTU QPS MESSAGES [finished]
+ *   model OP LENGTH MTU QPS MESSAGES [finished|single]
  *
  * OP: write, send, read, ud. MTU: path MTU in bytes. `finished': each packet has its ICRC
- * when it is sent, as if somebody saw it.
+ * when it is sent, as if somebody saw it; `single': packets are not sent as trains. Messages
+ * of 1 MiB are written from and to 16 MiB, one after the other, as if each QP had its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +107,8 @@ int main(int argc, char **argv)
 	fake_switch(&rc.s[0].f, &rc.s[1].f);
 	for (int i = 0; i < 2; i++) {
 		rc.s[i].f.raw = true;
-		rc.s[i].f.pending = argc == 6;
+		rc.s[i].f.pending = argc == 6 || strcmp(argv[6], "finished");
+		rc.s[i].f.no_trains = argc > 6;
 	}
 	while (done < messages) {
 		for (; posted < messages && posted - done < WINDOW; posted++) {
@@ -117,6 +119,10 @@ int main(int argc, char **argv)
 
 				skua_wqe_data_set(&d, RC_VA, rc.s[1].key, len + SKUA_GRH_SIZE);
 				mini_recv(&rc.s[1].m, ud ? &rc.s[1].qp : &qp[1][posted % qps], &d, 1);
+			}
+			if (len >= 1 << 20) {
+				wr.off = (uint64_t)(posted % 16) << 20;
+				wr.roff = wr.off;
 			}
 			rc_post_quiet(&rc, 0, from, &wr);
 			mini_ring(&rc.s[0].m, from);

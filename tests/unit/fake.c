@@ -131,8 +131,21 @@ static int fake_dma_write(void *host, uint64_t iova, const void *buf, size_t len
 		return -EFAULT;
 	if (f->on_write && f->on_write(f->on_priv, iova, buf, len))
 		return 0;
-	memcpy(dst, buf, len);
+	/* Of a train it comes from where the sender has it. */
+	memmove(dst, buf, len);
 	return 0;
+}
+
+static const void *fake_dma_map(void *host, uint64_t iova, size_t len)
+{
+	struct fake *f = host;
+
+	return f->on_read || f->fail_read ? NULL : at(f, iova, len);
+}
+
+static uint64_t fake_dma_broken(void *host)
+{
+	return ((struct fake *)host)->broken;
 }
 
 static void fake_msix(void *host, unsigned int vector)
@@ -172,6 +185,8 @@ static const struct skua_host_ops host_ops = {
 	.msix = fake_msix,
 	.now = fake_now,
 	.timer = fake_timer,
+	.dma_map = fake_dma_map,
+	.dma_broken = fake_dma_broken,
 };
 
 static void look(struct fake *f, const void *frame, size_t len)
@@ -180,6 +195,8 @@ static void look(struct fake *f, const void *frame, size_t len)
 
 	if (f->raw)
 		return;
+	if (f->on_sent)
+		f->on_sent(f->on_priv, frame, len);
 	if (len < 14 || len > MODEL_MAX_FRAME)
 		die("frame of bad length sent");
 	fault = f->unjudged ? NULL : judge_sent(&f->judge, frame, len, f->now);
@@ -260,11 +277,58 @@ static bool fake_full(void *wire, const uint8_t dmac[6])
 	return f->port && wire_port_full(f->port, dmac);
 }
 
+static bool fake_direct(void *wire, const uint8_t dmac[6])
+{
+	struct fake *f = wire;
+
+	return f->port && f->pending && !f->no_trains && wire_port_direct(f->port, dmac);
+}
+
+/* The packets of a train, as a judge or the peer sees them. */
+static void judge_train(struct fake *f, const void *head, size_t len,
+			const struct skua_train *train, bool sent)
+{
+	uint8_t frame[MODEL_MAX_FRAME];
+
+	for (uint32_t i = 0; i < train->packets && !f->raw; i++) {
+		size_t n = skua_train_packet(head, len, train, i, frame, sizeof(frame));
+
+		if (!n)
+			die("a packet of a train does not fit");
+		skua_pkt_icrc_fill(frame, n);
+		if (sent)
+			look(f, frame, n);
+		else
+			judge_received(&f->judge, frame, n, f->now);
+	}
+}
+
+static void fake_send_train(void *wire, void *head, size_t len, const struct skua_train *train)
+{
+	struct fake *f = wire;
+
+	judge_train(f, head, len, train, true);
+	f->sent += train->packets;
+	f->trains++;
+	wire_port_send_train(f->port, head, len, train);
+}
+
+static void fake_settle(void *wire)
+{
+	struct fake *f = wire;
+
+	f->settled++;
+	wire_settle(f->wire, f->port);
+}
+
 static const struct skua_wire_ops wire_ops = {
 	.send = fake_send,
 	.send_pending = fake_send_pending,
 	.frame = fake_frame,
 	.full = fake_full,
+	.direct = fake_direct,
+	.send_train = fake_send_train,
+	.settle = fake_settle,
 };
 
 void fake_init(struct fake *f, const struct skua_dev_cfg *cfg)
@@ -456,6 +520,24 @@ static void take(void *priv, void *frame, size_t len, bool icrc_pending)
 		wire_port_again(f->port);
 }
 
+static bool take_train(void *priv, void *head, size_t len, const struct skua_train *train)
+{
+	struct fake *f = priv;
+
+	if (!skua_dev_rx_train(f->dev, head, len, train))
+		return false;
+	judge_train(f, head, len, train, false);
+	f->trains_taken++;
+	return true;
+}
+
+static void train_done(void *priv, const struct skua_train *train)
+{
+	skua_dev_train_done(((struct fake *)priv)->dev, train);
+}
+
+static const struct wire_trains trains = { .rx = take_train, .done = train_done };
+
 struct fake_frame *fake_tx(struct fake *f)
 {
 	return f->tx_head == f->tx_tail ? NULL : f->tx[f->tx_head++ % FAKE_FRAMES];
@@ -496,6 +578,7 @@ struct wire *fake_switch(struct fake *a, struct fake *b)
 		if (!f[i]->port)
 			die("no port");
 		wire_port_on_room(f[i]->port, room);
+		wire_port_trains(f[i]->port, &trains);
 	}
 	return a->wire;
 }

@@ -52,9 +52,15 @@ struct fake_frame {
  * @raw: a benchmark: with the switch, frames are neither looked at nor copied here
  * @pending: the switch takes RoCE packets whose ICRC is still to be written, as in the
  *	daemon; in them it is wrong
+ * @no_trains: it takes each packet by itself
+ * @trains: trains sent
+ * @trains_taken: trains that the device took as such
+ * @settled: times that the device wanted those under way to do without their memory
+ * @broken: what the host says of its memory, see skua_host_ops.dma_broken
  * @on_read: called before each DMA read, for a guest whose memory changes meanwhile
  * @on_write: called for each DMA write; true: it has written, or will
  * @on_order: called when the device orders what it writes before what it reads
+ * @on_sent: called for each frame that the device sends, those of trains one by one
  * @on_priv: first argument of these
  * @rx_again: times that the device wanted a frame once more
  * @caps: of the device as it was made
@@ -86,9 +92,13 @@ struct fake {
 	bool owns_wire;
 	bool raw;
 	bool pending;
+	bool no_trains;
+	unsigned int trains, trains_taken, settled;
+	uint64_t broken;
 	void (*on_read)(void *priv, uint64_t iova, size_t len);
 	bool (*on_write)(void *priv, uint64_t iova, const void *buf, size_t len);
 	void (*on_order)(void *priv);
+	void (*on_sent)(void *priv, const void *frame, size_t len);
 	void *on_priv;
 	uint64_t caps;
 	unsigned int rx_again;

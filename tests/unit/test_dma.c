@@ -251,6 +251,29 @@ static void test_grow(void **state)
 	close(fd);
 }
 
+/* Where a range lies: in one piece, to be read, or nowhere. */
+static void test_ptr(void **state)
+{
+	const uint8_t *at;
+
+	(void)state;
+	assert_int_equal(dmatab_map(&tab, 0, 2 * PG, RW, memfd, 8 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, 2 * PG, 2 * PG, RW, memfd, 4 * PG), 0);
+	assert_int_equal(dmatab_map(&tab, 4 * PG, PG, DMA_PROT_WRITE, memfd, 0), 0);
+	at = dmatab_ptr(&tab, 100, 2 * PG - 100);
+	assert_non_null(at);
+	assert_memory_equal(at, guest + 8 * PG + 100, 2 * PG - 100);
+	assert_null(dmatab_ptr(&tab, 100, 2 * PG - 99));
+	assert_null(dmatab_ptr(&tab, 4 * PG, 8));
+	assert_null(dmatab_ptr(&tab, 5 * PG, 8));
+	at = dmatab_ptr(&tab, 4 * PG - 1, 1);
+	assert_non_null(at);
+	assert_int_equal(*at, guest[6 * PG - 1]);
+	/* What lies there can be written to another place of the same memory. */
+	assert_int_equal(dmatab_write(&tab, 50, dmatab_ptr(&tab, 0, PG), PG), 0);
+	assert_int_equal(dmatab_broken(&tab), 0);
+}
+
 /* The owner cuts the file under us: a fault, not the end of the process. */
 static void test_shrink(void **state)
 {
@@ -264,8 +287,11 @@ static void test_shrink(void **state)
 	assert_int_equal(dmatab_map(&tab, 0, 16 * PG, RW, fd, 0), 0);
 	assert_int_equal(dmatab_map(&tab, 64 * PG, PG, RW, memfd, 0), 0);
 	assert_int_equal(dmatab_write(&tab, 15 * PG, buf, 16), 0);
+	assert_int_equal(dmatab_broken(&tab), 0);
 	assert_int_equal(ftruncate(fd, PG), 0);
 	assert_int_equal(dmatab_write(&tab, 15 * PG, buf, 16), -EFAULT);
+	assert_int_equal(dmatab_broken(&tab), 1);
+	assert_null(dmatab_ptr(&tab, 0, 16));
 	assert_int_equal(dmatab_write(&tab, 15 * PG, buf, 8), -EFAULT);
 	assert_int_equal(dmatab_read(&tab, 0, buf, 16), -EFAULT);
 	assert_int_equal(dmatab_map(&tab, 32 * PG, PG, RW, fd, 0), -EFAULT);
@@ -480,6 +506,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_quota, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_quota_grow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unmap_batches, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ptr, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shrink, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limit, setup, teardown),

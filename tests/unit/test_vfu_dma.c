@@ -44,6 +44,24 @@ static void test_dma(void **state)
 	assert_int_equal(dmatab_files(), 0);
 }
 
+/* Before a map comes or goes whoever knows where memory lies is told. */
+static void test_settle(void **state)
+{
+	(void)state;
+	settled = 0;
+	assert_int_equal(dma_map_msg(0, PG, 0, RW, ram), 0);
+	assert_int_equal(settled, 1);
+	assert_int_equal(dma_unmap_msg(0, PG, 0), 0);
+	assert_int_equal(settled, 2);
+	assert_int_equal(dma_map_msg(0, PG, 0, RW, ram), 0);
+	assert_int_equal(dma_unmap_msg(0, 0, VFIO_DMA_UNMAP_FLAG_ALL), 0);
+	assert_int_equal(settled, 4);
+	shutdown(sock, SHUT_RDWR);
+	run();
+	assert_false(vfu_connected(vfu));
+	assert_int_equal(settled, 5);
+}
+
 /* What is no memory of the client's is a function's, while there is one. */
 static void test_peers(void **state)
 {
@@ -149,7 +167,7 @@ static void test_refuse_private_ram(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_dma), T(test_peers), T(test_viommu), T(test_refuse_private_ram),
+		T(test_dma), T(test_settle), T(test_peers), T(test_viommu), T(test_refuse_private_ram),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,9 +193,19 @@ static inline void negotiate(void)
 	assert_int_equal(version(qemu_caps, rep, sizeof(rep), &len), 0);
 }
 
+/* Times that guest memory might have moved. */
+static unsigned int settled;
+
+static inline void on_settle(void *priv)
+{
+	(void)priv;
+	settled++;
+}
+
 static inline int setup_raw(void **state)
 {
-	struct vfu_cfg cfg = { .epfd = -1, .bus = &bus, .log = on_log };
+	struct vfu_cfg cfg = { .epfd = -1, .bus = &bus, .settle = on_settle,
+			       .log = on_log };
 	struct skua_dev_cfg dcfg = { .msix_vectors = VECTORS, .serial = 1 };
 
 	(void)state;

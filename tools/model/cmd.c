@@ -346,6 +346,7 @@ bool cmdq_run(struct skua_dev *dev)
 	for (unsigned int i = 0; i < BUDGET && q->head != q->tail; i++) {
 		if (i && dev_turn_over(dev))
 			break;
+		engine_settle(dev);
 		run_slot(dev, q->fifo[q->head++ % SLOTS]);
 		if (dev->state == DEV_FATAL)
 			return false;

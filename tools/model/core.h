@@ -159,6 +159,8 @@ struct skua_dev {
 	X(sched)	/* sched.c */						\
 	X(hot)		/* hot.c */						\
 	X(engine)	/* roce/ */
+struct skua_train;
+
 #define X(part)									\
 	int part##_init(struct skua_dev *dev);					\
 	void part##_reset(struct skua_dev *dev);				\
@@ -208,6 +210,13 @@ static inline uint32_t dev_uars(const struct skua_dev *dev)
 int dma_read(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, void *buf, size_t len);
 int dma_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
 	      size_t len);
+/* Where the host has the range, NULL: not in one piece. Nothing is counted. */
+const void *dma_map(struct skua_dev *dev, uint64_t iova, size_t len);
+/* A train's payload counts as read: as if packet by packet. */
+void dma_count_train(struct skua_dev *dev, const struct skua_train *t);
+/* Write its bytes [@off, @off + @len), counted likewise. */
+int dma_write_train(struct skua_dev *dev, uint64_t iova, const struct skua_train *t, uint32_t off,
+		    uint32_t len);
 /*
  * The same for a queue element whose last 8 bytes, naturally aligned, are to become
  * visible after the others, by one atomic store. One memory write on the link.
@@ -314,6 +323,20 @@ enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_
 			 uint64_t va, void *buf, uint32_t len);
 enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, const void *buf, uint32_t len);
+/*
+ * Put where the bytes [@va, @va + @len) of a local key lie at the end of a train's pieces. How
+ * many that are: fewer if the host has them not in few enough pieces, if they are not all in
+ * guest memory, or if there is a reason to fail, which mr_read() finds.
+ */
+uint32_t mr_pieces(struct skua_dev *dev, const struct mr_who *who, uint32_t key, uint64_t va,
+		   uint32_t len, struct skua_train *t);
+/*
+ * mr_write() of a train's bytes [@off, @off + @len). SKUA_VENDOR_MISS also where this is not
+ * for trains. After any failure the packets may be written one by one.
+ */
+enum skua_vendor mr_write_train(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+				uint64_t va, const struct skua_train *t, uint32_t off,
+				uint32_t len);
 /* Check, then change 8 bytes in one step; their original value goes to @old. */
 enum skua_vendor mr_atomic(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			   uint64_t va, uint64_t (*change)(uint64_t val, const void *arg),
@@ -661,6 +684,8 @@ bool port_run(struct skua_dev *dev);
 bool port_pending(const struct skua_dev *dev);
 /* A frame from the wire. True: not done with it, call again with the same one. */
 bool port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
+/* A train from the wire. False: its packets are to come one by one. */
+bool port_rx_train(struct skua_dev *dev, void *head, size_t len, const struct skua_train *train);
 /* The one that was not done is not taken any more. */
 void port_rx_none(struct skua_dev *dev);
 void port_link(struct skua_dev *dev, bool up);
@@ -674,6 +699,9 @@ bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, u
 /* GID table: entry by index (NULL: none or cleared), index by address and VLAN (-1). */
 const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index);
 int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan);
+/* May packets to @dmac go as a train? Then send it. */
+bool port_direct(const struct skua_dev *dev, const uint8_t dmac[6]);
+void port_tx_train(struct skua_dev *dev, void *head, size_t len, const struct skua_train *train);
 /* RAW_ETH send queue: do at most @budget frames; true while more. */
 bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget);
 
@@ -696,6 +724,15 @@ struct roce_in;
  * with members here.
  */
 void roce_rx(struct skua_dev *dev, struct roce_in *in);
+/* The same for a train; @in is its first packet. False: it is to come packet by packet. */
+bool roce_rx_train(struct skua_dev *dev, struct roce_in *in, const struct skua_train *train);
+/* Has the memory that its payload is in been there all the time? */
+bool train_intact(const struct skua_train *train);
+/*
+ * Memory of which trains under way are made may change its owner now: they do without it
+ * from here on.
+ */
+void engine_settle(struct skua_dev *dev);
 /* Go on with datagrams to large groups; true while there are more. */
 bool roce_run(struct skua_dev *dev);
 /* No more of them can be kept: one of our own that comes now may be lost. */

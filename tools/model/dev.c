@@ -79,6 +79,7 @@ void dev_fatal(struct skua_dev *dev, enum skua_fatal why)
 {
 	if (dev->fatal != SKUA_FATAL_NONE)
 		return;
+	engine_settle(dev);
 	dev->heartbeat = dev_heartbeat(dev);
 	dev->fatal = why;
 	dev_log(dev, 0, "fatal error %u (%s): the function has stopped until it is reset", why,
@@ -99,6 +100,7 @@ void dev_quiesce(struct skua_dev *dev)
 /* Everything but configuration space and the state of the wire. */
 void dev_hw_reset(struct skua_dev *dev)
 {
+	engine_settle(dev);
 #define X(part) part##_reset(dev);
 	MODEL_PARTS(X)
 #undef X
@@ -170,8 +172,11 @@ void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t
 
 bool skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len)
 {
-	unsigned int ev = skua_pci_write(&dev->pci, off, buf, len);
+	unsigned int ev;
 
+	/* It may take away the right to master the bus. */
+	engine_settle(dev);
+	ev = skua_pci_write(&dev->pci, off, buf, len);
 	if (ev & SKUA_PCI_EV_FLR)
 		skua_dev_reset(dev, SKUA_RESET_FLR);
 	/* If the write has set Bus Master Enable, deadlines may have passed meanwhile. */
@@ -196,6 +201,21 @@ bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pendin
 	more = port_rx(dev, frame, len, icrc_pending);
 	timer_sync(dev);
 	return more;
+}
+
+bool skua_dev_rx_train(struct skua_dev *dev, void *head, size_t len,
+		       const struct skua_train *train)
+{
+	bool taken;
+
+	/* The sender's memory is not what it was: the packets are lost. */
+	if (!train_intact(train))
+		return true;
+	if (dev->state != DEV_OPERATIONAL || !running(dev))
+		return false;
+	taken = port_rx_train(dev, head, len, train);
+	timer_sync(dev);
+	return taken;
 }
 
 static void turn_begin(struct skua_dev *dev)

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "core.h"
+#include "roce/pkt.h"
 
 #define PCIE_MPS	256
 #define PCIE_MRRS	512
@@ -112,6 +113,58 @@ int dma_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, con
 	count_write(dev, purpose, iova, len);
 	if (dev->host->dma_write(dev->host_priv, iova, buf, len))
 		return fail(dev);
+	return 0;
+}
+
+const void *dma_map(struct skua_dev *dev, uint64_t iova, size_t len)
+{
+	if (!dev->host->dma_map || !allowed(dev, iova, len))
+		return NULL;
+	return dev->host->dma_map(dev->host_priv, iova, len);
+}
+
+/* The part of [@off, @off + @len) that is in one packet of the train. */
+static uint32_t in_packet(const struct skua_train *t, uint32_t off, uint32_t len)
+{
+	uint32_t left = t->mtu - (off & (t->mtu - 1));
+
+	return left < len ? left : len;
+}
+
+void dma_count_train(struct skua_dev *dev, const struct skua_train *t)
+{
+	uint32_t off = 0, n;
+
+	for (uint32_t i = 0; i < t->num; i++) {
+		const struct skua_piece *p = &t->piece[i];
+
+		for (uint32_t at = 0; at < p->len; at += n, off += n) {
+			n = in_packet(t, off, p->len - at);
+			count_read(dev, TLP_PAYLOAD, p->bus + at, n);
+		}
+	}
+}
+
+int dma_write_train(struct skua_dev *dev, uint64_t iova, const struct skua_train *t, uint32_t off,
+		    uint32_t len)
+{
+	const struct skua_piece *p = t->piece;
+	uint64_t bus = iova;
+	uint32_t in = off;
+
+	if (!allowed(dev, iova, len))
+		return fail(dev);
+	for (uint32_t n, at = 0; at < len; at += n) {
+		n = in_packet(t, off + at, len - at);
+		count_write(dev, TLP_PAYLOAD, iova + at, n);
+	}
+	for (; in >= p->len; p++)
+		in -= p->len;
+	for (uint32_t n; len; p++, in = 0, bus += n, len -= n) {
+		n = p->len - in < len ? p->len - in : len;
+		if (dev->host->dma_write(dev->host_priv, bus, p->at + in, n))
+			return fail(dev);
+	}
 	return 0;
 }
 

@@ -175,6 +175,7 @@ enum skua_vendor key_invalidate(struct skua_dev *dev, const struct mr_who *who, 
 
 	if (!mpt)
 		return SKUA_VENDOR_KEY_INVALID;
+	engine_settle(dev);
 	err = invalidate_ok(dev, mpt, who, key);
 	if (!err && mpt_type(mpt) == SKUA_MPT_MR)
 		set_state(dev, mpt, SKUA_MPT_FREE);
@@ -259,6 +260,7 @@ enum skua_vendor key_register(struct skua_dev *dev, const struct mr_who *who,
 
 	if (!mpt)
 		return SKUA_VENDOR_KEY_INVALID;
+	engine_settle(dev);
 	err = register_ok(mpt, who, reg);
 	next = *mpt;
 	if (!err && !register_entry(dev, &next, reg))

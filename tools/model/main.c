@@ -135,11 +135,34 @@ static bool port_full(void *wire, const uint8_t dmac[6])
 	return wire_port_full(wire, dmac);
 }
 
+static bool port_direct(void *wire, const uint8_t dmac[6])
+{
+	return wire_port_direct(wire, dmac);
+}
+
+static void port_send_train(void *wire, void *head, size_t len, const struct skua_train *train)
+{
+	wire_port_send_train(wire, head, len, train);
+}
+
+static void port_settle(void *wire)
+{
+	wire_settle(daemon_state.wire, wire);
+}
+
+static void settle_all(void *wire)
+{
+	wire_settle(wire, NULL);
+}
+
 static const struct skua_wire_ops wire_ops = {
 	.send = port_send,
 	.send_pending = port_send_pending,
 	.frame = port_frame,
 	.full = port_full,
+	.direct = port_direct,
+	.send_train = port_send_train,
+	.settle = port_settle,
 };
 
 static void port_room(void *priv)
@@ -157,6 +180,18 @@ static void port_rx(void *priv, void *frame, size_t len, bool icrc_pending)
 		wire_port_again(fn->port);
 }
 
+static bool port_rx_train(void *priv, void *head, size_t len, const struct skua_train *train)
+{
+	return skua_dev_rx_train(((struct function *)priv)->dev, head, len, train);
+}
+
+static void port_train_done(void *priv, const struct skua_train *train)
+{
+	skua_dev_train_done(((struct function *)priv)->dev, train);
+}
+
+static const struct wire_trains trains = { .rx = port_rx_train, .done = port_train_done };
+
 static int die(const char *what, const char *why)
 {
 	fprintf(stderr, "skua-model: %s: %s\n", what, why);
@@ -172,6 +207,8 @@ static int add_nic(struct daemon *d, unsigned int i)
 		.epfd = d->epfd,
 		.turn_ns = TURN_NSEC,
 		.bus = nic->has_bus ? &d->bus[nic->bus] : NULL,
+		.settle = settle_all,
+		.settle_priv = d->wire,
 		.log = log_msg,
 		.log_priv = fn,
 	};
@@ -200,6 +237,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 	if (!fn->dev)
 		return die(fn->name, strerror(errno));
 	wire_port_on_room(fn->port, port_room);
+	wire_port_trains(fn->port, &trains);
 	vfu_set_dev(fn->vfu, fn->dev);
 	return 0;
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct skua_dev;
+struct skua_train;
 
 /* The timer is off. */
 #define SKUA_TIME_NEVER UINT64_MAX
@@ -40,7 +41,13 @@ struct skua_dev;
  * @timer: call skua_dev_tick() once at or after @deadline (same clock as @now);
  *	replaces the earlier deadline; SKUA_TIME_NEVER disarms.
  *
- * The core calls @dma_read, @dma_write and @msix only while the function's Bus
+ * @dma_map: where the @len bytes at bus address @iova lie in this process, for reading; they
+ *	stay there until the host has called for wire_settle(). NULL: they do
+ *	not lie in one piece, or are not guest memory.
+ * @dma_broken: how often memory that @dma_map had told of turned out to be gone without
+ *	notice; what is read there after that is not the guest's. NULL: that does not happen.
+ *
+ * The core calls @dma_read, @dma_write, @dma_map and @msix only while the function's Bus
  * Master Enable bit is set; it checks that itself.
  */
 struct skua_host_ops {
@@ -50,6 +57,8 @@ struct skua_host_ops {
 	void (*msix)(void *host, unsigned int vector);
 	uint64_t (*now)(void *host);
 	void (*timer)(void *host, uint64_t deadline);
+	const void *(*dma_map)(void *host, uint64_t iova, size_t len);
+	uint64_t (*dma_broken)(void *host);
 };
 
 /**
@@ -66,12 +75,20 @@ struct skua_host_ops {
  *	returns NULL: make it elsewhere.
  * @full: a frame for @dmac should be sent later, when skua_dev_room() was called. What
  *	had begun may be sent all the same. NULL: there always is room.
+ * @direct: may packets to @dmac be sent as a train now? NULL: there are no trains.
+ * @send_train: the packets of a train (roce/pkt.h), of which @head are the headers of the
+ *	first, in a buffer of at least SKUA_PKT_HDR_MAX bytes, and @len is its length. The
+ *	payload stays as it is until skua_dev_train_done().
+ * @settle: the payload of trains under way must not be needed any more on return.
  */
 struct skua_wire_ops {
 	void (*send)(void *wire, const void *frame, size_t len);
 	void (*send_pending)(void *wire, void *frame, size_t len);
 	void *(*frame)(void *wire, size_t size);
 	bool (*full)(void *wire, const uint8_t dmac[6]);
+	bool (*direct)(void *wire, const uint8_t dmac[6]);
+	void (*send_train)(void *wire, void *head, size_t len, const struct skua_train *train);
+	void (*settle)(void *wire);
 };
 
 /**
@@ -153,6 +170,14 @@ int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, si
  * turn, and before any other.
  */
 bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
+/*
+ * A train from the wire: the first packet's headers, and its length. False: the device wants
+ * the packets one by one.
+ */
+bool skua_dev_rx_train(struct skua_dev *dev, void *head, size_t len,
+		       const struct skua_train *train);
+/* A train that the device has sent was delivered, or does without its payload now. */
+void skua_dev_train_done(struct skua_dev *dev, const struct skua_train *train);
 /* The timer's call. */
 void skua_dev_tick(struct skua_dev *dev);
 

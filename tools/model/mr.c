@@ -8,6 +8,7 @@
 #include "cmd.h"
 #include "icm.h"
 #include "mr.h"
+#include "roce/pkt.h"
 
 /* Does the page list exist, and does it cover the region? */
 static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
@@ -401,6 +402,77 @@ enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32
 			  uint64_t va, const void *buf, uint32_t len)
 {
 	return access(dev, who, key, va, (void *)(uintptr_t)buf, len, true);
+}
+
+/* One more piece, or the last one goes on. False: there is no room. */
+static bool add_piece(struct skua_train *t, const uint8_t *at, uint64_t bus, uint32_t len,
+		      bool begin)
+{
+	struct skua_piece *p = &t->piece[t->num];
+
+	if (!begin && p[-1].at + p[-1].len == at && p[-1].bus + p[-1].len == bus) {
+		p[-1].len += len;
+		return true;
+	}
+	if (t->num == SKUA_TRAIN_PIECES)
+		return false;
+	*p = (struct skua_piece){ .at = at, .bus = bus, .len = len };
+	t->num++;
+	return true;
+}
+
+uint32_t mr_pieces(struct skua_dev *dev, const struct mr_who *who, uint32_t key, uint64_t va,
+		   uint32_t len, struct skua_train *t)
+{
+	uint64_t bus = va, run = len, pos = 0;
+	struct skua_mpt *mpt = NULL;
+	const uint8_t *at;
+	uint32_t got = 0;
+
+	if (!is_reserved(who, key)) {
+		if (mr_get(dev, who, key, &va, len, &mpt))
+			return 0;
+		pos = va - le64_to_cpu(mpt->va) + le32_to_cpu(mpt->xlat.offset);
+	}
+	while (got < len && !(mpt && mpt_is(mpt, SKUA_MPT_ODP | SKUA_MPT_NULL | SKUA_MPT_DM))) {
+		if (mpt && !run_of(dev, mpt, pos + got, len - got, false, &bus, &run))
+			break;
+		at = dma_map(dev, bus, run);
+		if (!at || !add_piece(t, at, bus, (uint32_t)run, !got))
+			break;
+		got += run;
+	}
+	if (mpt)
+		ctx_put(dev, mpt);
+	return got;
+}
+
+enum skua_vendor mr_write_train(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+				uint64_t va, const struct skua_train *t, uint32_t off,
+				uint32_t len)
+{
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	struct skua_mpt *mpt;
+	uint64_t pos, bus, run;
+
+	if (is_reserved(who, key))
+		return dma_write_train(dev, va, t, off, len) ? SKUA_VENDOR_KEY_DMA :
+							       SKUA_VENDOR_NONE;
+	err = mr_get(dev, who, key, &va, len, &mpt);
+	if (err)
+		return err;
+	pos = va - le64_to_cpu(mpt->va) + le32_to_cpu(mpt->xlat.offset);
+	if (mpt_is(mpt, SKUA_MPT_ODP | SKUA_MPT_NULL | SKUA_MPT_DM))
+		err = SKUA_VENDOR_MISS;
+	for (; len && !err; pos += run, off += run, len -= run) {
+		if (!run_of(dev, mpt, pos, len, true, &bus, &run) ||
+		    dma_write_train(dev, bus, t, off, (uint32_t)run)) {
+			err = SKUA_VENDOR_KEY_DMA;
+			break;
+		}
+	}
+	ctx_put(dev, mpt);
+	return err;
 }
 
 enum skua_vendor mr_atomic(struct skua_dev *dev, const struct mr_who *who, uint32_t key,

@@ -264,6 +264,19 @@ void port_tx(struct skua_dev *dev, void *frame, size_t len)
 	}
 }
 
+bool port_direct(const struct skua_dev *dev, const uint8_t dmac[ETH_ADDR_LEN])
+{
+	const struct port *p = dev->port;
+
+	return dev->wire && dev->wire->direct && p->enabled && p->wire_up && !own_mac(p, dmac) &&
+	       dev->wire->direct(dev->wire_priv, dmac);
+}
+
+void port_tx_train(struct skua_dev *dev, void *head, size_t len, const struct skua_train *train)
+{
+	dev->wire->send_train(dev->wire_priv, head, len, train);
+}
+
 void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop)
 {
 	if (turn_round(dev, frame, len, false, loop))
@@ -302,6 +315,18 @@ bool port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 
 	dev->port->way[0].begun = more;
 	return more;
+}
+
+bool port_rx_train(struct skua_dev *dev, void *head, size_t len, const struct skua_train *train)
+{
+	struct roce_in in = { .frame = head, .len = len, .icrc_pending = true };
+	struct frame f;
+
+	if (!dev->port->wire_up || !dev->port->enabled || dev->port->way[0].begun)
+		return false;
+	frame_parse(&f, head, len, false);
+	return frame_payload(&f) <= dev->port->mtu && is_roce(dev, &f, &in) &&
+	       roce_rx_train(dev, &in, train);
 }
 
 void port_rx_none(struct skua_dev *dev)

@@ -176,6 +176,8 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 {
 	enum skua_qp_state from = qp_state(qp);
 
+	/* Its work requests are about to be completed: their buffers are software's again. */
+	engine_settle(dev);
 	/* Both halves have the state. Without the other one the device is FATAL by now. */
 	if (!qp_need_rq(dev, qp))
 		return;

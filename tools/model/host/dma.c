@@ -83,6 +83,9 @@ struct dma_tree {
 	void *root;
 };
 
+/* Files that were cut while they were in use. */
+static volatile sig_atomic_t cuts;
+
 /* Of the process, not of a table: two functions of one guest share its memory file. */
 static struct dma_file *files[FILE_HASH];
 
@@ -121,6 +124,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 		if (repl != MAP_FAILED) {
 			file->broken = 1;
+			cuts = cuts + 1;
 			return;
 		}
 	}
@@ -590,7 +594,8 @@ static void copy_to_guest(void *dst, const void *src, size_t len)
 		}
 	}
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy(dst, src, len);
+	/* What is written may be the guest's memory itself: of a device that it sends to. */
+	memmove(dst, src, len);
 }
 
 /* Words as above; what is read later is not older than what is read here. */
@@ -661,4 +666,23 @@ int dmatab_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t l
 			return -EFAULT;
 	}
 	return 0;
+}
+
+const void *dmatab_ptr(struct dma_table *tab, uint64_t iova, size_t len)
+{
+	struct dma_range *range = range_at(tab, iova, DMA_PROT_READ);
+
+	return range && range_piece(range, iova, len) == len ? range_ptr(range, iova) : NULL;
+}
+
+unsigned int dmatab_broken(struct dma_table *tab)
+{
+	if (tab->cuts_seen == (unsigned int)cuts)
+		return tab->broken;
+	tab->cuts_seen = (unsigned int)cuts;
+	tab->broken = 0;
+	for (unsigned int i = 0; i < DMA_USE_HASH; i++)
+		for (struct dma_use *use = tab->use[i]; use; use = use->next)
+			tab->broken += !!use->file->broken;
+	return tab->broken;
 }

@@ -47,6 +47,8 @@ struct dma_use;
  * @last: the range found last; most accesses hit it again
  * @use: hash of the files that its ranges use
  * @num_files: how many
+ * @cuts_seen: cuts of files in this process when @broken was counted
+ * @broken: files of the table that were cut
  */
 struct dma_table {
 	struct closer *closer;
@@ -55,6 +57,8 @@ struct dma_table {
 	struct dma_range *last;
 	struct dma_use *use[DMA_USE_HASH];
 	unsigned int num_files;
+	unsigned int cuts_seen;
+	unsigned int broken;
 };
 
 /* @closer outlives the table, or is NULL. */
@@ -84,6 +88,14 @@ void dmatab_unmap_all(struct dma_table *tab);
 /* The contract of struct skua_host_ops. */
 int dmatab_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len);
 int dmatab_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t len);
+
+/* Where @len bytes lie, for reading, until the next change of any table; NULL: not in one piece. */
+const void *dmatab_ptr(struct dma_table *tab, uint64_t iova, size_t len);
+/*
+ * Files of the table that were cut while it used them: what is read there is not what was
+ * written. It may fall when a file goes, but by a change of the table only.
+ */
+unsigned int dmatab_broken(struct dma_table *tab);
 
 /* Files mapped at this time by all tables of the process. */
 unsigned int dmatab_files(void);

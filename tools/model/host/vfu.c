@@ -167,6 +167,22 @@ static void op_timer(void *host, uint64_t deadline)
 	vfu->deadline = deadline;
 }
 
+static const void *op_dma_map(void *host, uint64_t iova, size_t len)
+{
+	return dmatab_ptr(&((struct vfu *)host)->dma, iova, len);
+}
+
+static uint64_t op_dma_broken(void *host)
+{
+	return dmatab_broken(&((struct vfu *)host)->dma);
+}
+
+void vfu_memory_moves(struct vfu *vfu)
+{
+	if (vfu->cfg.settle)
+		vfu->cfg.settle(vfu->cfg.settle_priv);
+}
+
 const struct skua_host_ops vfu_host_ops = {
 	.dma_read = op_dma_read,
 	.dma_write = op_dma_write,
@@ -174,6 +190,8 @@ const struct skua_host_ops vfu_host_ops = {
 	.msix = op_msix,
 	.now = op_now,
 	.timer = op_timer,
+	.dma_map = op_dma_map,
+	.dma_broken = op_dma_broken,
 };
 
 uint64_t vfu_deadline(const struct vfu *vfu)
@@ -238,6 +256,7 @@ static void disconnect(struct vfu *vfu)
 		tran_msg_done(&vfu->tran, &vfu->msg);
 	vfu->unfinished = false;
 	tran_close(&vfu->tran);
+	vfu_memory_moves(vfu);
 	dmatab_unmap_all(&vfu->dma);
 	irq_disable(&vfu->irqs);
 	skua_dev_reset(vfu->dev, SKUA_RESET_POWER);

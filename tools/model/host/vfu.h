@@ -36,6 +36,9 @@ struct vfu_bus {
  *	NULL: it is alone.
  * @turn_ns: nanoseconds that a turn may take, and a little more; 0: only what is done in
  *	a turn is limited, not how long that takes
+ * @settle: called before guest memory of any function may move or go: what
+ *	skua_host_ops.dma_map told is not true any more after that. May be NULL.
+ * @settle_priv: its argument
  * @log: where messages go (may be NULL); levels as in struct skua_dev_cfg
  * @log_priv: first argument of @log
  */
@@ -44,6 +47,8 @@ struct vfu_cfg {
 	int epfd;
 	struct vfu_bus *bus;
 	uint64_t turn_ns;
+	void (*settle)(void *settle_priv);
+	void *settle_priv;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;
 };

@@ -119,6 +119,7 @@ static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 	if (req.flags & VFIO_DMA_MAP_FLAG_WRITE)
 		prot |= DMA_PROT_WRITE;
 
+	vfu_memory_moves(vfu);
 	err = dmatab_map(&vfu->dma, req.iova, req.size, prot, msg->nfds ? msg->fds[0] : -1,
 			 req.offset);
 	if (err == -EAGAIN)
@@ -161,6 +162,7 @@ static int do_dma_unmap(struct vfu *vfu, struct tran_msg *msg)
 
 	if (!fetch(msg, &req) || req.argsz < sizeof(req))
 		return EINVAL;
+	vfu_memory_moves(vfu);
 	if (req.flags & VFIO_DMA_UNMAP_FLAG_ALL) {
 		if (req.flags != VFIO_DMA_UNMAP_FLAG_ALL || req.iova || req.size)
 			return EINVAL;

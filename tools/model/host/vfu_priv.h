@@ -73,6 +73,9 @@ void vfu_warn(struct vfu *vfu, const char *fmt, ...);
 /* Messages in one turn: a flood of doorbells must not keep the queues from being served. */
 #define VFU_TURN_MESSAGES	64
 
+/* Guest memory of this client is about to move or to go. */
+void vfu_memory_moves(struct vfu *vfu);
+
 /* The turn has taken its time. */
 bool vfu_turn_over(const struct vfu *vfu);
 

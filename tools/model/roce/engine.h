@@ -15,6 +15,7 @@
  *   comp.c      completer: responses to completions
  *   flush.c     queues of a QP in error
  *   fault.c     sides that wait for a page
+ *   train.c     several packets of a message as one, within this process
  *   inflight.c  shared caches of messages under way, and of lists that they scatter to
  *
  * All state of a QP is in its contexts. PSNs are compared by ib_psn_diff() and
@@ -122,6 +123,21 @@ struct group_rx {
 	uint8_t frame[MODEL_MAX_FRAME];
 };
 
+/* QPs that may have trains under way, by number: the rest sends packets one by one meanwhile. */
+#define ENGINE_TRAIN_QPS	1024
+
+/**
+ * struct train_qp - trains of a QP that were not delivered yet
+ * @qpn: the QP
+ * @num: how many, 0: the place is free
+ * @psn: of the first packet of the first of them
+ */
+struct train_qp {
+	uint32_t qpn;
+	uint32_t num;
+	uint32_t psn;
+};
+
 /**
  * struct engine - the engine's memory besides the contexts
  * @incarnations: last number given
@@ -133,6 +149,9 @@ struct group_rx {
  * @win: part of a send ring
  * @wqe: the WQE that is being sent
  * @frame: the packet being built
+ * @train: the train being made
+ * @trains: trains under way
+ * @train_qp: whose they are
  * @inl: payload of a message that the next CQE has: scatter_cqe()
  * @inl_len: its bytes, 0: none
  * @group: ring of datagrams to groups, oldest first
@@ -147,6 +166,9 @@ struct engine {
 	struct rlists recv, read;
 	struct wqe_win win;
 	struct wqe wqe;
+	struct skua_train train;
+	uint32_t trains;
+	struct train_qp train_qp[ENGINE_TRAIN_QPS];
 	uint8_t inl[64];
 	uint32_t inl_len;
 	uint8_t frame[SKUA_PKT_OVERHEAD + ENGINE_MTU_MAX] __attribute__((aligned(64)));
@@ -480,6 +502,9 @@ enum skua_vendor recv_fetch(struct turn *t, struct rlist **out);
 /* A packet's payload at offset @off of the message: into the list, or kept for the CQE. */
 enum skua_vendor recv_place_pkt(struct turn *t, struct rlist *l, uint64_t off,
 				const struct skua_pkt *pkt);
+/* That of a train likewise. */
+enum skua_vendor recv_place_train(struct turn *t, struct rlist *l, uint64_t off,
+				  const struct skua_train *train);
 /* Payload into it at offset @off. */
 enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const void *buf,
 			    uint32_t len);
@@ -493,6 +518,21 @@ bool recv_is_shared(const struct turn *t);
 bool recv_use_srq(struct turn *t, uint32_t srqn);
 /* XRC: the same for the SRQ that a request of the expected PSN names. */
 bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt);
+
+/* --- train.c --- */
+/*
+ * Send what may go of a SEND or WRITE as a train. @op: opcodes by first packet, last packet.
+ * False: nothing was done, the next packet is to be sent by itself.
+ */
+bool train_send(struct turn *t, const struct wqe *w, struct sge_pos *pos,
+		const uint8_t op[2][2]);
+/*
+ * The QP's packets before @psn are about to be completed: their payload is not needed any
+ * more even if they were not delivered, which is so if somebody else has acknowledged them.
+ */
+void train_completed(struct turn *t, uint32_t psn);
+/* Requests of the responder in a train. False: nothing was done. */
+bool resp_rx_train(struct turn *t, const struct skua_pkt *pkt, const struct skua_train *train);
 
 /* --- comp.c --- */
 void comp_rx(struct turn *t, const struct skua_pkt *pkt);

@@ -424,3 +424,78 @@ size_t skua_pkt_build_finish(struct skua_pkt_build *b, size_t payload_len)
 		skua_pkt_icrc_fill(b->frame, len);
 	return len;
 }
+
+/* --- trains --- */
+
+void skua_train_copy(const struct skua_train *t, uint32_t off, void *to, uint32_t len)
+{
+	const struct skua_piece *p = t->piece;
+	uint8_t *at = to;
+	uint32_t n;
+
+	for (; off >= p->len; p++)
+		off -= p->len;
+	for (; len; p++, at += n, len -= n, off = 0) {
+		n = p->len - off < len ? p->len - off : len;
+		memcpy(at, p->at + off, n);
+	}
+}
+
+/* The first packet's BTH, and its length up to there. */
+static const struct ib_bth *bth_of(const void *head, size_t len, struct skua_pkt *pkt)
+{
+	if (skua_pkt_parse_ip(head, len, pkt) || skua_pkt_parse_bth(pkt))
+		return NULL;
+	return pkt->bth;
+}
+
+size_t skua_train_packet(const void *head, size_t len, const struct skua_train *t, uint32_t i,
+			 void *buf, size_t size)
+{
+	const uint8_t opcode = i + 1 < t->packets ? t->middle : t->last;
+	const struct ib_opcode_info *op;
+	struct skua_pkt_build b = { .frame = buf, .size = size };
+	struct skua_pkt pkt;
+	size_t fixed;
+	bool ackreq;
+
+	if (!bth_of(head, len, &pkt))
+		return 0;
+	op = i ? ib_opcode_info(opcode) : pkt.op;
+	fixed = (const uint8_t *)(pkt.bth + 1) - (const uint8_t *)head;
+	if (!op || size < fixed + op->ext_len + IB_ICRC_LEN || size < ETH_MIN_LEN)
+		return 0;
+	b.ipv6 = pkt.ipv6;
+	b.l3 = (uint8_t *)buf + (pkt.l3 - (const uint8_t *)head);
+	b.bth = (struct ib_bth *)((uint8_t *)buf + fixed) - 1;
+	b.payload = (uint8_t *)buf + fixed + op->ext_len;
+	b.room = size - fixed - op->ext_len - IB_ICRC_LEN;
+	if (skua_train_payload(t, i) > b.room)
+		return 0;
+	/* Extension headers are those of the first packet, or there are none. */
+	memcpy(buf, head, fixed + (i ? 0 : op->ext_len));
+	if (i) {
+		uint32_t psn = (pkt.psn + i) & IB_PSN_MASK;
+
+		ackreq = (psn & t->ack_mask) == t->ack_mask ||
+			 (i + 1 == t->packets && t->ack_last);
+		b.bth->opcode = opcode;
+		b.bth->ack = (uint8_t)((b.bth->ack & ~IB_BTH_ACK_REQ) |
+				       (ackreq ? IB_BTH_ACK_REQ : 0));
+		be24_put(b.bth->psn, psn);
+	}
+	skua_train_copy(t, i * t->mtu, b.payload, skua_train_payload(t, i));
+	return skua_pkt_build_close(&b, skua_train_payload(t, i));
+}
+
+size_t skua_train_bytes(const void *head, size_t len, const struct skua_train *t)
+{
+	uint32_t last = skua_train_payload(t, t->packets - 1);
+	struct skua_pkt pkt;
+	size_t rest;
+
+	if (!bth_of(head, len, &pkt) || !pkt.op)
+		return 0;
+	rest = len - pkt.op->ext_len;
+	return len + rest * (t->packets - 1) - t->mtu + ((last + 3) & ~3u);
+}

@@ -17,6 +17,8 @@
 #include "hdr.h"
 #include "opcode.h"
 
+struct skua_dev;
+
 /*
  * What became of a frame. Each one after NOT_ROCE is a reason to drop a RoCE
  * packet, and makes a counter of this name.
@@ -341,6 +343,77 @@ void skua_pkt_icrc_fill(void *frame, size_t len);
  * not fit into buffer or IP datagram.
  */
 size_t skua_pkt_build_finish(struct skua_pkt_build *b, size_t payload_len);
+
+/*
+ * Packets of one message, one behind the other, that travel between two devices of this
+ * process as one: the first one's headers, and where the payload of all of them lies in the
+ * sender's memory. Whoever wants to see packets makes them: skua_train_packet().
+ */
+#define SKUA_TRAIN_PIECES	20
+
+/* Payload: the bus address by which the sender has read it, and where it lies. */
+struct skua_piece {
+	const uint8_t *at;
+	uint64_t bus;
+	uint32_t len;
+};
+
+/**
+ * struct skua_train - what comes besides the first packet's headers
+ * @packets: how many, at least 2
+ * @mtu: bytes of payload in each but the last
+ * @bytes: of payload in all of them
+ * @ack_mask: packets whose PSN has all these bits ask for an acknowledgment
+ * @ack_last: the last one does
+ * @middle: opcode of those after the first
+ * @last: opcode of the last one
+ * @qpn: the sender's QP
+ * @end: PSN behind the last one
+ * @sender: the sending device
+ * @broken: what its host's memory said when the train left, see skua_host_ops.dma_intact
+ * @num: of @piece
+ * @piece: the payload, in order
+ */
+struct skua_train {
+	uint32_t packets;
+	uint32_t mtu;
+	uint32_t bytes;
+	uint32_t ack_mask;
+	bool ack_last;
+	uint8_t middle, last;
+	uint32_t qpn;
+	uint32_t end;
+	struct skua_dev *sender;
+	uint64_t broken;
+	uint32_t num;
+	struct skua_piece piece[SKUA_TRAIN_PIECES];
+};
+
+/* Bytes of payload in packet @i. */
+static inline uint32_t skua_train_payload(const struct skua_train *t, uint32_t i)
+{
+	return i + 1 < t->packets ? t->mtu : t->bytes - (t->packets - 1) * t->mtu;
+}
+
+/* The payload [@off, @off + @len) to @to. */
+void skua_train_copy(const struct skua_train *t, uint32_t off, void *to, uint32_t len);
+
+/**
+ * skua_train_packet() - packet @i of a train, as it would have been sent by itself
+ * @head: the first one's headers; behind them nothing is looked at
+ * @len: length of the first packet
+ * @t: the train
+ * @i: which
+ * @buf: where to
+ * @size: room there
+ *
+ * Return: its length; the ICRC is not written. 0: it does not fit.
+ */
+size_t skua_train_packet(const void *head, size_t len, const struct skua_train *t, uint32_t i,
+			 void *buf, size_t size);
+
+/* Bytes of all packets of a train. */
+size_t skua_train_bytes(const void *head, size_t len, const struct skua_train *t);
 
 /* Internet checksum of @len (even) bytes; 0 over a header that is intact. */
 uint16_t skua_inet_csum(const void *data, size_t len);

@@ -107,6 +107,33 @@ enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const
 			   (void *)(uintptr_t)buf, len, true);
 }
 
+enum skua_vendor recv_place_train(struct turn *t, struct rlist *l, uint64_t off,
+				  const struct skua_train *train)
+{
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	struct sge_pos *pos = &l->pos;
+	uint32_t put = 0, n;
+
+	if (off < pos->base)
+		*pos = (struct sge_pos){ 0 };
+	for (; put < train->bytes && !err; put += n) {
+		const struct sge *s = &l->rwqe.sge[pos->i];
+		uint64_t in = off + put - pos->base;
+
+		n = 0;
+		if (in >= s->len) {
+			if (++pos->i >= l->rwqe.nsge)
+				return SKUA_VENDOR_SGE_LEN;
+			pos->base += s->len;
+			continue;
+		}
+		n = s->len - in < train->bytes - put ? (uint32_t)(s->len - in) :
+						       train->bytes - put;
+		err = mr_write_train(t->dev, &l->who, s->lkey, s->addr + in, train, put, n);
+	}
+	return err;
+}
+
 enum skua_vendor recv_place_pkt(struct turn *t, struct rlist *l, uint64_t off,
 				const struct skua_pkt *pkt)
 {

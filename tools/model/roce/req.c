@@ -62,6 +62,7 @@ void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
 	uint32_t ci = le32_to_cpu(t->sqc->ci);
 	uint32_t there = le32_to_cpu(t->sqc->pi) - ci;
 
+	engine_settle(t->dev);
 	turn_count(t, SKUA_CNT_REQ_CQE_ERROR);
 	dev_log(t->dev, 2, "QP %#x: WQE %u: status %#x, vendor %#x", t->qp->qpn, ci & 0xffff,
 		status, vendor);
@@ -156,6 +157,7 @@ bool req_complete(struct turn *t, const struct flight *f)
 		req_fail(t, f->blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
 		return false;
 	}
+	train_completed(t, end);
 	t->sqc->ci = cpu_to_le32(ci + f->blocks);
 	t->sqc->ci_psn = cpu_to_le32(end);
 	if (f->psns)
@@ -686,7 +688,7 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 			err = atomic_send(t, w);
 		else if (t->transport == IB_TRANSPORT_UD)
 			err = ud_send(t, w, wants_event(w));
-		else
+		else if (limited(t, w) || !train_send(t, w, &pos, data_op[w->op]))
 			err = send_data(t, w, &pos);
 		if (err)
 			return fail_cur(t, w, err);

@@ -211,15 +211,21 @@ bool resp_supported(const struct turn *t, const struct skua_pkt *pkt)
 	       flush_supported(pkt, access);
 }
 
-void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
+/* Past packets the last of which has an opcode with @flags. */
+static void advance(struct turn *t, uint32_t flags, uint32_t psns)
 {
 	t->rqc->epsn = cpu_to_le32(psn_add(le32_to_cpu(t->rqc->epsn), psns));
-	if (pkt->op->flags & IB_F_LAST) {
+	if (flags & IB_F_LAST) {
 		t->rqc->msn = cpu_to_le32((le32_to_cpu(t->rqc->msn) + 1) & IB_MSN_MASK);
 		t->rqc->cur_op = 0;
 	} else {
-		t->rqc->cur_op = cpu_to_le32(KIND(pkt->op->flags));
+		t->rqc->cur_op = cpu_to_le32(KIND(flags));
 	}
+}
+
+void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
+{
+	advance(t, pkt->op->flags, psns);
 	if (pkt->ackreq)
 		want_ack(t);
 }
@@ -452,6 +458,81 @@ void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 		out_of_sequence(t, pkt->psn);
 	else
 		expected(t, pkt);
+}
+
+/* --- trains --- */
+
+/* Is a packet of it, not the first, one that asks for an acknowledgment? */
+static bool asks(const struct skua_train *train, uint32_t psn)
+{
+	uint32_t next = psn_add(psn, 1) | train->ack_mask;
+
+	return train->ack_last || psn_sub(next, psn) < train->packets;
+}
+
+static enum skua_vendor send_train(struct turn *t, const struct skua_train *train, uint32_t got)
+{
+	enum skua_vendor err;
+	struct rlist *l;
+
+	if (recv_ready(t) != RECV_READY)
+		return SKUA_VENDOR_MISS;
+	err = recv_fetch(t, &l);
+	if (err)
+		return err;
+	if (got + (uint64_t)train->bytes > l->rwqe.len || got > 1u << MODEL_LOG_MSG)
+		return SKUA_VENDOR_MSG_LEN;
+	return recv_place_train(t, l, got, train);
+}
+
+static enum skua_vendor write_train(struct turn *t, const struct skua_pkt *pkt,
+				    const struct skua_train *train, uint32_t got)
+{
+	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
+	uint32_t rkey = le32_to_cpu(t->rqc->cur_rkey), len = le32_to_cpu(t->rqc->cur_len);
+	uint64_t va = le64_to_cpu(t->rqc->cur_va), end = (uint64_t)got + train->bytes;
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+
+	if (pkt->reth) {
+		va = be64_get(pkt->reth->va);
+		rkey = be32_get(pkt->reth->rkey);
+		len = be32_get(pkt->reth->len);
+		err = mr_check(t->dev, &who, rkey, va, len);
+	}
+	if (len > 1u << MODEL_LOG_MSG || (train->last == IB_OPCODE(RC, WRITE_LAST) ? end != len :
+										     end >= len))
+		return SKUA_VENDOR_MSG_LEN;
+	return err ? err : mr_write_train(t->dev, &who, rkey, va + got, train, 0, train->bytes);
+}
+
+/*
+ * Only what is as expected in every regard. All else, failures too, is for the packets one by
+ * one: what was written then is written once more.
+ */
+bool resp_rx_train(struct turn *t, const struct skua_pkt *pkt, const struct skua_train *train)
+{
+	uint32_t got = pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
+	const uint32_t busy = SKUA_RQC_FAILED | SKUA_RQC_NAK_PENDING | SKUA_RQC_NAK_SENT |
+			      SKUA_RQC_RNR_SENT;
+	bool write = pkt->op->flags & IB_F_WRITE;
+
+	if (pkt->psn != le32_to_cpu(t->rqc->epsn) || rqc_is(t, busy) || train->mtu != t->mtu ||
+	    fault_waits(&t->rqc->fault) || !sequence_ok(t, pkt) || !resp_supported(t, pkt) ||
+	    (write ? write_train(t, pkt, train, got) : send_train(t, train, got)))
+		return false;
+	/* The sender's memory has gone meanwhile: what came is lost. */
+	if (!train_intact(train))
+		return true;
+	resp_comm_est(t);
+	if (pkt->reth)
+		resp_write_begin(t, pkt);
+	t->rqc->cur_got = cpu_to_le32(got + train->bytes);
+	advance(t, ib_opcode_info(train->last)->flags, train->packets);
+	if (train->last == IB_OPCODE(RC, WRITE_LAST))
+		turn_count(t, SKUA_CNT_RX_WRITE);
+	if (pkt->ackreq || asks(train, pkt->psn))
+		want_ack(t);
+	return true;
 }
 
 /* --- answers --- */

@@ -122,6 +122,24 @@ static void deliver(struct skua_dev *dev, const struct skua_pkt *pkt, size_t len
 	qp_put(dev, &qp);
 }
 
+/* A train for the QP of its first packet. */
+static bool deliver_train(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt,
+			  const struct skua_train *train)
+{
+	struct turn t;
+	bool taken;
+
+	if (qp_type(qp) != SKUA_QP_RC || check(dev, qp, pkt) != SKUA_CNT_COUNT)
+		return false;
+	turn_begin(&t, dev, qp);
+	if (!turn_need_rq(&t))
+		return false;
+	taken = resp_rx_train(&t, pkt, train);
+	if (taken)
+		turn_end_resp(&t);
+	return taken;
+}
+
 /* Did the QP send this itself, and does it not want to hear that? */
 static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t qpn)
 {
@@ -260,4 +278,25 @@ void roce_rx(struct skua_dev *dev, struct roce_in *in)
 		deliver_group(dev, in);
 	else
 		deliver(dev, pkt, in->len, pkt->dqpn);
+}
+
+bool roce_rx_train(struct skua_dev *dev, struct roce_in *in, const struct skua_train *train)
+{
+	struct skua_pkt *pkt = &in->pkt;
+	size_t bytes;
+	bool taken;
+	struct qp qp;
+
+	if (in->status || skua_pkt_parse_ib_pending(pkt) || ib_gid_is_multicast(pkt->dgid) ||
+	    pkt->resv7 || (pkt->tclass & IP_ECN_MASK) == IP_ECN_CE ||
+	    !(pkt->op->flags & (IB_F_SEND | IB_F_WRITE)) || qp_get(dev, pkt->dqpn, &qp))
+		return false;
+	taken = deliver_train(dev, &qp, pkt, train);
+	if (taken) {
+		bytes = skua_train_bytes(in->frame, in->len, train);
+		qp_count(dev, qp.sqc, SKUA_CNT_RDMA_RX_PKTS, train->packets);
+		qp_count(dev, qp.sqc, SKUA_CNT_RDMA_RX_BYTES, bytes);
+	}
+	qp_put(dev, &qp);
+	return taken;
 }

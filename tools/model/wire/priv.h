@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #include "../host/closer.h"
+#include "../roce/pkt.h"
 #include "fault.h"
 #include "pcapng.h"
 #include "wire.h"
@@ -34,11 +35,31 @@ struct wire_buf {
 	uint32_t len;
 	uint32_t size;			/* bytes of @data */
 	uint32_t pool;			/* which free list */
+	uint32_t cost;			/* what it counts in a queue */
 	bool icrc_pending;		/* a RoCE packet whose ICRC is to be written */
 	uint64_t flow_id;		/* with a fabric: see struct wire_fate */
 	uint64_t packet_id;
 	uint64_t turn;
+	struct wire_train *train;	/* in @data, behind the headers; NULL: a frame */
 	uint8_t data[] __attribute__((aligned(16)));
+};
+
+/**
+ * struct wire_train - a train in a queue
+ * @from: who has sent it
+ * @next: packets of it that were delivered one by one
+ * @bytes: of all its packets
+ * @held: its payload is in the sender's memory
+ * @own: else a copy of it; NULL: there was no memory, the train is lost
+ * @t: the train
+ */
+struct wire_train {
+	struct wire_port *from;
+	uint32_t next;
+	size_t bytes;
+	bool held;
+	uint8_t *own;
+	struct skua_train t;
 };
 
 #define WIRE_POOLS		4
@@ -79,6 +100,7 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @name: for people and rules
  * @rx: of a station of this process, otherwise NULL
  * @priv: first argument of @rx
+ * @trains: what it does with trains, NULL: nothing
  * @again: the station wants the frame that it just got once more
  * @only_mac: it sends with @mac alone
  * @mac: see @only_mac
@@ -104,6 +126,7 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @n_delayed: frames which came in here and are still delayed
  * @last_due: when the last of them gets through
  * @stage: where the station makes its next frame, NULL: nowhere yet
+ * @n_trains: trains that it has sent and that are in queues with their payload in its memory
  * @q: frames for the station
  * @stats: counters
  */
@@ -113,6 +136,7 @@ struct wire_port {
 	char name[WIRE_NAME_MAX];
 	void (*rx)(void *priv, void *frame, size_t len, bool icrc_pending);
 	void *priv;
+	const struct wire_trains *trains;
 	bool again;
 	bool only_mac;
 	uint8_t mac[6];
@@ -137,6 +161,7 @@ struct wire_port {
 	uint32_t n_delayed;
 	uint64_t last_due;
 	struct wire_buf *stage;
+	uint32_t n_trains;
 	struct wire_queue q;
 	struct wire_stats stats;
 };
@@ -181,7 +206,10 @@ struct wire {
 	struct wire_pcap *pcap;
 	struct wire_mac mac[WIRE_MAC_SETS][WIRE_MAC_WAYS];
 	uint8_t mac_victim[WIRE_MAC_SETS];
-	/* Where dgram.c and tap.c read to: one frame per vector element. */
+	/*
+	 * Where dgram.c and tap.c read to: one frame per vector element. The first is also
+	 * where a packet of a train is made.
+	 */
 	uint8_t *scratch;
 	union wire_control control[WIRE_BATCH];
 };
@@ -204,6 +232,18 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool ic
 
 /* Give a frame, and one reference, to the ports that it is for. */
 void wire_forward(struct wire_port *from, struct wire_buf *buf);
+
+/* --- train.c --- */
+/* Give the train at the head of the queue to the station. False: it wants it again. */
+bool wire_train_deliver(struct wire_port *port, struct wire_buf *buf);
+/* It is delivered, or dropped. */
+void wire_train_end(struct wire_buf *buf);
+
+/* Put a frame at the end of the port's queue, with one more reference. */
+void wire_enqueue(struct wire_port *port, struct wire_buf *buf);
+void wire_learn(struct wire_port *port, const uint8_t *addr);
+/* The port that an address was learnt at, NULL: none, or the address is a group's. */
+struct wire_port *wire_port_of(struct wire *w, const uint8_t *addr);
 
 /* The head of the queue is done with: sent, or dropped. */
 void wire_sent(struct wire_port *port);

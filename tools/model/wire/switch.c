@@ -65,6 +65,8 @@ struct wire_buf *wire_buf_get(struct wire_pool *pool, size_t len)
 	}
 	buf->refs = 1;
 	buf->len = (uint32_t)len;
+	buf->cost = buf->size;
+	buf->train = NULL;
 	return buf;
 }
 
@@ -186,13 +188,21 @@ struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, siz
 	return port;
 }
 
+static struct wire_buf *dequeue(struct wire_port *port);
+
 /* The latest port only: for failures while it is set up, and at the end. */
 void wire_port_del(struct wire_port *port)
 {
 	struct wire *w = port->w;
 
-	while (wire_queue_len(&port->q))
-		wire_drop_head(port);
+	while (wire_queue_len(&port->q)) {
+		struct wire_buf *buf = dequeue(port);
+
+		/* Its sender may be gone. */
+		if (buf->train)
+			free(buf->train->own);
+		wire_buf_put(&w->pool, buf);
+	}
 	if (port->stage)
 		wire_buf_put(&w->pool, port->stage);
 	closer_fd(port->closer, port->fd);
@@ -269,7 +279,16 @@ static bool mac_is_multicast(const uint8_t *addr)
 	return addr[0] & 1;
 }
 
-static void mac_learn(struct wire_port *port, const uint8_t *addr)
+struct wire_port *wire_port_of(struct wire *w, const uint8_t *addr)
+{
+	struct wire_mac *m;
+	unsigned int set;
+
+	m = mac_is_multicast(addr) ? NULL : mac_find(w, addr, &set);
+	return m ? w->port[m->port] : NULL;
+}
+
+void wire_learn(struct wire_port *port, const uint8_t *addr)
 {
 	struct wire *w = port->w;
 	struct wire_mac *m;
@@ -433,7 +452,7 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool ic
 	}
 	buf->icrc_pending = icrc_pending;
 	if (!w->fabric)
-		mac_learn(port, eth->smac);
+		wire_learn(port, eth->smac);
 	if (w->fabric || wire_faults_active(w->faults)) {
 		ingress_faults(port, frame, buf);
 		return;
@@ -447,7 +466,7 @@ void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6])
 	memcpy(port->mac, mac, sizeof(port->mac));
 	port->only_mac = true;
 	if (port->w->fabric)
-		mac_learn(port, mac);
+		wire_learn(port, mac);
 }
 
 void wire_port_send(struct wire_port *port, const void *frame, size_t len)
@@ -480,11 +499,11 @@ static void release(struct wire_port *port)
 	port->w->room = true;
 }
 
-static void enqueue(struct wire_port *port, struct wire_buf *buf)
+void wire_enqueue(struct wire_port *port, struct wire_buf *buf)
 {
 	struct wire_queue *q = &port->q;
 
-	if (wire_queue_len(q) == WIRE_QUEUE_FRAMES || q->bytes + buf->size > WIRE_QUEUE_BYTES) {
+	if (wire_queue_len(q) == WIRE_QUEUE_FRAMES || q->bytes + buf->cost > WIRE_QUEUE_BYTES) {
 		port->stats.drop_queue++;
 		return;
 	}
@@ -492,7 +511,7 @@ static void enqueue(struct wire_port *port, struct wire_buf *buf)
 		write_icrc(buf);
 	buf->refs++;
 	q->slot[q->tail++ % WIRE_QUEUE_FRAMES] = buf;
-	q->bytes += buf->size;
+	q->bytes += buf->cost;
 	if (!port->full && filled(q, 1)) {
 		port->full = true;
 		port->full_since = port->w->now;
@@ -517,11 +536,11 @@ void wire_forward(struct wire_port *from, struct wire_buf *buf)
 	if (m && m->port == from->index)
 		from->stats.filtered++;
 	else if (m)
-		enqueue(w->port[m->port], buf);
+		wire_enqueue(w->port[m->port], buf);
 	else
 		for (i = 0; i < w->n_ports; i++)
 			if (i != from->index)
-				enqueue(w->port[i], buf);
+				wire_enqueue(w->port[i], buf);
 	wire_buf_put(&w->pool, buf);
 }
 
@@ -530,7 +549,7 @@ static struct wire_buf *dequeue(struct wire_port *port)
 	struct wire_queue *q = &port->q;
 	struct wire_buf *buf = q->slot[q->head++ % WIRE_QUEUE_FRAMES];
 
-	q->bytes -= buf->size;
+	q->bytes -= buf->cost;
 	if (port->full && !filled(q, 2)) {
 		if (!port->late)
 			release(port);
@@ -616,15 +635,21 @@ void wire_sent(struct wire_port *port)
 {
 	struct wire_buf *buf = dequeue(port);
 
-	port->stats.tx_frames++;
-	port->stats.tx_bytes += buf->len;
+	port->stats.tx_frames += buf->train ? buf->train->t.packets : 1;
+	port->stats.tx_bytes += buf->train ? buf->train->bytes : buf->len;
+	if (buf->train)
+		wire_train_end(buf);
 	wire_buf_put(&port->w->pool, buf);
 }
 
 void wire_drop_head(struct wire_port *port)
 {
+	struct wire_buf *buf = dequeue(port);
+
 	port->stats.drop_peer++;
-	wire_buf_put(&port->w->pool, dequeue(port));
+	if (buf->train)
+		wire_train_end(buf);
+	wire_buf_put(&port->w->pool, buf);
 }
 
 void wire_port_busy(struct wire_port *port)
@@ -661,11 +686,17 @@ static void deliver(struct wire_port *port)
 		if (end && done++ && wire_now(port->w) >= end)
 			break;
 		buf = port->q.slot[port->q.head % WIRE_QUEUE_FRAMES];
-		budget -= buf->len > WIRE_FRAME_COST ? (int)buf->len : WIRE_FRAME_COST;
 		port->again = false;
-		port->rx(port->priv, buf->data, buf->len, buf->icrc_pending);
-		if (port->again)
-			break;
+		if (buf->train) {
+			budget -= (int)buf->cost;
+			if (!wire_train_deliver(port, buf))
+				break;
+		} else {
+			budget -= buf->len > WIRE_FRAME_COST ? (int)buf->len : WIRE_FRAME_COST;
+			port->rx(port->priv, buf->data, buf->len, buf->icrc_pending);
+			if (port->again)
+				break;
+		}
 		wire_sent(port);
 	}
 }

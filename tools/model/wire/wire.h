@@ -18,6 +18,7 @@
 
 struct wire;
 struct wire_port;
+struct skua_train;
 
 /* Frames, without FCS. 9216 bytes of MTU and all headers fit with ease. */
 #define WIRE_FRAME_MIN		14
@@ -128,6 +129,39 @@ void wire_port_send_pending(struct wire_port *port, void *frame, size_t len);
  * station has no business there. NULL: there is no memory.
  */
 void *wire_port_frame(struct wire_port *port, size_t size);
+
+/*
+ * Trains (roce/pkt.h): packets that go to a station of this process as one, with payload that
+ * stays in the sender's memory until it is delivered. They count like the packets that they
+ * consist of.
+ */
+
+/**
+ * struct wire_trains - what a station does with trains
+ * @rx: takes one: the headers of its first packet, and the length of that. False: the
+ *	packets are to be given to it one by one.
+ * @done: one that the station has sent needs its memory no longer
+ */
+struct wire_trains {
+	bool (*rx)(void *priv, void *head, size_t len, const struct skua_train *train);
+	void (*done)(void *priv, const struct skua_train *train);
+};
+
+/* The station can do so. @trains stays. */
+void wire_port_trains(struct wire_port *port, const struct wire_trains *trains);
+/*
+ * Does a train to @dmac stay one? Not if anybody looks at what is on the wire, if the address
+ * is not known, or if it is not that of another station which takes trains.
+ */
+bool wire_port_direct(const struct wire_port *port, const uint8_t dmac[6]);
+/* @head: the first packet's headers, @len: its length. */
+void wire_port_send_train(struct wire_port *port, const void *head, size_t len,
+			  const struct skua_train *train);
+/*
+ * Memory that trains name is about to change or to go: that of those which @port sent, or all
+ * for NULL. Their payload is copied.
+ */
+void wire_settle(struct wire *w, struct wire_port *port);
 
 /**
  * wire_port_full() - is a frame better sent later?
