@@ -54,7 +54,7 @@ static uint64_t take(struct input *in, size_t bytes)
 
 static void setup(void)
 {
-	static const struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .cache = 8 };
+	static const struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .onchip = 8 };
 
 	fake_init(&f, &cfg);
 }

@@ -353,7 +353,7 @@ static void other(struct input *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .cache = 8 };
+	static const struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .onchip = 8 };
 	struct input in = { .p = data, .left = size };
 
 	fake_pool();

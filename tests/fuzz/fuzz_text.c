@@ -100,7 +100,7 @@ static void fuzz_options(char *text)
 		const struct opt_nic *nic = &opt.nics[i];
 
 		CHECK(nic->socket && *nic->socket && !(nic->mac[0] & 1));
-		CHECK(nic->vectors <= 64 && nic->cache <= 1 << 24 && nic->bus < OPT_MAX_BUSES);
+		CHECK(nic->vectors <= 64 && nic->onchip <= 1 << 30 && nic->bus < OPT_MAX_BUSES);
 	}
 	for (unsigned int i = 0; i < opt.num_links; i++)
 		CHECK(opt.links[i].tap || (opt.links[i].local && opt.links[i].remote));

@@ -269,7 +269,7 @@ static void open_all(void)
 
 	memset(srq, 0, sizeof(srq));
 	fake_pool();
-	rc_open(&rc, &(struct rc_opt){ .down = true, .cache = 8,
+	rc_open(&rc, &(struct rc_opt){ .down = true, .onchip = 8,
 				       .caps = SKUA_CAP_XRC | SKUA_CAP_ODP });
 	mtt = (m->next_mtt + SKUA_MTT_GROUP - 1) & ~(SKUA_MTT_GROUP - 1);
 	m->next_mtt = mtt + 16;

@@ -55,7 +55,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 	struct skua_dev_cfg cfg = {
 		.mac = { 0x02, 0, 0, 0, 0, (uint8_t)(i + 1) },
 		.serial = 0x0200000000000001ull + i,
-		.cache = opt->cache,
+		.onchip = opt->onchip,
 		.hot_looks = opt->hot_looks,
 	};
 

@@ -29,7 +29,7 @@
  * @timeout: ACK timeout code, default 14
  * @rd_atomic: depth as requester and responder, one more; default 17
  * @access: SKUA_ACCESS_REMOTE_* of the QPs; default all
- * @cache: of the devices
+ * @onchip: of the devices
  * @caps: capabilities that the devices have besides
  * @no_caps: those that they do without
  * @type: of the QPs: RC, UC or UD
@@ -51,7 +51,7 @@ struct rc_opt {
 	uint32_t timeout;
 	uint32_t rd_atomic;
 	uint32_t access;
-	uint32_t cache;
+	uint32_t onchip;
 	uint64_t caps, no_caps;
 	enum skua_qp_type type;
 	uint32_t vendor_off[2];

@@ -228,7 +228,7 @@ static inline void rc_fuzz_open_odp(int i)
 static inline void rc_fuzz_open(void)
 {
 	fake_pool();
-	rc_open(&rc, &(struct rc_opt){ .down = true, .log_cq = 13, .cache = 8 });
+	rc_open(&rc, &(struct rc_opt){ .down = true, .log_cq = 13, .onchip = 8 });
 	for (int i = 0; i < 2; i++) {
 		struct mini *m = &rc.s[i].m;
 

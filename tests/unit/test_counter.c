@@ -232,7 +232,7 @@ static void evicted(void **state)
 	struct rc rc;
 
 	(void)state;
-	opt.cache = 8;
+	opt.onchip = 8;
 	rc_open(&rc, &opt);
 	for (uint32_t i = 1; i < 40; i++)
 		assert_status(create(&rc.s[0].m, i), OK);

@@ -12,7 +12,7 @@
 enum {
 	SRQN = 3,
 	RSS = 1,
-	CACHED = 8,	/* the least that a cache of contexts holds */
+	CACHED = 32,	/* more CQ contexts than fit into the least memory */
 };
 
 /* One object of each kind. */
@@ -312,7 +312,7 @@ static void evict_range(void **state)
 /* A context in use stays where it is, whatever else is wanted. */
 static void pinned(void **state)
 {
-	struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .cache = 1 };
+	struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .onchip = 1 };
 	struct skua_cqc *held, *again;
 	struct rig r;
 

@@ -45,12 +45,12 @@ static void test_nics(void **state)
 	assert_string_equal(opt.nics[0].socket, "/a");
 	assert_memory_equal(opt.nics[0].mac, mac, 6);
 	assert_int_equal(opt.nics[1].mac[5], 9);
-	assert_false(opt.nics[0].has_bus || opt.nics[0].spoofchk || opt.nics[0].cache);
+	assert_false(opt.nics[0].has_bus || opt.nics[0].spoofchk || opt.nics[0].onchip);
 	assert_int_equal(opt.nics[1].serial, 0x020000fffe000009ull);
 	assert_int_equal(parse("--nic",
-			       "socket=/a,cache=64,vectors=8,bus=3,serial=0x77,spoofchk=on,push=2", NULL),
+			       "socket=/a,onchip=64K,vectors=8,bus=3,serial=0x77,spoofchk=on,push=2", NULL),
 			 -1);
-	assert_int_equal(opt.nics[0].cache, 64);
+	assert_int_equal(opt.nics[0].onchip, 65536);
 	assert_int_equal(opt.nics[0].vectors, 8);
 	assert_true(opt.nics[0].has_bus && opt.nics[0].bus == 3);
 	assert_int_equal(opt.nics[0].serial, 0x77);
@@ -67,8 +67,8 @@ static void test_bad(void **state)
 		"socket=/a,mac=02:00:00:00:00", "socket=/a,mac=02:00:00:00:00:01:02",
 		"socket=/a,mac=00:00:00:00:00:00", "socket=/a,mac=01:00:00:00:00:01",
 		"socket=/a,mac=2:0:0:0:0:1", "socket=/a,serial=-1", "socket=/a,serial=1x",
-		"socket=/a,serial=0x10000000000000000", "socket=/a,cache=0",
-		"socket=/a,cache=16777217", "socket=/a,vectors=0", "socket=/a,vectors=65",
+		"socket=/a,serial=0x10000000000000000", "socket=/a,onchip=0",
+		"socket=/a,onchip=1025M", "socket=/a,onchip=1KB", "socket=/a,onchip=K", "socket=/a,vectors=0", "socket=/a,vectors=65",
 		"socket=/a,bus=64", "socket=/a,spoofchk=", "socket=/a,spoofchk=yes",
 		"socket=/a,spoofchk", "socket=/a,push=4", "socket=/a,push=", "socket=/a,other=1",
 	};

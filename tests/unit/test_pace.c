@@ -161,7 +161,7 @@ struct kept {
 	uint32_t len, num;
 	uint32_t kbps, burst;
 	uint64_t ns;
-	uint32_t timeout, cache;
+	uint32_t timeout, onchip;
 };
 
 static const struct kept kept[] = {
@@ -195,7 +195,7 @@ static void one_kept(const struct kept *k)
 	struct rc rc;
 
 	open_watched(&w, &rc, &(struct rc_opt){ .type = k->type, .timeout = k->timeout,
-						.cache = k->cache, .log_sq = 7 });
+						.onchip = k->onchip, .log_sq = 7 });
 	f = watch(&w, rc.s[1].qp.qpn, k->kbps, k->burst);
 	set_rate(&rc, 0, k->kbps, k->burst);
 	fill_sq(&rc, &rc.s[0].qp, k->op, k->len, k->num);

@@ -474,7 +474,7 @@ static void test_comm_est(void **state)
 /* Context caches of the smallest size: contexts go out and come back all the time. */
 static void test_small_caches(void **state)
 {
-	const struct rc_opt opt = { .cache = 1, .log_sq = 4, .log_rq = 4 };
+	const struct rc_opt opt = { .onchip = 1, .log_sq = 4, .log_rq = 4 };
 	struct mini_qp qp[2][24];
 	struct rc rc;
 

@@ -345,7 +345,7 @@ static void test_forged(void **state)
  */
 static void test_scribbled_contexts(void **state)
 {
-	const struct rc_opt opt = { .cache = 1, .log_sq = 4, .log_rq = 4, .mtu_code = 1,
+	const struct rc_opt opt = { .onchip = 1, .log_sq = 4, .log_rq = 4, .mtu_code = 1,
 				    .timeout = 5 };
 	static const enum skua_wqe_op ops[] = {
 		SKUA_WQE_WRITE, SKUA_WQE_READ, SKUA_WQE_FAA, SKUA_WQE_ATOMIC_WRITE,
@@ -563,7 +563,7 @@ static void test_fail_event(void **state)
 	static const uint32_t events[] = {
 		SKUA_QP_EV_REQ_ERR, SKUA_QP_EV_COUNT, SKUA_QP_EV_COUNT + 1, 31, 32, UINT32_MAX,
 	};
-	const struct rc_opt opt = { .cache = 1, .mtu_code = 1 };
+	const struct rc_opt opt = { .onchip = 1, .mtu_code = 1 };
 
 	(void)state;
 	for (size_t k = 0; k < N(events); k++) {

@@ -564,7 +564,7 @@ static void test_tiny_cache(void **state)
 	struct srq s;
 
 	(void)state;
-	srq_open(&s, &(struct rc_opt){ .cache = 16 });
+	srq_open(&s, &(struct rc_opt){ .onchip = 16 });
 	rc_qp(&s.rc, 0, &a2, &plain);
 	srq_qp(&s, &b2);
 	connect(&s, &plain, &a2, &b2);

@@ -150,7 +150,7 @@ static void test_messages(void **state)
 {
 	const struct rc_opt opts[] = {
 		{ 0 }, { .ipv6 = true }, { .vlan = 100 }, { .ipv6 = true, .vlan = 4094 },
-		{ .psn = { 0xfffffd, 5 } }, { .cache = 1 },
+		{ .psn = { 0xfffffd, 5 } }, { .onchip = 1 },
 	};
 	struct rc rc;
 

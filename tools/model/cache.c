@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts on the chip: a bounded cache of each table, which writes back what it
- * evicts, and a cache of MTT lines. A context in use is pinned; the second chance
- * goes to those used since the hand last came by.
+ * Contexts on the chip. They share one memory: a context takes a tag there, and as many
+ * sectors of 64 bytes as are needed of it. What is asked for and not there is read from ICM,
+ * what was changed is written back when its room is needed. A context in use is pinned; the
+ * second chance goes to sectors used since the hand last came by.
+ *
+ * Behind them is a cache of MTT lines.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "icm.h"
 
-#define CACHE_DEFAULT	1024
+#if defined(__SANITIZE_ADDRESS__)
+#define POISON	1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POISON	1
+#endif
+#endif
+
+/* With a sanitizer, who touches a sector that he has not asked for is stopped. */
+#ifdef POISON
+#include <sanitizer/asan_interface.h>
+#define hide(at, len)	ASAN_POISON_MEMORY_REGION(at, len)
+#define show(at, len)	ASAN_UNPOISON_MEMORY_REGION(at, len)
+#else
+#define hide(at, len)	((void)(at), (void)(len))
+#define show(at, len)	((void)(at), (void)(len))
+#endif
+
 /* More than one code path ever pins at once. */
-#define CACHE_MIN	8
-#define CACHE_MAX	(1u << 20)
-/* Lines of the MTT for each context. */
-#define MTT_LINES_PER_CTX	4
+#define ROOM_MIN	4096
 
 static struct ctx_ent *ent_at(const struct ctx_cache *c, uint32_t place)
 {
@@ -43,6 +61,14 @@ static uint32_t hash(const struct ctx_cache *c, uint32_t index)
 	return (index * 0x9e3779b1u >> 7 ^ index) & c->mask;
 }
 
+static void *memory(size_t size)
+{
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
 static int one_init(struct ctx_cache *c, uint32_t num, uint32_t size)
 {
 	uint32_t buckets = 8;
@@ -52,24 +78,20 @@ static int one_init(struct ctx_cache *c, uint32_t num, uint32_t size)
 	c->num = num;
 	c->life = 1;
 	c->mask = buckets - 1;
-	c->stride = sizeof(struct ctx_ent) + ((size + 63) & ~63u);
-	c->mem = aligned_alloc(64, (size_t)num * c->stride);
-	c->bucket = calloc(buckets, sizeof(*c->bucket));
-	if (!c->mem || !c->bucket)
-		return -ENOMEM;
-	memset(c->mem, 0, (size_t)num * c->stride);
-	return 0;
+	c->all = GENMASK((size + CTX_SECTOR - 1) / CTX_SECTOR - 1, 0);
+	c->stride = sizeof(struct ctx_ent) + ((size + CTX_SECTOR - 1) & ~(CTX_SECTOR - 1));
+	/* Pages that are never used cost nothing. */
+	c->mem = memory((size_t)num * c->stride);
+	c->bucket = memory(buckets * sizeof(*c->bucket));
+	return c->mem && c->bucket ? 0 : -ENOMEM;
 }
 
 int cache_init(struct skua_dev *dev)
 {
 	struct icm *icm = dev->icm;
-	uint32_t num = dev->cfg.cache ? dev->cfg.cache : CACHE_DEFAULT;
+	/* A context has one sector at least. */
+	uint32_t num = (onchip_size(dev) + ROOM_MIN) / (CTX_TAG + CTX_SECTOR) + 1;
 
-	if (num < CACHE_MIN)
-		num = CACHE_MIN;
-	if (num > CACHE_MAX)
-		num = CACHE_MAX;
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
 		uint32_t most = 1u << icm_kind[i].log_max;
 
@@ -78,9 +100,9 @@ int cache_init(struct skua_dev *dev)
 		if (one_init(&icm->table[i].cache, num < most ? num : most, icm_kind[i].size))
 			return -ENOMEM;
 	}
-	icm->mtt.num = 1;
+	icm->mtt.num = MTT_LINES_MIN;
 	icm->mtt.life = 1;
-	while (icm->mtt.num < num * MTT_LINES_PER_CTX)
+	while (2ull * icm->mtt.num * MTT_LINE_BYTES <= onchip_size(dev) / MTT_SHARE)
 		icm->mtt.num *= 2;
 	icm->mtt.place = calloc(icm->mtt.num, sizeof(*icm->mtt.place));
 	return icm->mtt.place ? 0 : -ENOMEM;
@@ -93,12 +115,17 @@ int cache_init(struct skua_dev *dev)
 static void ctx_forget(struct ctx_cache *c)
 {
 	if (!++c->life && c->num) {
-		for (uint32_t n = 0; n < c->num; n++)
+		for (uint32_t n = 0; n < c->seen || n < c->top; n++)
 			ent_at(c, n)->life = 0;
 		memset(c->bucket, 0, (c->mask + 1) * sizeof(*c->bucket));
 		c->life = 1;
 	}
+	if (c->seen < c->top)
+		c->seen = c->top;
 	c->used = 0;
+	c->sectors = 0;
+	c->top = 0;
+	c->free = 0;
 }
 
 static void mtt_forget_all(struct mtt_cache *m)
@@ -119,11 +146,13 @@ void cache_reset(struct skua_dev *dev)
 		struct ctx_cache *c = &dev->icm->table[i].cache;
 
 		ctx_forget(c);
-		c->hand = 0;
 		c->hits = 0;
 		c->misses = 0;
 		c->writebacks = 0;
 	}
+	dev->icm->bytes = 0;
+	dev->icm->hand = 0;
+	dev->icm->hand_table = 0;
 	mtt_forget_all(m);
 	m->hits = 0;
 	m->misses = 0;
@@ -132,8 +161,15 @@ void cache_reset(struct skua_dev *dev)
 void cache_exit(struct skua_dev *dev)
 {
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
-		free(dev->icm->table[i].cache.mem);
-		free(dev->icm->table[i].cache.bucket);
+		struct ctx_cache *c = &dev->icm->table[i].cache;
+		uint32_t seen = c->seen > c->top ? c->seen : c->top;
+
+		if (c->mem) {
+			show(c->mem, (size_t)seen * c->stride);
+			munmap(c->mem, (size_t)c->num * c->stride);
+		}
+		if (c->bucket)
+			munmap(c->bucket, (c->mask + 1) * sizeof(*c->bucket));
 	}
 	free(dev->icm->mtt.place);
 }
@@ -167,20 +203,55 @@ static enum tlp_purpose purpose_of(unsigned int table)
 	return table == SKUA_ICM_MPT ? TLP_MPT : TLP_CTX;
 }
 
-static int write_back(struct skua_dev *dev, struct ctx_ent *ent)
+/* --- sectors --- */
+
+static uint32_t num_of(uint32_t sectors)
+{
+	return __builtin_popcount(sectors);
+}
+
+/* The first run of adjacent ones. */
+static uint32_t run_of(uint32_t sectors)
+{
+	return sectors & ~(sectors + (sectors & -sectors));
+}
+
+/* Read or write @sectors, each run of them by one request. */
+static int transfer(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors, bool write)
 {
 	struct icm_table *t = &dev->icm->table[ent->table];
+	uint8_t *ctx = ctx_of(ent);
 	uint64_t bus;
 
-	if (!ent->dirty)
+	if (!icm_translate(dev->icm, t->base + (uint64_t)ent->index * t->size, &bus))
+		return -1;
+	for (uint32_t run; sectors; sectors &= ~run) {
+		uint32_t at = __builtin_ctz(sectors) * CTX_SECTOR, len;
+		int err;
+
+		run = run_of(sectors);
+		len = num_of(run) * CTX_SECTOR;
+		/* Entries of some tables are shorter than a sector. */
+		len = len < t->size - at ? len : t->size - at;
+		err = write ? dma_write(dev, purpose_of(ent->table), bus + at, ctx + at, len) :
+			      dma_read(dev, purpose_of(ent->table), bus + at, ctx + at, len);
+		if (err)
+			return -1;
+	}
+	return 0;
+}
+
+static int write_back(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
+{
+	sectors &= ent->dirty;
+	if (!sectors)
 		return 0;
-	if (!icm_translate(dev->icm, t->base + (uint64_t)ent->index * t->size, &bus) ||
-	    dma_write(dev, purpose_of(ent->table), bus, ctx_of(ent), t->size)) {
+	if (transfer(dev, ent, sectors, true)) {
 		dev_fatal(dev, SKUA_FATAL_ICM_DMA);
 		return -1;
 	}
-	ent->dirty = false;
-	t->cache.writebacks++;
+	ent->dirty &= ~sectors;
+	dev->icm->table[ent->table].cache.writebacks++;
 	return 0;
 }
 
@@ -194,49 +265,141 @@ static void unhash(struct ctx_cache *c, struct ctx_ent *ent)
 	*link = ent->next;
 	chain_set(c, hash(c, ent->index), head);
 	ent->life = 0;
+	ent->next = c->free;
+	c->free = ((uint8_t *)ent - c->mem) / c->stride + 1;
 	c->used--;
 }
 
-/* A free place: the hand gives every context that was used a second chance. */
-static struct ctx_ent *make_room(struct skua_dev *dev, struct ctx_cache *c)
+/* Sectors are there no more; with the last one the context goes. */
+static void forget(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 {
-	for (uint32_t n = 0; n < 2 * c->num + 1; n++) {
-		struct ctx_ent *ent = ent_at(c, c->hand);
+	struct ctx_cache *c = &dev->icm->table[ent->table].cache;
 
-		c->hand = c->hand + 1 == c->num ? 0 : c->hand + 1;
-		if (!in_use(c, ent))
-			return ent;
-		if (ent->pins)
-			continue;
-		if (ent->ref) {
-			ent->ref = false;
+	ent->valid &= ~sectors;
+	ent->dirty &= ~sectors;
+	c->sectors -= num_of(sectors);
+	dev->icm->bytes -= num_of(sectors) * CTX_SECTOR;
+	for (uint32_t left = sectors; left; left &= left - 1)
+		hide((uint8_t *)ctx_of(ent) + __builtin_ctz(left) * CTX_SECTOR, CTX_SECTOR);
+	if (ent->valid)
+		return;
+	unhash(c, ent);
+	dev->icm->bytes -= CTX_TAG;
+}
+
+/* --- room --- */
+
+/* The next context at the hand; NULL: one step to another table. */
+static struct ctx_ent *hand_moves(struct icm *icm)
+{
+	struct ctx_cache *c = &icm->table[icm->hand_table].cache;
+
+	if (icm->hand < c->top)
+		return ent_at(c, icm->hand++);
+	icm->hand = 0;
+	icm->hand_table = icm->hand_table + 1 == SKUA_ICM_TABLES ? 0 : icm->hand_table + 1;
+	return NULL;
+}
+
+/* Make room for @need bytes: the hand gives every sector that was used a second chance. */
+static bool make_room(struct skua_dev *dev, uint32_t need)
+{
+	struct icm *icm = dev->icm;
+	uint64_t others = onchip_others(dev);
+	uint64_t room = others + ROOM_MIN < onchip_size(dev) ? onchip_size(dev) - others : ROOM_MIN;
+	unsigned int rounds = 0;
+
+	while (icm->bytes + need > room) {
+		struct ctx_ent *ent = hand_moves(icm);
+		uint32_t victims;
+
+		if (!ent) {
+			if (!icm->hand_table && ++rounds > 3)
+				break;
 			continue;
 		}
-		if (write_back(dev, ent))
-			return NULL;
-		unhash(c, ent);
-		return ent;
+		if (!in_use(&icm->table[icm->hand_table].cache, ent) || ent->pins)
+			continue;
+		victims = ent->valid & ~ent->ref;
+		ent->ref = 0;
+		if (!victims)
+			continue;
+		if (write_back(dev, ent, victims))
+			return false;
+		forget(dev, ent, victims);
 	}
-	dev_log(dev, 0, "every context of a cache is in use");
-	return NULL;
+	if (icm->bytes + need <= room)
+		return true;
+	dev_log(dev, 0, "every context on the chip is in use");
+	return false;
 }
 
 static struct ctx_ent *insert(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
 {
 	struct ctx_cache *c = &dev->icm->table[table].cache;
-	struct ctx_ent *ent = make_room(dev, c);
+	uint32_t place = c->free;
+	struct ctx_ent *ent;
 
-	if (!ent)
+	if (place)
+		c->free = ent_at(c, place - 1)->next;
+	else if (c->top < c->num)
+		place = ++c->top;
+	else
 		return NULL;
+	ent = ent_at(c, place - 1);
+	hide(ctx_of(ent), c->stride - sizeof(*ent));
 	*ent = (struct ctx_ent){
 		.index = index, .table = table, .next = chain(c, hash(c, index)), .life = c->life,
 	};
-	chain_set(c, hash(c, index), ((uint8_t *)ent - c->mem) / c->stride + 1);
+	chain_set(c, hash(c, index), place);
 	c->used++;
+	dev->icm->bytes += CTX_TAG;
 	return ent;
 }
 
-static bool sane(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, const void *ctx)
+/* There is room for the sectors: they are the context's from now on. */
+static void add(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
+{
+	ent->valid |= sectors;
+	dev->icm->table[ent->table].cache.sectors += num_of(sectors);
+	dev->icm->bytes += num_of(sectors) * CTX_SECTOR;
+	for (uint32_t left = sectors; left; left &= left - 1)
+		show((uint8_t *)ctx_of(ent) + __builtin_ctz(left) * CTX_SECTOR, CTX_SECTOR);
+}
+
+/*
+ * The context, pinned, with at least @sectors, of which those that were not there are told
+ * in @missing: their content is still to come.
+ */
+static struct ctx_ent *hold(struct skua_dev *dev, enum skua_icm_table table, uint32_t index,
+			    uint32_t sectors, uint32_t *missing)
+{
+	struct ctx_ent *ent = lookup(&dev->icm->table[table].cache, index);
+
+	*missing = ent ? sectors & ~ent->valid : sectors;
+	/* To make room must not take it away. */
+	if (ent)
+		ent->pins++;
+	if (*missing && !make_room(dev, num_of(*missing) * CTX_SECTOR + (ent ? 0 : CTX_TAG))) {
+		if (ent)
+			ent->pins--;
+		return NULL;
+	}
+	if (!ent) {
+		ent = insert(dev, table, index);
+		if (!ent)
+			return NULL;
+		ent->pins = 1;
+	}
+	if (*missing)
+		add(dev, ent, *missing);
+	ent->ref |= sectors;
+	return ent;
+}
+
+/* --- for users --- */
+
+static bool sane(struct skua_dev *dev, struct ctx_ent *ent)
 {
 	static bool (*const check[SKUA_ICM_TABLES])(struct skua_dev *, uint32_t, const void *) = {
 		[SKUA_ICM_SQC] = sqc_check,
@@ -249,65 +412,81 @@ static bool sane(struct skua_dev *dev, enum skua_icm_table table, uint32_t index
 		[SKUA_ICM_LRC] = lrc_check,
 	};
 
-	return !check[table] || !obj_valid(dev, table, index) || check[table](dev, index, ctx);
+	return !check[ent->table] || !obj_valid(dev, ent->table, ent->index) ||
+	       check[ent->table](dev, ent->index, ctx_of(ent));
 }
 
-/* Read a context from ICM into the cache. */
-static struct ctx_ent *fetch(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
+/* Read sectors from ICM. What comes is believed only together with what was there. */
+static bool fetch(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
+{
+	enum skua_fatal why = SKUA_FATAL_ICM_DMA;
+
+	dev->icm->table[ent->table].cache.misses++;
+	if (!transfer(dev, ent, sectors, false)) {
+		if (sane(dev, ent))
+			return true;
+		why = SKUA_FATAL_ICM_CORRUPT;
+	}
+	dev_fatal(dev, why);
+	return false;
+}
+
+void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t index,
+		   uint32_t sectors)
 {
 	struct icm_table *t = &dev->icm->table[table];
-	struct ctx_ent *ent;
-	uint64_t bus;
+	struct ctx_ent *ent = lookup(&t->cache, index);
+	uint32_t missing;
 
-	if (dev->state == DEV_FATAL || index >= icm_num(dev, table) ||
-	    !icm_translate(dev->icm, t->base + (uint64_t)index * t->size, &bus))
+	if (ent && !(sectors & ~ent->valid)) {
+		t->cache.hits++;
+		ent->ref |= sectors;
+		ent->pins++;
+		return ctx_of(ent);
+	}
+	if (dev->state == DEV_FATAL || !icm_mapped(dev, table, index))
 		return NULL;
-	ent = insert(dev, table, index);
+	ent = hold(dev, table, index, sectors, &missing);
 	if (!ent)
 		return NULL;
-	t->cache.misses++;
-	if (dma_read(dev, purpose_of(table), bus, ctx_of(ent), t->size)) {
-		unhash(&t->cache, ent);
-		dev_fatal(dev, SKUA_FATAL_ICM_DMA);
-		return NULL;
-	}
-	if (!sane(dev, table, index, ctx_of(ent))) {
-		unhash(&t->cache, ent);
-		dev_fatal(dev, SKUA_FATAL_ICM_CORRUPT);
-		return NULL;
-	}
-	return ent;
+	if (fetch(dev, ent, missing))
+		return ctx_of(ent);
+	ent->pins--;
+	forget(dev, ent, missing);
+	return NULL;
 }
 
 void *ctx_get(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
 {
-	struct ctx_cache *c = &dev->icm->table[table].cache;
-	struct ctx_ent *ent = lookup(c, index);
+	return ctx_get_part(dev, table, index, dev->icm->table[table].cache.all);
+}
 
-	if (ent)
-		c->hits++;
-	else
-		ent = fetch(dev, table, index);
-	if (!ent)
-		return NULL;
-	ent->pins++;
-	ent->ref = true;
-	return ctx_of(ent);
+bool ctx_need(struct skua_dev *dev, void *ctx)
+{
+	struct ctx_ent *ent = ent_of(ctx);
+	uint32_t all = dev->icm->table[ent->table].cache.all;
+
+	if (ent->valid == all)
+		return true;
+	if (!ctx_get_part(dev, ent->table, ent->index, all))
+		return false;
+	ent->pins--;
+	return true;
 }
 
 void *ctx_new(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
 {
 	struct icm_table *t = &dev->icm->table[table];
-	struct ctx_ent *ent = lookup(&t->cache, index);
+	struct ctx_ent *ent;
+	uint32_t missing;
 
-	if (!ent && icm_mapped(dev, table, index))
-		ent = insert(dev, table, index);
+	if (!lookup(&t->cache, index) && !icm_mapped(dev, table, index))
+		return NULL;
+	ent = hold(dev, table, index, t->cache.all, &missing);
 	if (!ent)
 		return NULL;
 	memset(ctx_of(ent), 0, t->size);
-	ent->dirty = true;
-	ent->ref = true;
-	ent->pins++;
+	ent->dirty = t->cache.all;
 	return ctx_of(ent);
 }
 
@@ -317,10 +496,16 @@ void ctx_put(struct skua_dev *dev, void *ctx)
 	ent_of(ctx)->pins--;
 }
 
+void ctx_dirty_part(struct skua_dev *dev, void *ctx, uint32_t sectors)
+{
+	(void)dev;
+	ent_of(ctx)->dirty |= sectors & ent_of(ctx)->valid;
+}
+
 void ctx_dirty(struct skua_dev *dev, void *ctx)
 {
 	(void)dev;
-	ent_of(ctx)->dirty = true;
+	ent_of(ctx)->dirty = ent_of(ctx)->valid;
 }
 
 void ctx_flush(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
@@ -328,7 +513,7 @@ void ctx_flush(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
 	struct ctx_ent *ent = lookup(&dev->icm->table[table].cache, index);
 
 	if (ent)
-		write_back(dev, ent);
+		write_back(dev, ent, ent->dirty);
 }
 
 void cache_evict_range(struct skua_dev *dev, uint64_t addr, uint64_t len)
@@ -341,15 +526,15 @@ void cache_evict_range(struct skua_dev *dev, uint64_t addr, uint64_t len)
 		struct icm_table *t = &dev->icm->table[i];
 		struct ctx_cache *c = &t->cache;
 
-		for (uint32_t n = 0; n < c->num; n++) {
+		for (uint32_t n = 0; n < c->top; n++) {
 			struct ctx_ent *ent = ent_at(c, n);
 			uint64_t at = t->base + (uint64_t)ent->index * t->size;
 
 			if (!in_use(c, ent) || at < addr || at - addr >= len)
 				continue;
-			if (write_back(dev, ent))
+			if (write_back(dev, ent, ent->dirty))
 				return;
-			unhash(c, ent);
+			forget(dev, ent, ent->valid);
 		}
 	}
 	if (addr < mtt->base + ((uint64_t)mtt->size << mtt->log_num) && addr + len > mtt->base)
@@ -366,6 +551,13 @@ static struct mtt_line *mtt_place(const struct mtt_cache *m, uint64_t line)
 static bool holds(const struct mtt_cache *m, const struct mtt_line *place, uint64_t line)
 {
 	return place->life == m->life && place->line == line + 1;
+}
+
+struct onchip mtt_onchip(const struct skua_dev *dev)
+{
+	uint64_t num = dev->icm->mtt.num;
+
+	return (struct onchip){ .num = num, .bytes = num * MTT_LINE_BYTES };
 }
 
 void mtt_forget(struct skua_dev *dev, uint64_t index, uint64_t count)

@@ -233,6 +233,35 @@ void dma_msix(struct skua_dev *dev, unsigned int vector);
 void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len);
 void dma_count_peer_write(struct skua_dev *dev, uint64_t addr, size_t len);
 
+/* --- onchip.c: memory on the chip --- */
+
+/* What a part of the device has there now: things, and bytes of all of them. */
+struct onchip {
+	uint64_t num;
+	uint64_t bytes;
+};
+
+/* X(part, text): each has a function of its own. Contexts are not among them. */
+#define ONCHIP_PARTS(X)								\
+	X(mtt, "mtt-lines")		/* cache.c */				\
+	X(obj, "objects")		/* icm.c: which there are */		\
+	X(sched, "scheduler")		/* sched.c */				\
+	X(timer, "timers")		/* timer.c */				\
+	X(hot, "records-looked-at")	/* hot.c */				\
+	X(push, "push")			/* push.c */				\
+	X(eq, "events")			/* eq.c: what waits for room */		\
+	X(steer, "steering")		/* port.c: rules, groups, addresses */	\
+	X(flight, "messages")		/* roce/: under way */			\
+	X(rlist, "lists")		/* roce/: scatter lists in use */
+#define X(part, text) struct onchip part##_onchip(const struct skua_dev *dev);
+ONCHIP_PARTS(X)
+#undef X
+struct onchip frames_onchip(const struct skua_dev *dev);
+/* How much there is; what all parts but contexts take of it; what all do. */
+uint64_t onchip_size(const struct skua_dev *dev);
+uint64_t onchip_others(const struct skua_dev *dev);
+uint64_t onchip_used(const struct skua_dev *dev);
+
 /* --- icm.c, cache.c --- */
 
 /* Entries of a table, as INIT_DEVICE laid it out; 0 before. */
@@ -263,11 +292,20 @@ uint32_t obj_refs(const struct skua_dev *dev, enum skua_icm_table table, uint32_
  * among it, the user must not believe any value that it has not bounded.
  */
 void *ctx_get(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
+/*
+ * The same, with no more than these sectors of 64 bytes (BIT(n): the n-th): the rest must
+ * not be touched, unless ctx_need() has brought it. False from that: as NULL.
+ */
+void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t index,
+		   uint32_t sectors);
+bool ctx_need(struct skua_dev *dev, void *ctx);
 /* The same for an entry that begins its life: all zero, dirty, ICM is not read. */
 void *ctx_new(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 void ctx_put(struct skua_dev *dev, void *ctx);
 /* The context was changed: it will be written back before it is evicted. */
 void ctx_dirty(struct skua_dev *dev, void *ctx);
+/* Only in these sectors. */
+void ctx_dirty_part(struct skua_dev *dev, void *ctx, uint32_t sectors);
 /* Write it back now if it is cached and dirty: QUERY commands. */
 void ctx_flush(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 
@@ -735,6 +773,8 @@ bool train_intact(const struct skua_train *train);
 void engine_settle(struct skua_dev *dev);
 /* Go on with datagrams to large groups; true while there are more. */
 bool roce_run(struct skua_dev *dev);
+/* Of its buffers of whole packets. */
+size_t engine_frame_bytes(void);
 /* No more of them can be kept: one of our own that comes now may be lost. */
 bool roce_groups_full(const struct skua_dev *dev);
 /* From sched_run(): one turn of this QP. True: put it at the end of the queue again. */

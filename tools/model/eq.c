@@ -320,6 +320,18 @@ static const struct {
 	[WAIT_SRQ] = { SKUA_ICM_SRQC, offsetof(struct skua_srqc, pending) },
 };
 
+/* Links of objects of which one has waited. */
+struct onchip eq_onchip(const struct skua_dev *dev)
+{
+	const struct events *ev = dev->events;
+	struct onchip use = { .bytes = sizeof(*ev) };
+
+	for (unsigned int k = 0; k < WAIT_KINDS; k++)
+		use.num += ev->link[k] ? dev->icm->table[source[k].table].objects : 0;
+	use.bytes += use.num * sizeof(struct link);
+	return use;
+}
+
 /* The next event of an object that has @bits pending; the bits that it settles. */
 static uint32_t next_event(enum wait_kind kind, const void *ctx, uint32_t bits,
 			   struct skua_eqe *eqe)

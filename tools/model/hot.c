@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "icm.h"
 
 /* Queues that are looked at in each round. */
 #define LIST_MAX	64
@@ -76,6 +76,15 @@ void hot_exit(struct skua_dev *dev)
 		return;
 	free(dev->hot->state);
 	free(dev->hot);
+}
+
+struct onchip hot_onchip(const struct skua_dev *dev)
+{
+	return (struct onchip){
+		.num = dev->hot->num,
+		.bytes = sizeof(dev->hot->list) +
+			 dev->icm->table[SKUA_ICM_SQC].objects * sizeof(*dev->hot->state),
+	};
 }
 
 static bool suppresses(const struct qp *qp)

@@ -285,6 +285,7 @@ static void forget_layout(struct skua_dev *dev)
 		free(t->valid);
 		free(t->refs);
 		t->valid = NULL;
+		t->objects = 0;
 		t->refs = NULL;
 		t->base = 0;
 		t->log_num = 0;
@@ -344,8 +345,28 @@ void obj_set(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, bo
 	uint64_t *word = &dev->icm->table[table].valid[index / 64];
 	uint64_t bit = 1ull << index % 64;
 
+	if (valid != !!(*word & bit))
+		dev->icm->table[table].objects += valid ? 1 : -1;
 	*word = valid ? *word | bit : *word & ~bit;
 	dev->icm->table[table].refs[index] = 0;
+}
+
+/* A bit for each, and a number where others name it. */
+struct onchip obj_onchip(const struct skua_dev *dev)
+{
+	static const uint8_t named[SKUA_ICM_TABLES] = {
+		[SKUA_ICM_SQC] = 1, [SKUA_ICM_SRQC] = 1, [SKUA_ICM_CQC] = 1,
+		[SKUA_ICM_EQC] = 1, [SKUA_ICM_RSS] = 1, [SKUA_ICM_CNT] = 1,
+	};
+	struct onchip use = { 0 };
+
+	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
+		uint64_t num = dev->icm->table[i].objects;
+
+		use.num += num;
+		use.bytes += (num + 7) / 8 + named[i] * num * sizeof(uint32_t);
+	}
+	return use;
 }
 
 void obj_ref(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, int by)
@@ -572,14 +593,14 @@ int cmd_query_icm_cache(struct skua_dev *dev, struct cmd *cmd)
 	t = &dev->icm->table[index];
 	out->mapped_pages = cpu_to_le64(t->mapped);
 	if (index == SKUA_ICM_MTT) {
-		out->entries = cpu_to_le32(mtt->num);
 		out->used = cpu_to_le32(mtt->used);
+		out->sectors = cpu_to_le32(mtt->used);
 		out->hits = cpu_to_le64(mtt->hits);
 		out->misses = cpu_to_le64(mtt->misses);
 		return SKUA_CMD_ST_OK;
 	}
-	out->entries = cpu_to_le32(t->cache.num);
 	out->used = cpu_to_le32(t->cache.used);
+	out->sectors = cpu_to_le32(t->cache.sectors);
 	out->hits = cpu_to_le64(t->cache.hits);
 	out->misses = cpu_to_le64(t->cache.misses);
 	out->writebacks = cpu_to_le64(t->cache.writebacks);

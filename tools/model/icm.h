@@ -7,32 +7,49 @@
 
 #define MTT_LINE	SKUA_MTT_GROUP	/* entries of a line of the MTT cache */
 
+#define CTX_SECTOR	64u
+/* What a context takes on the chip besides its sectors: its tag, and its share of the index. */
+#define CTX_TAG		20
+
 /**
  * struct ctx_ent - a place of a context cache; the context's bytes follow it
  * @index: of the entry in its table
- * @next: in the hash chain: place + 1, 0 ends it
- * @table: enum skua_icm_table
- * @pins: users at this moment
+ * @next: in the hash chain, or among the free places: place + 1, 0 ends it
  * @life: the cache's @life when it got its context; else it holds none
- * @dirty: differs from ICM
- * @ref: used since the hand last came by
+ * @valid: sectors that are there
+ * @dirty: those that differ from ICM
+ * @ref: those used since the hand last came by
+ * @pins: users at this moment
+ * @table: enum skua_icm_table
  */
 struct ctx_ent {
 	uint32_t index;
 	uint32_t next;
-	uint32_t table;
-	uint32_t pins;
 	uint32_t life;
-	bool dirty;
-	bool ref;
-} __attribute__((aligned(64)));
+	uint32_t valid;
+	uint32_t dirty;
+	uint32_t ref;
+	uint32_t pins;
+	uint32_t table;
+} __attribute__((aligned(CTX_SECTOR)));
 
 /**
  * struct ctx_cache - the contexts of one table that are on the chip
  * @mem: @num places of @stride bytes
  * @bucket: heads of the hash chains, @mask + 1 of them; empty if not of this @life
  * @life: counts resets: what is of another life is forgotten, without being touched
- * @hand: where the search for a victim goes on
+ * @mask: see @bucket
+ * @num: see @mem
+ * @top: places that were used in this life: the first ones
+ * @seen: likewise in any
+ * @free: of these, the first that is free, + 1; 0: none
+ * @stride: see @mem
+ * @all: sectors of a whole context
+ * @used: places with a context
+ * @sectors: that are there, of all of them
+ * @hits: lookups that found what they wanted
+ * @misses: those that read ICM
+ * @writebacks: contexts of which something was written to ICM
  */
 struct ctx_cache {
 	uint8_t *mem;
@@ -43,11 +60,18 @@ struct ctx_cache {
 	uint32_t life;
 	uint32_t mask;
 	uint32_t num;
-	uint32_t used;
-	uint32_t hand;
+	uint32_t top, seen, free;
 	uint32_t stride;
+	uint32_t all;
+	uint32_t used;
+	uint32_t sectors;
 	uint64_t hits, misses, writebacks;
 };
+
+/* Of the memory on the chip, and what a line takes there: its number and the entries. */
+#define MTT_SHARE	32
+#define MTT_LINE_BYTES	(8 + MTT_LINE * 8)
+#define MTT_LINES_MIN	32
 
 /**
  * struct mtt_cache - lines of the MTT on the chip, direct mapped
@@ -73,7 +97,9 @@ struct mtt_cache {
  * @log_num: entries
  * @mapped: pages mapped in its range
  * @valid: which objects exist, a bit each
+ * @objects: how many do
  * @refs: how many others name each
+ * @cache: contexts of it that are on the chip
  */
 struct icm_table {
 	uint64_t base;
@@ -81,6 +107,7 @@ struct icm_table {
 	uint8_t log_num;
 	uint64_t mapped;
 	uint64_t *valid;
+	uint32_t objects;
 	uint32_t *refs;
 	struct ctx_cache cache;
 };
@@ -116,6 +143,9 @@ struct icm_node {
  * @nodes: nodes in it
  * @mapped: how many pages are, bounded by @limit: what all tables together need
  * @laid_out: INIT_DEVICE gave the tables their places
+ * @bytes: that contexts take on the chip
+ * @hand: where the search for room goes on: place in a table's cache
+ * @hand_table: see @hand
  */
 struct icm {
 	struct icm_node *root;
@@ -123,6 +153,8 @@ struct icm {
 	uint64_t mapped;
 	uint64_t limit;
 	bool laid_out;
+	uint64_t bytes;
+	uint32_t hand, hand_table;
 	struct icm_table table[SKUA_ICM_TABLES];
 	struct mtt_cache mtt;
 };

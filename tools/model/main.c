@@ -214,7 +214,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 	};
 	struct skua_dev_cfg cfg = {
 		.serial = nic->serial,
-		.cache = nic->cache,
+		.onchip = nic->onchip,
 		.msix_vectors = nic->vectors,
 		.turn_ns = TURN_NSEC,
 		.push_segs = nic->push,
@@ -398,6 +398,21 @@ static bool tlp(struct daemon *d, struct function *fn, const char *what, bool so
 	return false;
 }
 
+/* "show": of one NIC. */
+static bool onchip(struct daemon *d, struct function *fn, const char *what, bool sole,
+		   char *answer, size_t room)
+{
+	(void)d;
+	*answer = '\0';
+	if (strcmp(what, "show"))
+		snprintf(answer, room, "onchip knows show, not '%s'", what);
+	else if (!sole)
+		snprintf(answer, room, "'show' needs the name of a NIC: NIC/show");
+	else
+		skua_dev_onchip(fn->dev, answer, room);
+	return !strcmp(what, "show") && sole;
+}
+
 /* "SPEC" adds faults, "off" removes all of them and forgets the flows. */
 static void wire_faults(struct daemon *d, const char *spec, char *answer, size_t room)
 {
@@ -420,6 +435,8 @@ static void answer_control(void *priv, char *line, char *answer, size_t room)
 		wire_faults(d, arg, answer, room);
 	else if (arg && !strcmp(line, "tlp"))
 		for_nics(d, arg, tlp, answer, room);
+	else if (arg && !strcmp(line, "onchip"))
+		for_nics(d, arg, onchip, answer, room);
 	else
 		snprintf(answer, room, "unknown command '%s', or its argument is missing", line);
 	if (!*answer)

@@ -95,7 +95,8 @@ struct skua_wire_ops {
  * struct skua_dev_cfg - what the user chooses for one function
  * @mac: permanent address
  * @serial: PCIe device serial number, also the node GUID's source
- * @cache: entries of each context cache (0: the default)
+ * @onchip: bytes of memory on the chip (0: the default); what is too little is taken as the
+ *	least that the device can work with
  * @msix_vectors: MSI-X table size (0: the default)
  * @turn_ns: nanoseconds of @now that a call of skua_dev_run() or skua_dev_tick() may take,
  *	and a little more; 0, and under a clock that stands still meanwhile: only what is
@@ -111,7 +112,7 @@ struct skua_wire_ops {
 struct skua_dev_cfg {
 	uint8_t mac[6];
 	uint64_t serial;
-	unsigned int cache;
+	uint32_t onchip;
 	unsigned int msix_vectors;
 	uint64_t turn_ns;
 	unsigned int push_segs;
@@ -216,5 +217,11 @@ void skua_dev_cmd_fault_show(const struct skua_dev *dev, char *buf, size_t len);
  * there is nothing to tell, or -EINVAL and the reason.
  */
 int skua_dev_tlp(struct skua_dev *dev, const char *what, char *answer, size_t room);
+
+/*
+ * What is in the memory on the chip: "size BYTES used BYTES", then "; NAME NUMBER BYTES" for
+ * each table of contexts and each other part that has anything there.
+ */
+void skua_dev_onchip(struct skua_dev *dev, char *answer, size_t room);
 
 #endif /* SKUA_MODEL_H */

@@ -22,7 +22,7 @@ static const char usage[] =
 "  --nic socket=PATH     a NIC, served at this unix socket; repeat for more.\n"
 "        mac=M             permanent address (default 02:53:4b:55:41:NN)\n"
 "        serial=N          PCIe serial number (default: from the address)\n"
-"        cache=N           entries of each context cache\n"
+"        onchip=SIZE       bytes of memory on the chip, with K or M (default 4400K)\n"
 "        vectors=N         MSI-X vectors, 1 to 64\n"
 "        bus=N             reaches the device memory of the other NICs with the same\n"
 "                          N, 0 to 63, which must be the same VM's (default: none)\n"
@@ -84,6 +84,24 @@ static bool parse_u64(const char *text, uint64_t max, uint64_t *val)
 	return !errno && !*end && *val <= max;
 }
 
+/* Bytes, 1 to 1 GiB, with K or M for powers of 1024. */
+static bool parse_size(const char *text, uint32_t *size)
+{
+	uint64_t unit = 1, num;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	num = strtoull(text, &end, 0);
+	if (*end == 'K' || *end == 'M')
+		unit = *end++ == 'K' ? 1 << 10 : 1 << 20;
+	if (errno || *end || !num || num > (1u << 30) / unit)
+		return false;
+	*size = (uint32_t)(num * unit);
+	return true;
+}
+
 static bool parse_mac(const char *text, uint8_t mac[6])
 {
 	uint8_t any = 0;
@@ -112,10 +130,7 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 		nic->has_serial = true;
 		return parse_u64(val, UINT64_MAX, &nic->serial);
 	case 3:
-		if (!parse_u64(val, 1u << 24, &num) || !num)
-			return false;
-		nic->cache = num;
-		return true;
+		return parse_size(val, &nic->onchip);
 	case 4:
 		if (!parse_u64(val, SKUA_MSIX_VECTORS_MAX, &num) || !num)
 			return false;
@@ -141,7 +156,7 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 
 static int parse_nic(struct options *opt, char *arg)
 {
-	char *const keys[] = { "socket", "mac", "serial", "cache", "vectors", "bus",
+	char *const keys[] = { "socket", "mac", "serial", "onchip", "vectors", "bus",
 			       "spoofchk", "push", NULL };
 	struct opt_nic *nic;
 	char *val, *text = arg;

@@ -16,7 +16,7 @@
  * @socket: path of its vfio-user socket
  * @mac: permanent address
  * @serial: PCIe serial number
- * @cache: entries of each context cache, 0: the default
+ * @onchip: bytes of memory on the chip, 0: the default
  * @vectors: MSI-X vectors, 0: the default
  * @bus: PCIe bus where it reaches the other NICs there, if @has_bus
  * @push: longest WQE, in segments, that software is told to push
@@ -29,7 +29,7 @@ struct opt_nic {
 	const char *socket;
 	uint8_t mac[6];
 	uint64_t serial;
-	unsigned int cache;
+	uint32_t onchip;
 	unsigned int vectors;
 	unsigned int bus;
 	unsigned int push;

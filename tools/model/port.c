@@ -50,6 +50,29 @@ void port_reset(struct skua_dev *dev)
 	p->loop_tail = 0;
 }
 
+struct onchip steer_onchip(const struct skua_dev *dev)
+{
+	const struct port *p = dev->port;
+
+	return (struct onchip){
+		.num = p->num_rules + p->num_mcg + p->num_own,
+		.bytes = p->num_rules * sizeof(*p->rules) +
+			 p->num_mcg * (sizeof(*p->mcg) + sizeof(p->mcg_next[0])) +
+			 sizeof(p->mcg_head) + sizeof(p->gid) + sizeof(p->gid_head) +
+			 sizeof(p->gid_next) + sizeof(p->own),
+	};
+}
+
+/* Buffers of whole frames, the engine's among them. */
+struct onchip frames_onchip(const struct skua_dev *dev)
+{
+	const struct port *p = dev->port;
+
+	return (struct onchip){
+		.bytes = LOOP_SIZE + sizeof(p->tx) + sizeof(p->lso) + engine_frame_bytes(),
+	};
+}
+
 void port_exit(struct skua_dev *dev)
 {
 	if (!dev->port)

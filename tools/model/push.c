@@ -60,6 +60,17 @@ int push_init(struct skua_dev *dev)
 	return dev->push ? 0 : -ENOMEM;
 }
 
+struct onchip push_onchip(const struct skua_dev *dev)
+{
+	const struct push *p = dev->push;
+	struct onchip use = { .bytes = sizeof(p->waiting) };
+
+	for (unsigned int i = 0; i < sizeof(p->page) / sizeof(p->page[0]); i++)
+		use.num += p->page[i] ? 1 : 0;
+	use.bytes += use.num * sizeof(struct slots);
+	return use;
+}
+
 void push_reset(struct skua_dev *dev)
 {
 	struct push *p = dev->push;

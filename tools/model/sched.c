@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
 #include "frame.h"
+#include "icm.h"
 
 /* Turns of one round, and frames of an Ethernet queue's turn. */
 #define ROUND	8
@@ -24,26 +24,30 @@ struct list {
 	uint32_t head, tail;
 };
 
+enum { NOWHERE, READY, PARKED, LISTS };
+
 /**
  * struct link - a QP's place
  * @next: the one behind it
  * @prev: the one before it
- * @list: the list that it is in, NULL: none
+ * @list: the list that it is in
  * @resp: its responder has something to send
  * @parked: it was the wire that it could not go on for, and its frame was for @dmac
  * @dmac: with @parked
  */
 struct link {
 	uint32_t next, prev;
-	struct list *list;
-	bool resp;
-	bool parked;
+	uint8_t list;
+	bool resp:1;
+	bool parked:1;
 	uint8_t dmac[ETH_ADDR_LEN];
 };
 
+_Static_assert(sizeof(struct link) == 16, "of each QP on the chip");
+
 struct sched {
 	struct link *link;
-	struct list ready, parked;
+	struct list list[LISTS];
 };
 
 int sched_init(struct skua_dev *dev)
@@ -55,31 +59,40 @@ int sched_init(struct skua_dev *dev)
 	return dev->sched->link ? 0 : -ENOMEM;
 }
 
+struct onchip sched_onchip(const struct skua_dev *dev)
+{
+	uint64_t num = dev->icm->table[SKUA_ICM_SQC].objects;
+
+	return (struct onchip){ .num = num, .bytes = num * sizeof(struct link) };
+}
+
 static void unlink_qp(struct sched *s, uint32_t index)
 {
 	struct link *l = &s->link[index];
+	struct list *list = &s->list[l->list];
 
 	if (!l->list)
 		return;
 	if (l->prev)
 		s->link[l->prev - 1].next = l->next;
 	else
-		l->list->head = l->next;
+		list->head = l->next;
 	if (l->next)
 		s->link[l->next - 1].prev = l->prev;
 	else
-		l->list->tail = l->prev;
+		list->tail = l->prev;
 	l->next = 0;
 	l->prev = 0;
-	l->list = NULL;
+	l->list = NOWHERE;
 }
 
-static void append(struct sched *s, struct list *list, uint32_t index)
+static void append(struct sched *s, uint8_t which, uint32_t index)
 {
+	struct list *list = &s->list[which];
 	struct link *l = &s->link[index];
 
 	l->prev = list->tail;
-	l->list = list;
+	l->list = which;
 	if (list->tail)
 		s->link[list->tail - 1].next = index + 1;
 	else
@@ -104,8 +117,8 @@ static void empty(struct sched *s, struct list *list)
 
 void sched_reset(struct skua_dev *dev)
 {
-	empty(dev->sched, &dev->sched->ready);
-	empty(dev->sched, &dev->sched->parked);
+	empty(dev->sched, &dev->sched->list[READY]);
+	empty(dev->sched, &dev->sched->list[PARKED]);
 }
 
 void sched_exit(struct skua_dev *dev)
@@ -122,7 +135,7 @@ void sched_kick(struct skua_dev *dev, uint32_t qpn)
 	uint32_t index = qp_index(qpn);
 
 	if (!s->link[index].list)
-		append(s, &s->ready, index);
+		append(s, READY, index);
 }
 
 void sched_kick_resp(struct skua_dev *dev, uint32_t qpn)
@@ -155,7 +168,7 @@ void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_
 
 	/* Something may have kicked it in its turn. */
 	unlink_qp(s, index);
-	append(s, &s->parked, index);
+	append(s, PARKED, index);
 	l->parked = true;
 	memcpy(l->dmac, dmac, sizeof(l->dmac));
 }
@@ -168,18 +181,18 @@ void sched_unpark(struct skua_dev *dev, uint32_t qpn)
 	if (!s->link[index].parked)
 		return;
 	forget(s, index);
-	append(s, &s->ready, index);
+	append(s, READY, index);
 }
 
 void sched_room(struct skua_dev *dev)
 {
 	struct sched *s = dev->sched;
 
-	while (s->parked.head) {
-		uint32_t index = s->parked.head - 1;
+	while (s->list[PARKED].head) {
+		uint32_t index = s->list[PARKED].head - 1;
 
 		unlink_qp(s, index);
-		append(s, &s->ready, index);
+		append(s, READY, index);
 	}
 }
 
@@ -188,24 +201,24 @@ static bool next_ready(struct skua_dev *dev, uint32_t *index)
 {
 	struct sched *s = dev->sched;
 
-	while (s->ready.head && !port_tx_busy(dev)) {
-		struct link *l = &s->link[s->ready.head - 1];
+	while (s->list[READY].head && !port_tx_busy(dev)) {
+		struct link *l = &s->link[s->list[READY].head - 1];
 
-		*index = s->ready.head - 1;
+		*index = s->list[READY].head - 1;
 		unlink_qp(s, *index);
 		if (!l->parked)
 			return true;
 		l->parked = port_tx_full(dev, l->dmac);
 		if (!l->parked)
 			return true;
-		append(s, &s->parked, *index);
+		append(s, PARKED, *index);
 	}
 	return false;
 }
 
 bool sched_ready(const struct skua_dev *dev, uint32_t index)
 {
-	return dev->sched->link[index].list == &dev->sched->ready;
+	return dev->sched->link[index].list == READY;
 }
 
 static bool turn(struct skua_dev *dev, struct qp *qp)
@@ -234,5 +247,5 @@ bool sched_run(struct skua_dev *dev)
 		if (dev->state != DEV_OPERATIONAL)
 			return false;
 	}
-	return dev->sched->ready.head;
+	return dev->sched->list[READY].head;
 }

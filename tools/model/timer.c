@@ -68,6 +68,16 @@ void timer_exit(struct skua_dev *dev)
 	free(dev->timers);
 }
 
+struct onchip timer_onchip(const struct skua_dev *dev)
+{
+	const struct timers *t = dev->timers;
+
+	return (struct onchip){
+		.num = t->num,
+		.bytes = t->num * (sizeof(*t->heap) + sizeof(*t->pos[0])) + sizeof(t->call),
+	};
+}
+
 static void place(struct timers *t, uint32_t at, struct node node)
 {
 	t->heap[at] = node;

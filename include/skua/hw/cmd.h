@@ -683,17 +683,19 @@ struct skua_cmd_query_counters_out {
 };
 
 /**
- * struct skua_cmd_query_icm_cache_out - one table's context cache
- * @entries: size
- * @used: entries in use
+ * struct skua_cmd_query_icm_cache_out - what the device has of one table on the chip
+ * @used: contexts of which it has anything
+ * @sectors: sectors of them, of 64 bytes; MTT: lines of as many
  * @hits: lookups served
  * @misses: lookups that read ICM
- * @writebacks: entries written to ICM
+ * @writebacks: contexts of which something was written to ICM
  * @mapped_pages: ICM pages mapped at present (whole ICM space of the table)
+ *
+ * All tables share one memory; of a context only those sectors are there that are needed.
  */
 struct skua_cmd_query_icm_cache_out {
-	__le32 entries;
 	__le32 used;
+	__le32 sectors;
 	__le64 hits;
 	__le64 misses;
 	__le64 writebacks;

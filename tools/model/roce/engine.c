@@ -33,6 +33,13 @@ void engine_exit(struct skua_dev *dev)
 	free(dev->engine);
 }
 
+size_t engine_frame_bytes(void)
+{
+	const struct engine *e = NULL;
+
+	return sizeof(e->frame) + sizeof(e->group) + sizeof(e->win) + sizeof(e->wqe);
+}
+
 /* --- turns --- */
 
 int transport_of(enum skua_qp_type type)

@@ -37,7 +37,27 @@ bool flight_get(const struct engine *e, uint32_t qpn, uint32_t incarnation, uint
 	return true;
 }
 
+struct onchip flight_onchip(const struct skua_dev *dev)
+{
+	const struct engine *e = dev->engine;
+
+	return (struct onchip){
+		.num = sizeof(e->flight) / sizeof(e->flight[0]),
+		.bytes = sizeof(e->flight) + sizeof(e->scatter),
+	};
+}
+
 /* --- scatter lists --- */
+
+struct onchip rlist_onchip(const struct skua_dev *dev)
+{
+	const struct engine *e = dev->engine;
+
+	return (struct onchip){
+		.num = (sizeof(e->recv) + sizeof(e->read)) / sizeof(struct rlist),
+		.bytes = sizeof(e->recv) + sizeof(e->read),
+	};
+}
 
 static struct rlist *rlist_set(struct rlists *all, uint32_t qpn)
 {

@@ -129,7 +129,7 @@ static int icm_show(struct seq_file *s, void *unused)
 	struct skua_dev *dev = s->private;
 	unsigned int i;
 
-	seq_puts(s, "table log_entries entry_size pages cache used hits misses writebacks dev_pages\n");
+	seq_puts(s, "table log_entries entry_size pages used sectors hits misses writebacks dev_pages\n");
 	for (i = 0; i < SKUA_ICM_TABLES; i++) {
 		struct skua_cmd_query_icm_cache_out out = {};
 		struct skua_icm_tbl *t = &dev->icm[i];
@@ -144,8 +144,8 @@ static int icm_show(struct seq_file *s, void *unused)
 		if (err)
 			seq_printf(s, "%pe\n", ERR_PTR(err));
 		else
-			seq_printf(s, "%u %u %llu %llu %llu %llu\n", le32_to_cpu(out.entries),
-				   le32_to_cpu(out.used), le64_to_cpu(out.hits),
+			seq_printf(s, "%u %u %llu %llu %llu %llu\n", le32_to_cpu(out.used),
+				   le32_to_cpu(out.sectors), le64_to_cpu(out.hits),
 				   le64_to_cpu(out.misses), le64_to_cpu(out.writebacks),
 				   le64_to_cpu(out.mapped_pages));
 	}
