@@ -176,29 +176,46 @@ static bool in_our_vlan(const struct port *p, uint16_t vlan)
  * Is it RoCE for one of our addresses, or for a group with members here? Then @in has the
  * first half of what it is.
  */
-static bool is_roce(struct skua_dev *dev, const struct frame *f, struct roce_in *in)
+static bool roce_ours(struct skua_dev *dev, struct roce_in *in)
 {
-	uint16_t vlan = f->tci & 0xfff ? f->tci & 0xfff : SKUA_GID_NO_VLAN;
 	struct skua_pkt *pkt = &in->pkt;
 	uint32_t pos = 0, qpn;
+	uint16_t vlan;
 	int gid;
 
-	if (!dev->roce || f->proto != IP_PROTO_UDP ||
-	    (f->udp && be16_get(f->data + f->l4 + 2) != ROCE_UDP_PORT))
-		return false;
-	in->status = skua_pkt_parse_ip(f->data, f->len, pkt);
+	in->status = skua_pkt_parse_ip(in->frame, in->len, pkt);
 	if (in->status == SKUA_PKT_NOT_ROCE)
 		return false;
+	vlan = pkt->tci & 0xfff ? pkt->tci & 0xfff : SKUA_GID_NO_VLAN;
 	if (mac_multicast(pkt->dmac))
 		return port_mcg_next(dev, pkt->dgid, &pos, &qpn) && in_our_vlan(dev->port, vlan);
 	gid = port_gid_find(dev, pkt->dgid, vlan);
 	return gid >= 0 && !memcmp(pkt->dmac, dev->port->gid[gid].mac, ETH_ADDR_LEN);
 }
 
+static bool is_roce(struct skua_dev *dev, const struct frame *f, struct roce_in *in)
+{
+	if (!dev->roce || f->proto != IP_PROTO_UDP ||
+	    (f->udp && be16_get(f->data + f->l4 + 2) != ROCE_UDP_PORT))
+		return false;
+	return roce_ours(dev, in);
+}
+
+/*
+ * A packet whose ICRC is pending is RoCE: another device has made it. It needs no look at its
+ * headers but roce_ours()'s, unless it is for software.
+ */
+static bool pending_ours(struct skua_dev *dev, struct roce_in *in)
+{
+	/* With a tag or without one it is not too long. */
+	return in->icrc_pending && dev->roce &&
+	       in->len <= (size_t)ETH_HDR_LEN + dev->port->mtu && roce_ours(dev, in);
+}
+
 /* Is a multicast frame that we send one that members here are to get? */
 static bool to_members(struct skua_dev *dev, const void *data, size_t len)
 {
-	struct roce_in in;
+	struct roce_in in = { .frame = data, .len = len };
 	struct frame f;
 
 	frame_parse(&f, data, len, false);
@@ -317,6 +334,10 @@ static bool deliver(struct skua_dev *dev, void *data, size_t len, bool looped, b
 
 	if (len < ETH_HDR_LEN || !dev->port->enabled)
 		return false;
+	if (pending_ours(dev, &in)) {
+		roce_rx(dev, &in);
+		return false;
+	}
 	frame_parse(&f, data, len, false);
 	if (frame_payload(&f) > dev->port->mtu) {
 		dev->cnt[SKUA_CNT_ETH_RX_TOO_LONG]++;
@@ -343,13 +364,9 @@ bool port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending)
 bool port_rx_train(struct skua_dev *dev, void *head, size_t len, const struct skua_train *train)
 {
 	struct roce_in in = { .frame = head, .len = len, .icrc_pending = true };
-	struct frame f;
 
-	if (!dev->port->wire_up || !dev->port->enabled || dev->port->way[0].begun)
-		return false;
-	frame_parse(&f, head, len, false);
-	return frame_payload(&f) <= dev->port->mtu && is_roce(dev, &f, &in) &&
-	       roce_rx_train(dev, &in, train);
+	return dev->port->wire_up && dev->port->enabled && !dev->port->way[0].begun &&
+	       pending_ours(dev, &in) && roce_rx_train(dev, &in, train);
 }
 
 void port_rx_none(struct skua_dev *dev)
