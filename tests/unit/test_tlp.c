@@ -701,6 +701,48 @@ static void next_qp(void **state)
 	refused_qp(dev, qp.qpn);
 }
 
+/*
+ * A turn that does not come to the end of its message reads no other WQE of the ring. Of a
+ * message of 64 KiB four turns send 16 KiB each, of which the first one, which does not know
+ * the message, reads ahead.
+ */
+static void long_messages(void **state)
+{
+	enum { MESSAGES = 8 };
+	struct rc_opt opt = { .log_sq = 6 };
+	struct tlp reads, before;
+	struct rc rc;
+
+	(void)state;
+	for (uint32_t nsge = 1; nsge <= 8; nsge += 7) {
+		uint32_t bytes = nsge == 1 ? 64 : 192;
+
+		rc_open(&rc, &opt);
+		before = rc.s[0].f.dev->tlp.fn.v[TLP_MRD_UP][TLP_WQE];
+		for (unsigned int k = 0; k < MESSAGES; k++) {
+			struct rc_wr wr = { .op = SKUA_WQE_WRITE, .len = 65536 };
+
+			wr.nsge = nsge == 1 ? 0 : nsge;
+			for (uint32_t i = 0; i < wr.nsge; i++)
+				wr.sge[i] = (struct sge){ .addr = RC_VA, .lkey = rc.s[0].key,
+							  .len = 8192 };
+			rc_post_quiet(&rc, 0, &rc.s[0].qp, &wr);
+		}
+		mini_ring(&rc.s[0].m, &rc.s[0].qp);
+		rc_pump(&rc);
+		for (unsigned int k = 0; k < MESSAGES; k++)
+			rc_expect(&rc, 0, false, SKUA_CQE_OK);
+		reads = rc.s[0].f.dev->tlp.fn.v[TLP_MRD_UP][TLP_WQE];
+		reads.count -= before.count;
+		reads.bytes -= before.bytes;
+		print_message("%u elements: %u reads, %u bytes\n", nsge, (unsigned int)reads.count,
+			      (unsigned int)reads.bytes);
+		assert_true(reads.count <= 4 * MESSAGES);
+		assert_true(reads.bytes <= MESSAGES * (512 + 3 * bytes));
+		rc_close(&rc);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -710,6 +752,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(per_qp),
 		cmocka_unit_test(doorbells),
 		rig_test(next_qp),
+		cmocka_unit_test(long_messages),
 		cmocka_unit_test(table),
 	};
 

@@ -656,10 +656,12 @@ enum skua_vendor wqe_decode(const void *raw, size_t nbytes, uint32_t index,
 /*
  * A part of the send ring as one DMA brought it; start with @blocks 0. Holds for
  * one turn only: what is in it was read once, and is validated at each decoding.
+ * @most: blocks that one fetch reads if no WQE is longer, 0: WQE_WIN_BLOCKS.
  */
 struct wqe_win {
 	uint32_t start;
 	uint32_t blocks;
+	uint32_t most;
 	uint8_t raw[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK];
 };
 /*

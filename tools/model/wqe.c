@@ -313,6 +313,14 @@ static enum skua_vendor win_read(struct skua_dev *dev, struct qp *qp, struct wqe
 	return SKUA_VENDOR_NONE;
 }
 
+/* Blocks to read where there are so many. */
+static uint32_t win_blocks(const struct wqe_win *win, uint32_t there)
+{
+	uint32_t most = win->most ? win->most : WQE_WIN_BLOCKS;
+
+	return there < most ? there : most;
+}
+
 /* Make the window hold the WQE at @index as far as there is one; its bytes. */
 static enum skua_vendor win_at(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
 			       uint32_t index, const uint8_t **raw, size_t *nbytes)
@@ -323,7 +331,7 @@ static enum skua_vendor win_at(struct skua_dev *dev, struct qp *qp, struct wqe_w
 	enum skua_vendor err;
 
 	if (in >= win->blocks) {
-		err = win_read(dev, qp, win, index, there < WQE_WIN_BLOCKS ? there : WQE_WIN_BLOCKS);
+		err = win_read(dev, qp, win, index, win_blocks(win, there));
 		if (err)
 			return err;
 		in = 0;
@@ -410,7 +418,7 @@ uint32_t wqe_blocks(struct skua_dev *dev, struct qp *qp, struct wqe_win *win, ui
 	uint32_t blocks;
 
 	if (in >= win->blocks) {
-		if (win_read(dev, qp, win, index, there < WQE_WIN_BLOCKS ? there : WQE_WIN_BLOCKS))
+		if (win_read(dev, qp, win, index, win_blocks(win, there)))
 			return 0;
 		in = 0;
 	}

@@ -762,6 +762,25 @@ static void check_drained(struct turn *t)
 		qp_event(t->dev, t->sqc, SKUA_QP_EV_SQ_DRAINED);
 }
 
+/*
+ * Blocks that the turn reads of the ring at most: those of the message under way alone, if it
+ * does not come to the end of that. 0: as usual.
+ */
+static uint32_t turn_blocks(const struct turn *t)
+{
+	const struct skua_sqc *s = t->sqc;
+	uint64_t left = (uint64_t)le32_to_cpu(s->cur_len) - le32_to_cpu(s->cur_sent);
+	struct flight f;
+
+	if (!sqc_is(t, SKUA_SQC_PINNED) || t->budget <= 0 || left < (uint32_t)t->budget ||
+	    le32_to_cpu(s->cur_sent) > le32_to_cpu(s->cur_len) ||
+	    !flight_get(t->dev->engine, t->qp->qpn, le32_to_cpu(s->incarnation),
+			le32_to_cpu(s->cur), &f) ||
+	    op_is_answered(f.op))
+		return 0;
+	return f.blocks;
+}
+
 static bool run(struct turn *t, uint32_t ack_mask)
 {
 	enum outcome o = SENT;
@@ -771,6 +790,7 @@ static bool run(struct turn *t, uint32_t ack_mask)
 		return true;
 	}
 	t->dev->engine->win.blocks = 0;
+	t->dev->engine->win.most = turn_blocks(t);
 	t->ack_mask = ack_mask;
 	if (sr_req_wants(t) && sr_req_run(t))
 		return true;
