@@ -548,7 +548,8 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 	if (in.attr.ext) {
 		in.ext_len = cpu_to_le32((uint32_t)sizeof(struct skua_ext_slot) <<
 					 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW));
-		in.ext_table = cpu_to_le64(fake_alloc(m->f, le32_to_cpu(in.ext_len), PAGE));
+		in.ext_table = cpu_to_le64(fake_alloc(m->f, le32_to_cpu(in.ext_len),
+						     le32_to_cpu(in.ext_len)));
 		/* It knows the standard only. */
 		m->f->unjudged = true;
 	}

@@ -627,7 +627,9 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @arrived: requester: PSNs from una_psn on that the peer holds, or of READ and atomic
  *	responses that came; bit PSN modulo SKUA_LRC_PSNS
  * @cum: requester: PSN that the peer expects next, as it said last
- * @top: requester: one after the furthest PSN that is known to have arrived
+ * @top: requester: one after the furthest PSN of a packet that is known to have arrived
+ * @seen: requester: likewise, but counting what is known of otherwise too: @cum, and READ
+ *	requests, behind which come the PSNs of their responses
  * @lost: requester: what is before it and did not arrive counts as lost
  * @next: requester: PSNs from here up to @lost are still to be sent again
  * @again: requester: those from here up to @again_end once more, as they were lost once more
@@ -636,7 +638,7 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @mark_psn: see @mark_end
  * @mark_time: requester: device time (ns) of that
  * @hole_time: requester: device time (ns) since when there are holes, 0: there are none
- * @hole_top: requester: @top at that time
+ * @hole_top: requester: @seen at that time
  * @probes: requester: packets sent since anything arrived, to learn what did
  * @rr_held: requester: READ requests that the peer holds, a bit for each by the number that
  *	its SETH has, modulo 32
@@ -669,12 +671,13 @@ struct skua_lrc {
 	__le32 probes;
 	__le64 table;
 	__le32 rr_held;
+	__le32 seen;
 	__le32 log_window;
 	__le32 held;
 	__le32 held_top;
 	__le32 reread_num;
 	__le32 reread[16];
-	__le32 reserved[11];
+	__le32 reserved[10];
 	__le32 code[SKUA_LRC_PSNS / 8];
 };
 

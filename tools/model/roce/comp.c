@@ -215,6 +215,15 @@ void comp_answered(struct turn *t)
 		t->sqc->rd_outstanding = cpu_to_le32(left - 1);
 }
 
+/*
+ * The last response of a part of a READ says that it is. With selective repeat others may
+ * be the last of those that were asked for again.
+ */
+static bool last_ok(const struct turn *t, const struct skua_pkt *pkt, bool part_end)
+{
+	return pkt->op->flags & IB_F_LAST ? part_end || sr_on(t) : !part_end;
+}
+
 /* The response at una_psn, of the READ at ci. */
 static void take_read(struct turn *t, const struct skua_pkt *pkt, const struct flight *f)
 {
@@ -224,7 +233,7 @@ static void take_read(struct turn *t, const struct skua_pkt *pkt, const struct f
 	enum skua_vendor err;
 	struct rlist *l;
 
-	if (pkt->payload_len != n || !(pkt->op->flags & IB_F_LAST) == part_end) {
+	if (pkt->payload_len != n || !last_ok(t, pkt, part_end)) {
 		req_fail(t, f->blocks, SKUA_CQE_BAD_RESP_ERR, SKUA_VENDOR_RESP_BAD);
 		return;
 	}
@@ -323,7 +332,7 @@ bool comp_early(struct turn *t, const struct skua_pkt *pkt, const struct flight 
 		goto drop;
 	if (f->op == SKUA_WQE_READ) {
 		if (pkt->payload_len != n ||
-		    !(pkt->op->flags & IB_F_LAST) == req_read_part_ends(t, off + n, f->len))
+		    !last_ok(t, pkt, req_read_part_ends(t, off + n, f->len)))
 			goto drop;
 	} else {
 		if (pkt->payload_len || (pkt->op->flags & IB_F_ONLY) != IB_F_ONLY)

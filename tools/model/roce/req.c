@@ -447,9 +447,21 @@ static uint32_t window(const struct turn *t)
 	return sr_on(t) ? le32_to_cpu(t->sqc->sr_window) : ENGINE_WINDOW;
 }
 
+static uint32_t outstanding(const struct turn *t)
+{
+	return psn_sub(le32_to_cpu(t->sqc->next_psn), le32_to_cpu(t->sqc->una_psn));
+}
+
 static bool window_full(const struct turn *t)
 {
-	return psn_sub(le32_to_cpu(t->sqc->next_psn), le32_to_cpu(t->sqc->una_psn)) >= window(t);
+	return outstanding(t) >= window(t);
+}
+
+/* A READ's part takes many PSNs at once: of selective repeat each must have its bit. */
+static bool no_room(const struct turn *t, const struct wqe *w)
+{
+	return window_full(t) || (w->op == SKUA_WQE_READ && sr_on(t) &&
+				  outstanding(t) + ENGINE_READ_PSNS > SKUA_LRC_PSNS);
 }
 
 bool req_limited(const struct turn *t, enum skua_wqe_op op, uint32_t ssn)
@@ -677,7 +689,7 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 	if (err)
 		return fail_cur(t, w, err);
 	while (!done) {
-		if (window_full(t) || must_wait(t, w) || credit_waits(t, w))
+		if (no_room(t, w) || must_wait(t, w) || credit_waits(t, w))
 			return WAIT;
 		if (t->budget <= 0 ||
 		    tx_waits(t, t->transport == IB_TRANSPORT_UD ? &w->av : &t->sqc->attr.av))
@@ -713,7 +725,7 @@ static enum outcome send_cur(struct turn *t)
 	if (err)
 		return fail_cur(t, w, err);
 	if (!sqc_is(t, SKUA_SQC_PINNED)) {
-		if (window_full(t) || must_wait(t, w) || credit_waits(t, w) || fenced(t, w))
+		if (no_room(t, w) || must_wait(t, w) || credit_waits(t, w) || fenced(t, w))
 			return WAIT;
 		err = pin(t, w);
 		if (err)

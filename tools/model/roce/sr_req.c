@@ -4,10 +4,10 @@
  * counts as lost, and sending that again.
  *
  * The send queue's own position (cur, next_psn) never goes back for a loss. Beside it the
- * LRC knows, of the PSNs from una_psn on, which have arrived. The others below @top are
- * holes. Three marks divide them:
+ * LRC knows, of the PSNs from una_psn on, which have arrived. The others below @seen are
+ * holes. Marks divide them:
  *
- *   una ......... again ... again_end ......... next ......... lost ......... top
+ *   una ......... again ... again_end ......... next ......... lost ........ seen
  *                 sent again, lost again        to be sent     too young to
  *                 since: once more              again          be lost
  *
@@ -18,8 +18,8 @@
 
 #include "sr.h"
 
-/* A hole counts as lost when so many PSNs behind it something has arrived. */
-#define SR_REORDER	64
+/* A hole counts as lost when something has arrived this part of the window behind it. */
+#define SR_REORDER(t)	(le32_to_cpu((t)->sqc->sr_window) / 4)
 /* Shortest time, in ns, until a hole counts as lost; and until an answer is asked for. */
 #define SR_WAIT_MIN	20000
 #define SR_PROBE_MIN	1000000
@@ -68,6 +68,7 @@ static void mark(struct skua_lrc *lrc, uint32_t psn)
 {
 	set_arrived(lrc, psn, true);
 	raise(&lrc->top, psn_add(psn, 1));
+	raise(&lrc->seen, psn_add(psn, 1));
 }
 
 /* --- entering and leaving --- */
@@ -88,6 +89,7 @@ static struct skua_lrc *enter(struct turn *t)
 	memset(lrc->arrived, 0, sizeof(lrc->arrived));
 	lrc->cum = here;
 	lrc->top = here;
+	lrc->seen = here;
 	lrc->lost = here;
 	lrc->next = here;
 	lrc->again = here;
@@ -138,7 +140,7 @@ static void measure(struct skua_sqc *s, uint64_t took)
 static uint64_t wait_time(const struct turn *t)
 {
 	uint64_t srtt = le32_to_cpu(t->sqc->srtt);
-	uint64_t wait = srtt ? srtt + 4ull * le32_to_cpu(t->sqc->rttvar) : SR_RTT_DEFAULT;
+	uint64_t wait = srtt ? 2 * srtt + 4ull * le32_to_cpu(t->sqc->rttvar) : SR_RTT_DEFAULT;
 
 	return wait > SR_WAIT_MIN ? wait : SR_WAIT_MIN;
 }
@@ -198,7 +200,8 @@ static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
 static void follow_una(struct turn *t, struct skua_lrc *lrc)
 {
 	raise(&lrc->cum, una(t));
-	raise(&lrc->top, le32_to_cpu(lrc->cum));
+	raise(&lrc->top, una(t));
+	raise(&lrc->seen, le32_to_cpu(lrc->cum));
 	raise(&lrc->lost, una(t));
 	raise(&lrc->next, una(t));
 	raise(&lrc->again, una(t));
@@ -240,20 +243,20 @@ static void judge(struct turn *t, struct skua_lrc *lrc)
 	follow_una(t, lrc);
 	top = le32_to_cpu(lrc->top);
 	far = psn_sub(top, una(t));
-	if (far > SR_REORDER)
-		raise(&lrc->lost, psn_sub(top, SR_REORDER));
+	if (far > SR_REORDER(t))
+		raise(&lrc->lost, psn_sub(top, SR_REORDER(t)));
 	if (mark_waits(t, lrc) &&
-	    ib_psn_diff(top, psn_add(le32_to_cpu(lrc->mark_psn), SR_REORDER)) > 0)
+	    ib_psn_diff(top, psn_add(le32_to_cpu(lrc->mark_psn), SR_REORDER(t))) > 0)
 		lost_again(t, lrc);
 	/* Holes that were sent again while others were waited for. */
 	if (!mark_waits(t, lrc) && !wants(lrc))
 		set_mark(t, lrc);
-	if (!far) {
+	if (lrc->seen == t->sqc->una_psn) {
 		lrc->hole_time = 0;
 	} else if (!lrc->hole_time ||
 		   ib_psn_diff(una(t), le32_to_cpu(lrc->hole_top)) >= 0) {
 		lrc->hole_time = cpu_to_le64(t->now);
-		lrc->hole_top = lrc->top;
+		lrc->hole_top = lrc->seen;
 	}
 }
 
@@ -264,7 +267,7 @@ static void leave_or_wait(struct turn *t, struct skua_lrc *lrc)
 		sr_lrc_put(t, lrc, true);
 		return;
 	}
-	if (lrc->top == t->sqc->una_psn && !walking(lrc)) {
+	if (lrc->seen == t->sqc->una_psn && !walking(lrc)) {
 		t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS);
 		sr_progress(t);
 	} else {
@@ -320,7 +323,7 @@ void sr_req_timer(struct turn *t)
 	if (hole && t->now >= hole + wait) {
 		raise(&lrc->lost, le32_to_cpu(lrc->hole_top));
 		lrc->hole_time = cpu_to_le64(t->now);
-		lrc->hole_top = lrc->top;
+		lrc->hole_top = lrc->seen;
 		late = true;
 	}
 	if (mark_waits(t, lrc) && t->now >= le64_to_cpu(lrc->mark_time) + wait) {
@@ -479,7 +482,7 @@ static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
 		/* The request is there, its responses are not. */
 		if (w.f.op == SKUA_WQE_READ)
 			lrc->rr_held |= cpu_to_le32(rr_bit(&w, psn));
-		raise(&lrc->top, psn_add(psn, 1));
+		raise(&lrc->seen, psn_add(psn, 1));
 	}
 }
 
@@ -497,7 +500,7 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 	if (ib_psn_diff(epsn, le32_to_cpu(lrc->cum)) > 0) {
 		heard(lrc);
 		raise(&lrc->cum, epsn);
-		raise(&lrc->top, epsn);
+		raise(&lrc->seen, epsn);
 	}
 	if (pkt->payload_len)
 		take_bitmap(t, lrc, epsn, pkt);
@@ -530,7 +533,6 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 	if (pkt->psn == una(t)) {
 		heard(lrc);
 		comp_expected(t, pkt);
-		raise(&lrc->top, una(t));
 		if (qp_state(t->qp) != SKUA_QP_ERR)
 			advance(t, lrc);
 	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.psn)) {
