@@ -19,6 +19,22 @@
 #define SKUA_WQE_AV_SEGS	(sizeof(struct skua_wqe_av) / SKUA_WQE_SEG)
 
 /**
+ * SKUA_WQE_OP_SEGS() - segments of an operation before its payload
+ * @op: enum skua_wqe_op
+ *
+ * Those between the control segment, or the destination's segments behind that, and the
+ * data segments or the inline segment. A constant if @op is one.
+ */
+#define SKUA_WQE_OP_SEGS(op)							\
+	((op) == SKUA_WQE_WRITE || (op) == SKUA_WQE_WRITE_IMM ||		\
+	 (op) == SKUA_WQE_READ || (op) == SKUA_WQE_FLUSH ||			\
+	 (op) == SKUA_WQE_ATOMIC_WRITE ? 1 :					\
+	 (op) == SKUA_WQE_CAS || (op) == SKUA_WQE_FAA ||			\
+	 (op) == SKUA_WQE_BIND_MW ? 2 :						\
+	 (op) == SKUA_WQE_MASKED_CAS || (op) == SKUA_WQE_MASKED_FAA ||		\
+	 (op) == SKUA_WQE_REG_MR ? 3 : 0)
+
+/**
  * struct skua_sq_ring - a send ring as software sees it
  * @buf: first byte; virtually contiguous
  * @log_blocks: log2 of its size in blocks of SKUA_WQE_BLOCK bytes

@@ -206,6 +206,31 @@ static void test_fetched(void **state)
 	}
 }
 
+/* A device that says of a WRITE that its payload is in the CQE: the program's data stay. */
+static void test_not_fetched(void **state)
+{
+	struct ibv_sge sge = { (uintptr_t)mem, 8, 5 };
+	struct ibv_send_wr wr = {
+		.wr_id = 8,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
+	struct skua_cqe cqe = { .qpn = cpu_to_le32(qp->qp_num), .byte_len = cpu_to_le32(8) };
+	unsigned int i;
+
+	(void)state;
+	memset(mem, 0xee, sizeof(mem));
+	assert_false(ibv_post_send(qp, &wr, &bad));
+	cqe.what = fake_what(0, SKUA_CQE_REQ, SKUA_CQE_OK);
+	fake_cqe(fake_cq(cq), &cqe);
+	expect(8);
+	for (i = 0; i < sizeof(mem); i++)
+		assert_int_equal(mem[i], 0xee);
+}
+
 /* Entries that move, by a resize or as others are removed, keep their payload. */
 static void test_moved(void **state)
 {
@@ -290,6 +315,7 @@ int main(void)
 		both(test_recv_short),
 		both(test_srq),
 		both(test_fetched),
+		both(test_not_fetched),
 		both(test_moved),
 		cmocka_unit_test(test_who),
 	};

@@ -92,20 +92,18 @@ void skua_scatter_srq(const struct skua_cq *cq, const struct skua_cqe *cqe,
 	put_list(&p, d + 1, srq->segs - 1);
 }
 
-/* Segments between a READ's or an atomic's control segment or destination and its list. */
-static unsigned int head_of(unsigned int op)
+/* Does the operation have a list into which something is fetched? */
+static bool op_fetches(unsigned int op)
 {
 	switch (op) {
 	case SKUA_WQE_READ:
-		return 1;
 	case SKUA_WQE_CAS:
 	case SKUA_WQE_FAA:
-		return 2;
 	case SKUA_WQE_MASKED_CAS:
 	case SKUA_WQE_MASKED_FAA:
-		return 3;
+		return true;
 	}
-	return SKUA_WQE_MAX_SEGS;
+	return false;
 }
 
 void skua_scatter_sq(const struct skua_cq *cq, const struct skua_cqe *cqe,
@@ -114,9 +112,11 @@ void skua_scatter_sq(const struct skua_cq *cq, const struct skua_cqe *cqe,
 	const struct skua_wqe_ctrl *c = skua_sq_seg(&sq->ring, at, 0);
 	unsigned int nseg = min_t(unsigned int, le32_get_bits(c->op, SKUA_WQE_NSEG),
 				  SKUA_WQE_MAX_SEGS);
+	unsigned int op = le32_get_bits(c->op, SKUA_WQE_OPCODE), i;
 	struct payload p = payload_of(cq, cqe);
-	unsigned int i;
 
-	for (i = sq->head_segs + head_of(le32_get_bits(c->op, SKUA_WQE_OPCODE)); i < nseg; i++)
+	if (!op_fetches(op))
+		return;
+	for (i = sq->head_segs + SKUA_WQE_OP_SEGS(op); i < nseg; i++)
 		put(&p, skua_sq_seg(&sq->ring, at, i));
 }

@@ -10,16 +10,10 @@
 #define F_SEND		(F_WRITE | SKUA_WQE_F_SOLICITED)
 #define F_LOCAL		(F_COMMON | SKUA_WQE_F_LOCAL_FENCE)
 
-#define NONE		HEAD_NONE, 0
-#define RADDR		HEAD_RADDR, 1
-#define CAS		HEAD_CAS, 2
-#define FAA		HEAD_FAA, 2
-#define FLUSH		HEAD_FLUSH, 1
-#define BIND		HEAD_BIND, 2
-
 const struct send_op send_ops[SEND_OPS + 1] = {
 #define OP(verbs, op, wc, head, how, flags)	\
-	[IBV_WR_##verbs] = { SKUA_WQE_##op, IBV_WC_##wc, head, how, flags }
+	[IBV_WR_##verbs] = { SKUA_WQE_##op, IBV_WC_##wc, HEAD_##head,		\
+			     SKUA_WQE_OP_SEGS(SKUA_WQE_##op), how, flags }
 	OP(RDMA_WRITE, WRITE, RDMA_WRITE, RADDR, OP_INLINE, F_WRITE),
 	OP(RDMA_WRITE_WITH_IMM, WRITE_IMM, RDMA_WRITE, RADDR, OP_INLINE | OP_IMM, F_SEND),
 	OP(SEND, SEND, SEND, NONE, OP_INLINE, F_SEND),
@@ -33,7 +27,7 @@ const struct send_op send_ops[SEND_OPS + 1] = {
 	OP(LOCAL_INV, LOCAL_INV, LOCAL_INV, NONE, OP_INV | OP_NODATA | OP_LOCAL, F_LOCAL),
 	OP(BIND_MW, BIND_MW, BIND_MW, BIND, OP_NODATA | OP_LOCAL, F_LOCAL),
 #undef OP
-	[SEND_OP_ETH] = { SKUA_WQE_ETH, IBV_WC_SEND, NONE, OP_INLINE,
+	[SEND_OP_ETH] = { SKUA_WQE_ETH, IBV_WC_SEND, HEAD_NONE, 0, OP_INLINE,
 			  SKUA_WQE_F_SIGNALED | SKUA_WQE_F_INLINE | SKUA_WQE_F_L3_CSUM |
 			  SKUA_WQE_F_L4_CSUM },
 };
