@@ -355,7 +355,8 @@ static void test_ud(void **state)
 
 	(void)state;
 	use(IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM);
-	start(1, 0);
+	/* Which setter is called decides, not the flag */
+	start(1, IBV_SEND_INLINE);
 	ibv_wr_send(qpx);
 	ibv_wr_set_ud_addr(qpx, ah, 0x777, 0x888);
 	ibv_wr_set_sge(qpx, 1, 2, 3);
@@ -366,6 +367,13 @@ static void test_ud(void **state)
 	assert_int_equal(le32_to_cpu(w->dest_qpn), 0x777);
 	assert_int_equal(le32_to_cpu(w->qkey), 0x888);
 	assert_data(4, 2, 1, 3);
+
+	start(1, IBV_SEND_INLINE);
+	ibv_wr_send(qpx);
+	ibv_wr_set_ud_addr(qpx, ah, 0x777, 0x888);
+	assert_false(ibv_wr_complete(qpx));
+	look(2);
+	assert_ctrl(SKUA_WQE_SEND, 4, 0, 0);
 
 	/* Each needs its own */
 	start(1, 0);
@@ -379,7 +387,7 @@ static void test_ud(void **state)
 	ibv_wr_send(qpx);
 	ibv_wr_set_ud_addr(qpx, ah, 0x777, 0x888);
 	assert_int_equal(ibv_wr_complete(qpx), EINVAL);
-	assert_int_equal(fake.ndbs, 1);
+	assert_int_equal(fake.ndbs, 2);
 	assert_false(ibv_destroy_ah(ah));
 }
 
@@ -412,11 +420,16 @@ static void test_xrc(void **state)
 
 static void test_room(void **state)
 {
+	struct ibv_data_buf buf = { .addr = wqe, .length = 40 };
 	unsigned int blocks, i;
 	struct ibv_wc wc;
 
 	(void)state;
 	blocks = 1U << fake_qp(qp)->qp_req.log_sq;
+	start(1, IBV_SEND_SIGNALED);
+	for (i = 0; i <= blocks; i++)
+		ibv_wr_send(qpx);
+	assert_int_equal(ibv_wr_complete(qpx), ENOMEM);
 	start(1, IBV_SEND_SIGNALED);
 	for (i = 0; i <= blocks; i++)
 		ibv_wr_send(qpx);
@@ -444,8 +457,46 @@ static void test_room(void **state)
 	ibv_wr_set_inline_data(qpx, wqe, 40);
 	assert_int_equal(ibv_wr_complete(qpx), ENOMEM);
 	start(3, 0);
+	ibv_wr_rdma_write(qpx, 1, 2);
+	ibv_wr_set_inline_data_list(qpx, 1, &buf);
+	assert_int_equal(ibv_wr_complete(qpx), ENOMEM);
+	start(3, 0);
 	ibv_wr_send(qpx);
 	assert_false(ibv_wr_complete(qpx));
+}
+
+/* A WQE of several blocks gives them all back, whichever setter made it so long */
+static void test_room_blocks(void **state)
+{
+	struct ibv_data_buf buf = { .addr = wqe, .length = 40 };
+	struct ibv_sge sge[6] = {};
+	unsigned int blocks, at = 0, how, i;
+	struct ibv_wc wc;
+
+	(void)state;
+	use(IBV_QPT_RC, ALL_OPS);
+	blocks = 1U << fake_qp(qp)->qp_req.log_sq;
+	for (how = 0; how < 3; how++) {
+		start(1, IBV_SEND_SIGNALED);
+		ibv_wr_rdma_write(qpx, 1, 2);
+		if (how == 0)
+			ibv_wr_set_inline_data(qpx, wqe, 40);
+		else if (how == 1)
+			ibv_wr_set_inline_data_list(qpx, 1, &buf);
+		else
+			ibv_wr_set_sge_list(qpx, 3, sge);
+		assert_false(ibv_wr_complete(qpx));
+		fake_sent(qp, at, SKUA_CQE_OK);
+		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+		at += 2;
+		start(1, IBV_SEND_SIGNALED);
+		for (i = 0; i < blocks; i++)
+			ibv_wr_send(qpx);
+		assert_false(ibv_wr_complete(qpx));
+		at += blocks;
+		fake_sent(qp, at - 1, SKUA_CQE_OK);
+		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	}
 }
 
 static void test_abort(void **state)
@@ -540,7 +591,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(sends), CASE(rdma), CASE(atomics), CASE(flush), CASE(keys), CASE(inline),
-		CASE(inline_limits), CASE(sge_limits), CASE(ud), CASE(xrc), CASE(room),
+		CASE(inline_limits), CASE(sge_limits), CASE(ud), CASE(xrc), CASE(room), CASE(room_blocks),
 		CASE(abort), CASE(errors), CASE(completions), CASE(offered),
 	};
 

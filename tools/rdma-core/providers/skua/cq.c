@@ -110,11 +110,6 @@ static void cq_grow(struct skua_cq *cq)
 	free(old);
 }
 
-static inline struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
-{
-	return (struct skua_cqe *)(cq->ring + ((size_t)(index & cq->ring_mask) << cq->log_cqe));
-}
-
 /* Of a large entry the first half has payload alone. */
 static size_t cqe_before(const struct skua_cq *cq)
 {

@@ -36,11 +36,20 @@ static void ex_end(struct ibv_cq_ex *cqx)
 
 static int ex_start(struct ibv_cq_ex *cqx, struct ibv_poll_cq_attr *attr)
 {
+	struct skua_cq *cq = from_ex(cqx);
+	uint32_t ci;
 	int ret;
 
 	if (unlikely(attr->comp_mask))
 		return EINVAL;
-	skua_lock(&from_ex(cqx)->lock);
+	skua_lock(&cq->lock);
+	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	/* The most frequent case, with few instructions. */
+	if (!skua_cqe_is_new(cqe_at(cq, ci), ci, cq->log_size) &&
+	    likely(READ_ONCE(cq->status->alive))) {
+		skua_unlock(&cq->lock);
+		return ENOENT;
+	}
 	ret = ex_next(cqx);
 	if (ret)
 		ex_end(cqx);

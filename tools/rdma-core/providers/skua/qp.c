@@ -503,6 +503,7 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	if (ret)
 		return ret;
 	skua_sq_init_plain(&qp->sq);
+	skua_wr_init_plain(qp);
 	ret = skua_rq_size(ctx, &qp->rq, cap);
 	if (ret)
 		return ret;

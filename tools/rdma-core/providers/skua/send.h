@@ -251,20 +251,27 @@ static inline int enc_inline(struct send_enc *e, const struct ibv_sge *sg, unsig
 	return 0;
 }
 
-/* Finish a WQE of @blocks: the control segment, what to report on completion. */
-static inline void enc_close(struct send_enc *e, unsigned int blocks, uint64_t wr_id,
-			     unsigned int flags)
+/* The control segment of a WQE of @nseg segments and @blocks, and what to report on completion. */
+static inline void enc_write(const struct send_enc *e, unsigned int nseg, unsigned int blocks,
+			     uint64_t wr_id, unsigned int flags)
 {
 	const struct send_op *op = e->op;
 	struct skua_sq *sq = e->sq;
 	struct skua_sent *sent = &sq->sent[e->pi & sq->mask];
 
-	skua_wqe_ctrl_set(enc_head(e, 0), op->op, e->nseg, e->pi,
+	skua_wqe_ctrl_set(enc_head(e, 0), op->op, nseg, e->pi,
 			  (send_flags[flags & ALL_SEND_FLAGS] & op->flags) | sq->sig);
 	sent->wr_id = wr_id;
 	sent->at = e->pi;
 	sent->opcode = op->wc;
 	sent->blocks = blocks;
+}
+
+/* Finish a WQE of @blocks. */
+static inline void enc_close(struct send_enc *e, unsigned int blocks, uint64_t wr_id,
+			     unsigned int flags)
+{
+	enc_write(e, e->nseg, blocks, wr_id, flags);
 	e->pi += blocks;
 	e->room -= blocks;
 }

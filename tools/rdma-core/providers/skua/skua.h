@@ -359,10 +359,7 @@ struct send_enc {
  * @open: @enc is valid
  * @need_addr: its destination has not been set yet
  * @payload: segment at which its payload starts
- * @flags: its IBV_SEND_*
- * @wr_id: its wr_id
- * @imm: immediate data
- * @inv_key: key to invalidate
+ * @blocks: that it takes up; 0: there is none
  */
 struct skua_batch {
 	struct send_enc enc;
@@ -372,10 +369,7 @@ struct skua_batch {
 	bool open;
 	bool need_addr;
 	unsigned int payload;
-	unsigned int flags;
-	uint64_t wr_id;
-	__be32 imm;
-	uint32_t inv_key;
+	unsigned int blocks;
 };
 
 /**
@@ -515,6 +509,11 @@ static inline struct skua_qp *to_sqp(struct ibv_qp *qp)
 static inline struct skua_ah *to_sah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct skua_ah, ibv_ah);
+}
+
+static inline struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
+{
+	return (struct skua_cqe *)(cq->ring + ((size_t)(index & cq->ring_mask) << cq->log_cqe));
 }
 
 /* Is the payload in the CQE? */
@@ -694,5 +693,6 @@ int skua_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 
 /* wr.c */
 int skua_wr_init(struct skua_qp *qp, uint32_t ops, uint64_t flags);
+void skua_wr_init_plain(struct skua_qp *qp);
 
 #endif /* SKUA_PROVIDER_H */

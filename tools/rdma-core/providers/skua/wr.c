@@ -2,9 +2,10 @@
 /*
  * Skua provider: posting of sends by the ibv_wr_*() calls.
  *
- * A call that begins a WQE finishes the one before it; setters complete the WQE that is
- * being built. The first error is kept for ibv_wr_complete(), which then posts none of
- * the WQEs.
+ * A call that begins a WQE writes it whole, but for what the setters tell: they add it, and
+ * correct the WQE's length. The next call that begins one, or ibv_wr_complete(), takes it as
+ * it then is. The first error is kept for ibv_wr_complete(), which then posts none of the
+ * WQEs.
  */
 #include "send.h"
 
@@ -20,38 +21,77 @@ static void wr_fail(struct skua_batch *b, int err)
 	b->open = false;
 }
 
-/* Finish the WQE that is being built, if there is one. */
-static inline void wr_end(struct skua_batch *b)
+/* Behind the WQE that is being built, if there is one. */
+static inline void wr_next(struct skua_batch *b)
 {
-	if (!b->open)
-		return;
+	b->enc.pi += b->blocks;
+	b->enc.room -= b->blocks;
+	b->blocks = 0;
 	b->open = false;
-	if (unlikely(b->need_addr))
+	if (unlikely(b->need_addr)) {
+		b->need_addr = false;
 		wr_fail(b, EINVAL);
-	else
-		enc_end(&b->enc, b->wr_id, b->flags, b->imm, b->inv_key);
+	}
 }
 
 /* Begin a WQE; NULL if the batch has an error. */
-static inline struct send_enc *wr_begin(struct ibv_qp_ex *qpx, enum ibv_wr_opcode opcode)
+static __attribute__((noinline)) struct send_enc *wr_begin(struct ibv_qp_ex *qpx,
+							    enum ibv_wr_opcode opcode)
 {
 	struct skua_batch *b = &from_ex(qpx)->batch;
+	struct send_enc *e = &b->enc;
 	int ret;
 
-	wr_end(b);
+	wr_next(b);
 	if (unlikely(b->err))
 		return NULL;
-	ret = enc_begin(&b->enc, opcode, b->ops);
+	ret = enc_begin(e, opcode, b->ops);
 	if (unlikely(ret)) {
 		b->err = ret;
 		return NULL;
 	}
 	b->open = true;
-	b->payload = b->enc.nseg;
-	b->need_addr = enc_has_addr(&b->enc);
-	b->wr_id = qpx->wr_id;
-	b->flags = qpx->wr_flags & ~IBV_SEND_INLINE;
-	return &b->enc;
+	b->payload = e->nseg;
+	b->need_addr = enc_has_addr(e);
+	b->blocks = skua_wqe_blocks(e->nseg);
+	enc_write(e, e->nseg, b->blocks, qpx->wr_id, qpx->wr_flags & ~IBV_SEND_INLINE);
+	return e;
+}
+
+/* wr_begin() for an operation of sq->plain_ops, of which one knows all but for the room. */
+static ALWAYS_INLINE inline struct send_enc *wr_begin_plain(struct ibv_qp_ex *qpx,
+							     enum ibv_wr_opcode opcode)
+{
+	struct skua_batch *b = &from_ex(qpx)->batch;
+	struct skua_sq *sq = &from_ex(qpx)->sq;
+	struct send_enc *e = &b->enc;
+	uint32_t pi = e->pi + b->blocks, room = e->room - b->blocks;
+
+	if (unlikely(b->err || !room))
+		return wr_begin(qpx, opcode);
+	e->pi = pi;
+	e->room = room;
+	e->op = &send_ops[opcode];
+	e->block = skua_sq_seg(&sq->ring, pi, 0);
+	b->open = true;
+	b->payload = 1 + send_ops[opcode].head_segs;
+	b->blocks = 1;
+	enc_write(e, b->payload, 1, qpx->wr_id, qpx->wr_flags & ~IBV_SEND_INLINE);
+	return e;
+}
+
+/* The WQE's segments have changed: its length, and whether its payload is in it. */
+static inline void wr_resize(struct skua_batch *b, bool inl)
+{
+	struct send_enc *e = &b->enc;
+	struct skua_wqe_ctrl *c = enc_head(e, 0);
+
+	le32p_replace_bits(&c->op, e->nseg, SKUA_WQE_NSEG);
+	le32p_replace_bits(&c->flags, inl, SKUA_WQE_F_INLINE);
+	if (likely(e->nseg <= SKUA_WQE_SEGS_PER_BLOCK && b->blocks == 1))
+		return;
+	b->blocks = skua_wqe_blocks(e->nseg);
+	e->sq->sent[e->pi & e->sq->mask].blocks = b->blocks;
 }
 
 /* The WQE that a setter is for; NULL and an error in the batch if there is none. */
@@ -74,22 +114,29 @@ static void wr_send(struct ibv_qp_ex *qpx)
 
 static void wr_send_imm(struct ibv_qp_ex *qpx, __be32 imm)
 {
-	if (wr_begin(qpx, IBV_WR_SEND_WITH_IMM))
-		from_ex(qpx)->batch.imm = imm;
+	struct send_enc *e = wr_begin(qpx, IBV_WR_SEND_WITH_IMM);
+
+	if (likely(e))
+		skua_wqe_imm_set(enc_head(e, 0), imm);
 }
 
 static void wr_send_inv(struct ibv_qp_ex *qpx, uint32_t rkey)
 {
-	if (wr_begin(qpx, IBV_WR_SEND_WITH_INV))
-		from_ex(qpx)->batch.inv_key = rkey;
+	struct send_enc *e = wr_begin(qpx, IBV_WR_SEND_WITH_INV);
+
+	if (likely(e))
+		skua_wqe_inv_set(enc_head(e, 0), rkey);
 }
 
-static void wr_rdma(struct ibv_qp_ex *qpx, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t va)
+static ALWAYS_INLINE inline struct send_enc *wr_rdma(struct ibv_qp_ex *qpx,
+						     enum ibv_wr_opcode opcode, uint32_t rkey,
+						     uint64_t va)
 {
 	struct send_enc *e = wr_begin(qpx, opcode);
 
 	if (likely(e))
 		enc_raddr(e, va, rkey);
+	return e;
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va)
@@ -99,8 +146,10 @@ static void wr_rdma_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va)
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va, __be32 imm)
 {
-	wr_rdma(qpx, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, va);
-	from_ex(qpx)->batch.imm = imm;
+	struct send_enc *e = wr_rdma(qpx, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, va);
+
+	if (likely(e))
+		skua_wqe_imm_set(enc_head(e, 0), imm);
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va)
@@ -132,7 +181,6 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t v
 /* The value is copied into the WQE now: the program may change it after the call. */
 static void wr_atomic_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va, const void *value)
 {
-	struct skua_batch *b = &from_ex(qpx)->batch;
 	struct send_enc *e = wr_begin(qpx, IBV_WR_ATOMIC_WRITE);
 	struct skua_inline_cursor cur;
 
@@ -143,7 +191,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va, c
 	skua_inline_begin(&cur, &e->sq->ring, e->pi, e->nseg);
 	skua_inline_put(&cur, value, sizeof(uint64_t));
 	e->nseg += skua_inline_end(&cur);
-	b->flags |= IBV_SEND_INLINE;
+	wr_resize(&from_ex(qpx)->batch, true);
 }
 
 static void wr_flush(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va, size_t len, uint8_t type,
@@ -157,12 +205,16 @@ static void wr_flush(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va, size_t l
 	ret = enc_flush(e, va, rkey, len, type, level);
 	if (unlikely(ret))
 		wr_fail(&from_ex(qpx)->batch, ret);
+	else
+		skua_wqe_flush_len_set(enc_head(e, 0), e->flush_len);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *qpx, uint32_t rkey)
 {
-	if (wr_begin(qpx, IBV_WR_LOCAL_INV))
-		from_ex(qpx)->batch.inv_key = rkey;
+	struct send_enc *e = wr_begin(qpx, IBV_WR_LOCAL_INV);
+
+	if (likely(e))
+		skua_wqe_inv_set(enc_head(e, 0), rkey);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t rkey,
@@ -176,6 +228,47 @@ static void wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t rkey,
 	ret = mw->type == IBV_MW_TYPE_2 ? enc_bind(e, mw, rkey, info) : EINVAL;
 	if (unlikely(ret))
 		wr_fail(&from_ex(qpx)->batch, ret);
+}
+
+/* --- the most frequent operations of connected QPs ----------------------- */
+
+static void wr_plain_send(struct ibv_qp_ex *qpx)
+{
+	wr_begin_plain(qpx, IBV_WR_SEND);
+}
+
+static void wr_plain_send_imm(struct ibv_qp_ex *qpx, __be32 imm)
+{
+	struct send_enc *e = wr_begin_plain(qpx, IBV_WR_SEND_WITH_IMM);
+
+	if (likely(e))
+		skua_wqe_imm_set(enc_head(e, 0), imm);
+}
+
+static void wr_plain_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va)
+{
+	struct send_enc *e = wr_begin_plain(qpx, IBV_WR_RDMA_WRITE);
+
+	if (likely(e))
+		skua_wqe_raddr_set(enc_head(e, 1), va, rkey, 0);
+}
+
+static void wr_plain_write_imm(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va, __be32 imm)
+{
+	struct send_enc *e = wr_begin_plain(qpx, IBV_WR_RDMA_WRITE_WITH_IMM);
+
+	if (likely(e)) {
+		skua_wqe_raddr_set(enc_head(e, 1), va, rkey, 0);
+		skua_wqe_imm_set(enc_head(e, 0), imm);
+	}
+}
+
+static void wr_plain_read(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t va)
+{
+	struct send_enc *e = wr_begin_plain(qpx, IBV_WR_RDMA_READ);
+
+	if (likely(e))
+		skua_wqe_raddr_set(enc_head(e, 1), va, rkey, 0);
 }
 
 /* --- setters ----------------------------------------------------------- */
@@ -213,11 +306,11 @@ static inline struct send_enc *wr_payload(struct ibv_qp_ex *qpx, bool inl)
 		return NULL;
 	}
 	e->nseg = b->payload;
-	b->flags = inl ? b->flags | IBV_SEND_INLINE : b->flags & ~IBV_SEND_INLINE;
 	return e;
 }
 
-static void wr_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struct ibv_sge *sg)
+static ALWAYS_INLINE inline void wr_sges(struct ibv_qp_ex *qpx, size_t num,
+					 const struct ibv_sge *sg)
 {
 	struct send_enc *e = wr_payload(qpx, false);
 	int ret;
@@ -227,13 +320,20 @@ static void wr_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struct ibv_
 	ret = num <= e->sq->max_sge ? enc_sges(e, sg, num) : EINVAL;
 	if (unlikely(ret))
 		wr_fail(&from_ex(qpx)->batch, ret);
+	else
+		wr_resize(&from_ex(qpx)->batch, false);
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struct ibv_sge *sg)
+{
+	wr_sges(qpx, num, sg);
 }
 
 static void wr_set_sge(struct ibv_qp_ex *qpx, uint32_t lkey, uint64_t addr, uint32_t length)
 {
 	struct ibv_sge sg = { .addr = addr, .length = length, .lkey = lkey };
 
-	wr_set_sge_list(qpx, 1, &sg);
+	wr_sges(qpx, 1, &sg);
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *qpx, size_t num,
@@ -262,13 +362,23 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qpx, size_t num,
 	for (i = 0; i < num; i++)
 		skua_inline_put(&cur, buf[i].addr, buf[i].length);
 	e->nseg += skua_inline_end(&cur);
+	wr_resize(&from_ex(qpx)->batch, true);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *qpx, void *addr, size_t length)
 {
-	struct ibv_data_buf buf = { .addr = addr, .length = length };
+	struct ibv_sge sg = { .addr = (uintptr_t)addr, .length = length };
+	struct send_enc *e = wr_payload(qpx, true);
+	int ret;
 
-	wr_set_inline_data_list(qpx, 1, &buf);
+	if (unlikely(!e))
+		return;
+	/* A length that does not fit in an element is longer than any queue takes. */
+	ret = length <= e->sq->max_inline ? enc_inline(e, &sg, 1) : EINVAL;
+	if (unlikely(ret))
+		wr_fail(&from_ex(qpx)->batch, ret);
+	else
+		wr_resize(&from_ex(qpx)->batch, true);
 }
 
 /* --- the batch --------------------------------------------------------- */
@@ -281,7 +391,9 @@ static void wr_start(struct ibv_qp_ex *qpx)
 	skua_lock(&qp->sq.lock);
 	b->start = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
 	enc_start(&b->enc, &qp->sq, b->start);
+	b->blocks = 0;
 	b->open = false;
+	b->need_addr = false;
 	b->err = unlikely(qpx->qp_base.state < IBV_QPS_RTS) ? EINVAL : 0;
 }
 
@@ -292,7 +404,7 @@ static int wr_complete(struct ibv_qp_ex *qpx)
 	struct skua_sq *sq = &qp->sq;
 	int ret;
 
-	wr_end(b);
+	wr_next(b);
 	ret = b->err;
 	if (likely(!ret && b->enc.pi != b->start))
 		skua_sq_publish(qp, b->enc.pi, b->start);
@@ -315,6 +427,24 @@ static void wr_abort(struct ibv_qp_ex *qpx)
 X(RDMA_WRITE) X(RDMA_WRITE_WITH_IMM) X(SEND) X(SEND_WITH_IMM) X(RDMA_READ)
 X(ATOMIC_CMP_AND_SWP) X(ATOMIC_FETCH_AND_ADD) X(LOCAL_INV) X(BIND_MW) X(SEND_WITH_INV) X(TSO)
 #undef X
+
+/* Shorter functions for what sq->plain_ops has of the operations that were asked for. */
+void skua_wr_init_plain(struct skua_qp *qp)
+{
+	struct ibv_qp_ex *qpx = &qp->vqp.qp_ex;
+	uint32_t ops = qp->sq.plain_ops & qp->batch.ops;
+
+	if (ops & BIT(IBV_WR_SEND))
+		qpx->wr_send = wr_plain_send;
+	if (ops & BIT(IBV_WR_SEND_WITH_IMM))
+		qpx->wr_send_imm = wr_plain_send_imm;
+	if (ops & BIT(IBV_WR_RDMA_WRITE))
+		qpx->wr_rdma_write = wr_plain_write;
+	if (ops & BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+		qpx->wr_rdma_write_imm = wr_plain_write_imm;
+	if (ops & BIT(IBV_WR_RDMA_READ))
+		qpx->wr_rdma_read = wr_plain_read;
+}
 
 /**
  * skua_wr_init() - offer the ibv_wr_*() calls
