@@ -29,6 +29,7 @@ struct skua_dev;
 	X(MPT, "mpt")								\
 	X(MTT, "mtt")			/* and page lists of fast registrations */ \
 	X(RECORD, "record")		/* doorbell records, event indices */	\
+	X(SLOT, "slot")			/* packets before their turn */		\
 	X(CQE, "cqe")								\
 	X(EQE, "eqe")								\
 	X(MSIX, "msix")								\

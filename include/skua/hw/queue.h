@@ -580,6 +580,7 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 #define SKUA_RQC_WQE_TAKEN		BIT(6)	/* an SRQ's WQE is under way */
 #define SKUA_RQC_HELD			BIT(7)	/* the responder's part of the LRC holds */
 #define SKUA_RQC_EXT			BIT(8)	/* the peer has sent packets of the extension */
+#define SKUA_RQC_REREAD			BIT(9)	/* the LRC has READ responses to be sent again */
 
 /**
  * struct skua_rr - one responder resource; RRC entries are arrays of these
@@ -646,14 +647,15 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @log_window: responder: log2 of the window
  * @held: responder: PSNs that are held
  * @held_top: responder: one after the furthest of them
- * @reread_num: responder: READ responses to be sent again
+ * @reread_num: responder: READ responses to be sent again: entries of @reread
  * @reread: responder: which, in the order in which they were asked for: SKUA_LRC_REREAD_*
+ * @reread_sent: responder: how many of the first entry's were sent
  * @reserved: zero
  * @code: responder: what is held of the PSNs from epsn on: SKUA_LRC_*, four bits for each
  *	PSN modulo SKUA_LRC_PSNS, the lowest bits for the lowest PSN
  *
  * It is written while packets are missing and need not be looked at otherwise
- * (SKUA_SQC_LOSS, SKUA_RQC_HELD).
+ * (SKUA_SQC_LOSS, SKUA_RQC_HELD, SKUA_RQC_REREAD).
  */
 struct skua_lrc {
 	__le64 arrived[SKUA_LRC_PSNS / 64];
@@ -677,7 +679,8 @@ struct skua_lrc {
 	__le32 held_top;
 	__le32 reread_num;
 	__le32 reread[16];
-	__le32 reserved[10];
+	__le32 reread_sent;
+	__le32 reserved[9];
 	__le32 code[SKUA_LRC_PSNS / 8];
 };
 
@@ -687,32 +690,43 @@ _Static_assert(sizeof(struct skua_lrc) == SKUA_ICM_LRC_SIZE, "skua_lrc");
 #define SKUA_LRC_REREAD_PSN		GENMASK(23, 0)	/* the first */
 #define SKUA_LRC_REREAD_NUM		GENMASK(31, 24)	/* how many */
 
-/* What is held of a PSN. */
+/* What is held of a PSN: which packet of which kind of message. */
 #define SKUA_LRC_NONE			0
-#define SKUA_LRC_PART			1	/* not the last packet of its message */
-#define SKUA_LRC_END			2	/* the last one, which reports nothing */
-#define SKUA_LRC_RECV			3	/* the last one, which completes a receive */
-#define SKUA_LRC_READ			4	/* a READ request, in its place of the RRC */
+#define SKUA_LRC_SEND_FIRST		1
+#define SKUA_LRC_SEND_MIDDLE		2
+#define SKUA_LRC_SEND_LAST		3
+#define SKUA_LRC_SEND_ONLY		4
+#define SKUA_LRC_WRITE_FIRST		5
+#define SKUA_LRC_WRITE_MIDDLE		6
+#define SKUA_LRC_WRITE_LAST		7
+#define SKUA_LRC_WRITE_ONLY		8
+#define SKUA_LRC_WRITE_LAST_IMM		9
+#define SKUA_LRC_WRITE_ONLY_IMM		10
+#define SKUA_LRC_READ			11	/* a READ request, in its place of the RRC */
 
 /**
- * struct skua_ext_slot - what the last packet of a message that takes a receive said
+ * struct skua_ext_slot - what a packet said that came before its turn
  * @imm: immediate data as on the wire, or the key to invalidate
  * @what: SKUA_EXT_SLOT_*
+ * @off: number of the packet in its message
+ * @seq: number of the message among those that take a receive, 24 bits
  *
- * The device writes it when such a packet comes before its turn (SKUA_LRC_RECV), at index
- * PSN modulo the window, and reads it when its turn has come. Software does neither.
+ * The device writes it for each packet of a SEND and for the last one of a WRITE with
+ * immediate data, at index PSN modulo the window, and reads it when their turn has come:
+ * that all packets of a message belong together is only known then. Software does neither.
  */
 struct skua_ext_slot {
 	__le32 imm;
 	__le32 what;
+	__le32 off;
+	__le32 seq;
 };
 
-_Static_assert(sizeof(struct skua_ext_slot) == 8, "skua_ext_slot");
+_Static_assert(sizeof(struct skua_ext_slot) == 16, "skua_ext_slot");
 
 #define SKUA_EXT_SLOT_LEN		GENMASK(15, 0)	/* payload of the packet */
 #define SKUA_EXT_SLOT_SE		BIT(16)
 #define SKUA_EXT_SLOT_IMM		BIT(17)
 #define SKUA_EXT_SLOT_INV		BIT(18)
-#define SKUA_EXT_SLOT_WRITE		BIT(19)	/* of a WRITE with immediate data */
 
 #endif /* SKUA_HW_QUEUE_H */
