@@ -688,6 +688,8 @@ struct rwqe {
 bool rq_avail(struct skua_dev *dev, struct qp *qp);
 /* How many are there at least; the record is read again when the ring runs low. */
 uint32_t rq_count(struct skua_dev *dev, struct qp *qp);
+/* Are there more than @n? */
+bool rq_has(struct skua_dev *dev, struct qp *qp, uint32_t n);
 enum skua_vendor rq_fetch(struct skua_dev *dev, struct qp *qp, uint32_t pos, struct rwqe *out);
 /* The scatter list of @nseg data segments. SKUA_VENDOR_NONE or SKUA_VENDOR_SGE_LEN. */
 enum skua_vendor rwqe_decode(const void *raw, uint32_t nseg, struct rwqe *out);

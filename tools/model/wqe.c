@@ -468,9 +468,14 @@ static bool has_own_rq(const struct qp *qp)
 	return !(le32_to_cpu(qp->sqc->cfg.flags) & (SKUA_QP_F_NO_RQ | SKUA_QP_F_SRQ));
 }
 
+bool rq_has(struct skua_dev *dev, struct qp *qp, uint32_t n)
+{
+	return has_own_rq(qp) && (rq_known(qp) > n || rq_look(dev, qp) > n);
+}
+
 bool rq_avail(struct skua_dev *dev, struct qp *qp)
 {
-	return has_own_rq(qp) && (rq_known(qp) || rq_look(dev, qp));
+	return rq_has(dev, qp, 0);
 }
 
 uint32_t rq_count(struct skua_dev *dev, struct qp *qp)

@@ -230,7 +230,8 @@ static void stop(struct turn *t)
 	t->sqc->sr_deadline = 0;
 	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS | SKUA_SQC_IN_RECOVERY | SKUA_SQC_DRAINING |
 				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED);
-	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING);
+	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING |
+				      SKUA_RQC_HELD);
 	rres_forget(t);
 	fault_forget_req(t);
 }

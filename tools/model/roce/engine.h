@@ -9,6 +9,7 @@
  *   atomic.c    atomics, FLUSH, ATOMIC_WRITE: requests of one packet, and their sums
  *   resp.c      responder: requests to memory, receives and answers
  *   rres.c      responder resources: requests that have responses of their own
+ *   sr*.c       selective repeat, of which sr.h tells
  *   recv.c      receive WQEs, the QP's own and those of SRQs
  *   uc.c        responder of unreliable connections
  *   ud.c        datagrams: sending and receiving
@@ -430,6 +431,20 @@ bool resp_run(struct turn *t);
 void resp_farewell(struct turn *t);
 /* INIT to RTR. */
 void resp_start(struct turn *t);
+/* A request of the expected PSN, of an earlier one. */
+void resp_expected(struct turn *t, const struct skua_pkt *pkt);
+void resp_duplicate(struct turn *t, const struct skua_pkt *pkt);
+/* An acknowledgment is due. */
+void resp_want_ack(struct turn *t);
+/* Does the opcode follow the one before it? */
+bool resp_sequence_ok(const struct turn *t, const struct skua_pkt *pkt);
+/* Bytes of the message that are before those of this packet, whose turn it is. */
+uint32_t resp_got(const struct turn *t, const struct skua_pkt *pkt);
+/* RC, XRC: as resp_have_recv(); without one the peer gets an RNR NAK, or the QP fails. */
+bool resp_take_recv(struct turn *t);
+/* The payload of the expected packet is where it belongs: all that is left to do. */
+void resp_send_done(struct turn *t, const struct skua_pkt *pkt);
+void resp_write_done(struct turn *t, const struct skua_pkt *pkt);
 /* An error that ends the QP: NAK @psn, and the event if it is one. */
 void resp_fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev);
 /* Likewise of a key that the peer named, or of the memory behind it. */
@@ -451,7 +466,7 @@ bool resp_recv_ok(struct turn *t, const struct skua_pkt *pkt, struct skua_cqe *c
 void resp_recv_error(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor);
 /* Are there so many bytes in the packet as its place in the message demands? */
 bool resp_payload_ok(const struct turn *t, const struct skua_pkt *pkt);
-/* The first packet of a WRITE says where all of them go. */
+/* The first packet of a WRITE says where all of them go, or each does. */
 void resp_write_begin(struct turn *t, const struct skua_pkt *pkt);
 /* Is the announced length that of the packets? */
 bool resp_write_len_ok(const struct turn *t, const struct skua_pkt *pkt);
@@ -484,6 +499,10 @@ void ud_rx(struct turn *t, const struct skua_pkt *pkt);
 /* A READ, atomic, FLUSH or ATOMIC_WRITE of the expected PSN, or of an earlier one. */
 void rres_request(struct turn *t, const struct skua_pkt *pkt);
 void rres_duplicate(struct turn *t, const struct skua_pkt *pkt);
+/* A READ request before its turn takes its place. False: it cannot. */
+bool rres_early(struct turn *t, const struct skua_pkt *pkt);
+/* Its turn has come: as rres_request(). It has no place any more, or a PSN of its own. */
+void rres_turn(struct turn *t, uint32_t psn);
 /*
  * Send what answers are due: all are gone, the budget ended before them, or the next
  * one waits for a page.
@@ -497,8 +516,13 @@ void rres_forget(struct turn *t);
 /* Is there a receive WQE for the message: yes, not now, or never (SRQ in error)? */
 enum recv { RECV_READY, RECV_NONE, RECV_DEAD };
 enum recv recv_ready(struct turn *t);
-/* After RECV_READY: its list, as first fetched if it still is there. */
-enum skua_vendor recv_fetch(struct turn *t, struct rlist **out);
+/* For the message that takes a receive after @ahead others, too, without taking any? */
+bool recv_have(struct turn *t, uint32_t ahead);
+/*
+ * After RECV_READY, with @ahead 0, or after recv_have(): its list, as first fetched if it
+ * still is there.
+ */
+enum skua_vendor recv_fetch(struct turn *t, uint32_t ahead, struct rlist **out);
 /* A packet's payload at offset @off of the message: into the list, or kept for the CQE. */
 enum skua_vendor recv_place_pkt(struct turn *t, struct rlist *l, uint64_t off,
 				const struct skua_pkt *pkt);
@@ -518,6 +542,8 @@ bool recv_is_shared(const struct turn *t);
 bool recv_use_srq(struct turn *t, uint32_t srqn);
 /* XRC: the same for the SRQ that a request of the expected PSN names. */
 bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt);
+/* Likewise before its turn; nothing is changed but whose keys the peer's are. */
+bool recv_xrc_early_ok(struct turn *t, const struct skua_pkt *pkt);
 
 /* --- train.c --- */
 /*

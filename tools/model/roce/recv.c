@@ -84,10 +84,10 @@ static enum skua_vendor fetch_shared(struct turn *t, struct rlist *l, uint32_t i
 	return err;
 }
 
-enum skua_vendor recv_fetch(struct turn *t, struct rlist **out)
+enum skua_vendor recv_fetch(struct turn *t, uint32_t ahead, struct rlist **out)
 {
 	uint32_t incarnation = le32_to_cpu(t->sqc->incarnation);
-	uint32_t index = recv_index(t);
+	uint32_t index = recv_index(t) + ahead;
 	struct rlist *l = rlist_get(&t->dev->engine->recv, t->qp->qpn, incarnation, index);
 	enum skua_vendor err;
 
@@ -98,6 +98,11 @@ enum skua_vendor recv_fetch(struct turn *t, struct rlist **out)
 	err = taken(t) ? fetch_shared(t, l, index) : rq_fetch(t->dev, t->qp, index, &l->rwqe);
 	l->valid = !err;
 	return err;
+}
+
+bool recv_have(struct turn *t, uint32_t ahead)
+{
+	return recv_is_shared(t) ? taken(t) && !ahead : rq_has(t->dev, t->qp, ahead);
 }
 
 enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const void *buf,
@@ -224,12 +229,30 @@ static bool taken_of(struct turn *t, uint32_t srqn)
 	return srqc;
 }
 
+/*
+ * All packets of a message name the same one. Of a WRITE whose first packet came before its
+ * turn that is not known any more, and each of its packets says where it goes.
+ */
+static bool may_change_srq(const struct skua_pkt *pkt)
+{
+	return pkt->op->flags & IB_F_FIRST || (pkt->seth && pkt->op->flags & IB_F_WRITE);
+}
+
+bool recv_xrc_early_ok(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t srqn = be24_get(pkt->xrceth->srqn);
+
+	/* The receive that a SEND is for was taken already. */
+	if (pkt->op->flags & IB_F_SEND && !(taken(t) && taken_of(t, srqn)))
+		return false;
+	return recv_use_srq(t, srqn);
+}
+
 bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t srqn = be24_get(pkt->xrceth->srqn);
 
-	/* All packets of a message name the same one. */
-	if (!(pkt->op->flags & IB_F_FIRST) && srqn != le32_to_cpu(t->rqc->cur_srqn))
+	if (!may_change_srq(pkt) && srqn != le32_to_cpu(t->rqc->cur_srqn))
 		return false;
 	/* So do all tries: the first packet too comes again when it missed a page. */
 	if (taken(t) && !taken_of(t, srqn))

@@ -15,7 +15,7 @@
  */
 #include <string.h>
 
-#include "engine.h"
+#include "sr.h"
 
 static bool rqc_is(const struct turn *t, uint32_t flag)
 {
@@ -40,7 +40,7 @@ void resp_start(struct turn *t)
 
 /* --- what is to be said --- */
 
-static void want_ack(struct turn *t)
+void resp_want_ack(struct turn *t)
 {
 	rqc_set(t, SKUA_RQC_ACK_PENDING);
 	sched_kick_resp(t->dev, t->qp->qpn);
@@ -144,6 +144,7 @@ static bool complete_recv(struct turn *t, const struct skua_pkt *pkt, enum skua_
 {
 	struct skua_cqe cqe = { 0 };
 
+	t->rqc->recv_seq = cpu_to_le32(le32_to_cpu(t->rqc->recv_seq) + 1);
 	return resp_recv_ok(t, pkt, &cqe, op, le32_to_cpu(t->rqc->cur_got));
 }
 
@@ -151,8 +152,7 @@ static bool complete_recv(struct turn *t, const struct skua_pkt *pkt, enum skua_
 
 #define KIND(flags)	((flags) & (IB_F_SEND | IB_F_WRITE))
 
-/* Does the opcode follow the one before it? */
-static bool sequence_ok(const struct turn *t, const struct skua_pkt *pkt)
+bool resp_sequence_ok(const struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t under_way = le32_to_cpu(t->rqc->cur_op);
 
@@ -227,7 +227,7 @@ void resp_advance(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 {
 	advance(t, pkt->op->flags, psns);
 	if (pkt->ackreq)
-		want_ack(t);
+		resp_want_ack(t);
 }
 
 /* No receive WQE: the peer shall come again. */
@@ -247,7 +247,7 @@ void resp_wait_page(struct turn *t)
 	want_nak(t, IB_AETH_RNR_NAK | fault_rnr_code(t), le32_to_cpu(t->rqc->epsn));
 }
 
-static bool have_recv(struct turn *t)
+bool resp_take_recv(struct turn *t)
 {
 	switch (recv_ready(t)) {
 	case RECV_READY:
@@ -261,16 +261,42 @@ static bool have_recv(struct turn *t)
 	}
 }
 
+uint32_t resp_got(const struct turn *t, const struct skua_pkt *pkt)
+{
+	return pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
+}
+
+void resp_send_done(struct turn *t, const struct skua_pkt *pkt)
+{
+	const struct mr_who peer = who_remote(t, 0);
+	enum skua_vendor err;
+
+	t->rqc->cur_got = cpu_to_le32(resp_got(t, pkt) + pkt->payload_len);
+	if (pkt->ieth) {
+		err = key_invalidate(t->dev, &peer, be32_get(pkt->ieth->rkey));
+		if (err) {
+			turn_count(t, SKUA_CNT_RESP_REMOTE_ACCESS);
+			fail_recv(t, SKUA_CQE_REM_INV_REQ_ERR, err, IB_NAK_REMOTE_ACCESS);
+			return;
+		}
+	}
+	if (pkt->op->flags & IB_F_LAST) {
+		turn_count(t, SKUA_CNT_RX_SEND);
+		if (!complete_recv(t, pkt, SKUA_CQE_RECV))
+			return;
+	}
+	resp_advance(t, pkt, 1);
+}
+
 static void do_send(struct turn *t, const struct skua_pkt *pkt)
 {
-	uint32_t got = pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
-	const struct mr_who peer = who_remote(t, 0);
+	uint32_t got = resp_got(t, pkt);
 	enum skua_vendor err;
 	struct rlist *l;
 
-	if (!have_recv(t))
+	if (!resp_take_recv(t))
 		return;
-	err = recv_fetch(t, &l);
+	err = recv_fetch(t, 0, &l);
 	if (err) {
 		fail_recv(t, SKUA_CQE_LOC_QP_OP_ERR, err, IB_NAK_REMOTE_OP);
 		return;
@@ -289,21 +315,7 @@ static void do_send(struct turn *t, const struct skua_pkt *pkt)
 		fail_recv(t, SKUA_CQE_LOC_PROT_ERR, err, IB_NAK_REMOTE_OP);
 		return;
 	}
-	t->rqc->cur_got = cpu_to_le32(got + pkt->payload_len);
-	if (pkt->ieth) {
-		err = key_invalidate(t->dev, &peer, be32_get(pkt->ieth->rkey));
-		if (err) {
-			turn_count(t, SKUA_CNT_RESP_REMOTE_ACCESS);
-			fail_recv(t, SKUA_CQE_REM_INV_REQ_ERR, err, IB_NAK_REMOTE_ACCESS);
-			return;
-		}
-	}
-	if (pkt->op->flags & IB_F_LAST) {
-		turn_count(t, SKUA_CNT_RX_SEND);
-		if (!complete_recv(t, pkt, SKUA_CQE_RECV))
-			return;
-	}
-	resp_advance(t, pkt, 1);
+	resp_send_done(t, pkt);
 }
 
 void resp_write_begin(struct turn *t, const struct skua_pkt *pkt)
@@ -311,7 +323,7 @@ void resp_write_begin(struct turn *t, const struct skua_pkt *pkt)
 	t->rqc->cur_va = cpu_to_le64(be64_get(pkt->reth->va));
 	t->rqc->cur_rkey = cpu_to_le32(be32_get(pkt->reth->rkey));
 	t->rqc->cur_len = cpu_to_le32(be32_get(pkt->reth->len));
-	t->rqc->cur_got = 0;
+	t->rqc->cur_got = cpu_to_le32(resp_got(t, pkt));
 }
 
 bool resp_write_len_ok(const struct turn *t, const struct skua_pkt *pkt)
@@ -333,7 +345,7 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 
 	who.want = le32_to_cpu(t->rqc->cur_len) - le32_to_cpu(t->rqc->cur_got);
 	/* Of all that the message is to write, before the first packet of several is written. */
-	if (pkt->reth && !(pkt->op->flags & IB_F_LAST))
+	if ((pkt->op->flags & IB_F_ONLY) == IB_F_FIRST)
 		err = mr_check(t->dev, &who, rkey, va, le32_to_cpu(t->rqc->cur_len));
 	if (!err)
 		err = mr_write(t->dev, &who, rkey, va + le32_to_cpu(t->rqc->cur_got),
@@ -346,6 +358,13 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 	return SKUA_VENDOR_NONE;
 }
 
+void resp_write_done(struct turn *t, const struct skua_pkt *pkt)
+{
+	if (pkt->op->flags & IB_F_RECV && !complete_recv(t, pkt, SKUA_CQE_RECV_WRITE_IMM))
+		return;
+	resp_advance(t, pkt, 1);
+}
+
 static void do_write(struct turn *t, const struct skua_pkt *pkt)
 {
 	enum skua_vendor err;
@@ -356,7 +375,7 @@ static void do_write(struct turn *t, const struct skua_pkt *pkt)
 		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
 		return;
 	}
-	if (pkt->op->flags & IB_F_RECV && !have_recv(t))
+	if (pkt->op->flags & IB_F_RECV && !resp_take_recv(t))
 		return;
 	err = fault_resp(t, resp_write(t, pkt));
 	if (err == SKUA_VENDOR_MISS) {
@@ -367,25 +386,27 @@ static void do_write(struct turn *t, const struct skua_pkt *pkt)
 		resp_fail_key(t, le32_to_cpu(t->rqc->epsn), err);
 		return;
 	}
-	if (pkt->op->flags & IB_F_RECV && !complete_recv(t, pkt, SKUA_CQE_RECV_WRITE_IMM))
-		return;
-	resp_advance(t, pkt, 1);
+	resp_write_done(t, pkt);
 }
 
 /* --- a request of an earlier PSN --- */
 
-static void duplicate(struct turn *t, const struct skua_pkt *pkt)
+void resp_duplicate(struct turn *t, const struct skua_pkt *pkt)
 {
 	turn_count(t, SKUA_CNT_DUPLICATE_REQUEST);
 	if (pkt->op->flags & IB_F_ANSWERED)
 		rres_duplicate(t, pkt);
 	else if (pkt->op->flags & (IB_F_SEND | IB_F_WRITE) && !rqc_is(t, SKUA_RQC_NAK_PENDING))
-		want_ack(t);
+		resp_want_ack(t);
 }
 
 /* One NAK for each gap; after an RNR NAK the peer knows already. */
 static void out_of_sequence(struct turn *t, uint32_t psn)
 {
+	if (rqc_is(t, SKUA_RQC_EXT)) {
+		sr_resp_gap(t);
+		return;
+	}
 	turn_count(t, SKUA_CNT_OUT_OF_SEQUENCE);
 	if (!rqc_is(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT)) {
 		rqc_set(t, SKUA_RQC_NAK_SENT);
@@ -405,8 +426,8 @@ static void renew_nak(struct turn *t)
 	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
 	__le32 furthest = t->rqc->dropped;
 
-	if (ib_psn_diff(le32_to_cpu(furthest), epsn) < 0) {
-		want_ack(t);
+	if (ib_psn_diff(le32_to_cpu(furthest), epsn) < 0 || rqc_is(t, SKUA_RQC_EXT)) {
+		resp_want_ack(t);
 		return;
 	}
 	rqc_set(t, SKUA_RQC_NAK_SENT);
@@ -416,8 +437,8 @@ static void renew_nak(struct turn *t)
 
 static void execute(struct turn *t, const struct skua_pkt *pkt)
 {
-	if (!sequence_ok(t, pkt) || !resp_supported(t, pkt) || !resp_payload_ok(t, pkt) ||
-	    (pkt->xrceth && !recv_xrc_ok(t, pkt)))
+	if (!resp_sequence_ok(t, pkt) || !resp_supported(t, pkt) || !resp_payload_ok(t, pkt) ||
+	    (pkt->seth && !sr_resp_place_ok(t, pkt)) || (pkt->xrceth && !recv_xrc_ok(t, pkt)))
 		fail(t, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
 	else if (pkt->op->flags & IB_F_SEND)
 		do_send(t, pkt);
@@ -427,12 +448,15 @@ static void execute(struct turn *t, const struct skua_pkt *pkt)
 		rres_request(t, pkt);
 }
 
-static void expected(struct turn *t, const struct skua_pkt *pkt)
+void resp_expected(struct turn *t, const struct skua_pkt *pkt)
 {
 	bool overtaken = rqc_is(t, SKUA_RQC_NAK_PENDING);
+	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
 
 	rqc_clear(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT | SKUA_RQC_NAK_PENDING);
 	execute(t, pkt);
+	if (rqc_is(t, SKUA_RQC_HELD) && le32_to_cpu(t->rqc->epsn) != epsn)
+		sr_resp_advance(t, epsn);
 	if (overtaken && !rqc_is(t, SKUA_RQC_NAK_PENDING) && qp_state(t->qp) != SKUA_QP_ERR)
 		renew_nak(t);
 }
@@ -452,12 +476,16 @@ void resp_rx(struct turn *t, const struct skua_pkt *pkt)
 	resp_comm_est(t);
 	if (rqc_is(t, SKUA_RQC_FAILED))
 		turn_count(t, SKUA_CNT_RX_BAD_STATE);
+	else if (pkt->seth)
+		sr_resp_rx(t, pkt, d);
 	else if (d < 0)
-		duplicate(t, pkt);
+		resp_duplicate(t, pkt);
 	else if (d > 0)
 		out_of_sequence(t, pkt->psn);
+	else if (sr_resp_is_stray(t, pkt))
+		sr_resp_gap(t);
 	else
-		expected(t, pkt);
+		resp_expected(t, pkt);
 }
 
 /* --- trains --- */
@@ -477,7 +505,7 @@ static enum skua_vendor send_train(struct turn *t, const struct skua_train *trai
 
 	if (recv_ready(t) != RECV_READY)
 		return SKUA_VENDOR_MISS;
-	err = recv_fetch(t, &l);
+	err = recv_fetch(t, 0, &l);
 	if (err)
 		return err;
 	if (got + (uint64_t)train->bytes > l->rwqe.len || got > 1u << MODEL_LOG_MSG)
@@ -511,13 +539,14 @@ static enum skua_vendor write_train(struct turn *t, const struct skua_pkt *pkt,
  */
 bool resp_rx_train(struct turn *t, const struct skua_pkt *pkt, const struct skua_train *train)
 {
-	uint32_t got = pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
 	const uint32_t busy = SKUA_RQC_FAILED | SKUA_RQC_NAK_PENDING | SKUA_RQC_NAK_SENT |
-			      SKUA_RQC_RNR_SENT;
+			      SKUA_RQC_RNR_SENT | SKUA_RQC_EXT;
+	uint32_t got = resp_got(t, pkt);
 	bool write = pkt->op->flags & IB_F_WRITE;
 
-	if (pkt->psn != le32_to_cpu(t->rqc->epsn) || rqc_is(t, busy) || train->mtu != t->mtu ||
-	    fault_waits(&t->rqc->fault) || !sequence_ok(t, pkt) || !resp_supported(t, pkt) ||
+	if (pkt->psn != le32_to_cpu(t->rqc->epsn) || rqc_is(t, busy) || pkt->seth ||
+	    train->mtu != t->mtu || fault_waits(&t->rqc->fault) || !resp_sequence_ok(t, pkt) ||
+	    !resp_supported(t, pkt) ||
 	    (write ? write_train(t, pkt, train, got) : send_train(t, train, got)))
 		return false;
 	/* The sender's memory has gone meanwhile: what came is lost. */
@@ -531,7 +560,7 @@ bool resp_rx_train(struct turn *t, const struct skua_pkt *pkt, const struct skua
 	if (train->last == IB_OPCODE(RC, WRITE_LAST))
 		turn_count(t, SKUA_CNT_RX_WRITE);
 	if (pkt->ackreq || asks(train, pkt->psn))
-		want_ack(t);
+		resp_want_ack(t);
 	return true;
 }
 
@@ -583,13 +612,24 @@ static void send_nak(struct turn *t)
 static void send_ack(struct turn *t)
 {
 	uint32_t psn = psn_add(le32_to_cpu(t->rqc->epsn), IB_PSN_MASK);
+	uint8_t opcode = IB_OPCODE(RC, ACK);
+	uint8_t map[SKUA_LRC_PSNS / 8];
 	struct skua_pkt_build b;
+	uint32_t bytes = 0;
 
 	rqc_clear(t, SKUA_RQC_ACK_PENDING);
 	turn_count(t, SKUA_CNT_TX_ACK);
-	if (tx_start(t, &b, IB_OPCODE(RC, ACK), psn, false, false)) {
+	if (rqc_is(t, SKUA_RQC_HELD))
+		bytes = sr_resp_bitmap(t, map);
+	if (bytes) {
+		opcode = t->transport == IB_TRANSPORT_XRC ? IB_OPCODE(SKUA_XRC, ACK) :
+							    IB_OPCODE(SKUA_RC, ACK);
+		turn_count(t, SKUA_CNT_TX_SACK);
+	}
+	if (tx_start(t, &b, opcode, psn, false, false)) {
 		resp_put_ack(t, &b, le32_to_cpu(t->rqc->msn));
-		tx_finish(t, &b, 0);
+		memcpy(b.payload, map, bytes);
+		tx_finish(t, &b, bytes);
 	}
 	t->rqc->ack_psn = cpu_to_le32(psn);
 }
@@ -626,9 +666,14 @@ void resp_farewell(struct turn *t)
 
 	if (state != SKUA_QP_RTR && state != SKUA_QP_RTS && state != SKUA_QP_SQD)
 		return;
-	if (rqc_is(t, SKUA_RQC_FAILED) || t->rqc->rr_head != t->rqc->rr_tail ||
-	    t->rqc->flush_num)
+	if (rqc_is(t, SKUA_RQC_FAILED))
 		return;
+	/* With the extension, an acknowledgment says nothing of responses that it overtakes. */
+	if (!rqc_is(t, SKUA_RQC_EXT) &&
+	    (t->rqc->rr_head != t->rqc->rr_tail || t->rqc->flush_num))
+		return;
+	/* What waits for its turn will not have it. */
+	rqc_clear(t, SKUA_RQC_HELD);
 	/* A pending NAK is dropped, but packets before it are acknowledged. */
 	if (rqc_is(t, SKUA_RQC_ACK_PENDING) ||
 	    (rqc_is(t, SKUA_RQC_NAK_PENDING) && le32_to_cpu(t->rqc->ack_psn) != last))

@@ -13,13 +13,17 @@
  * an atomic's original value was kept, FLUSH and ATOMIC_WRITE have nothing to say but
  * that they were done.
  *
+ * With selective repeat (SKUA_RQC_EXT) READ requests may take their places before their
+ * turn (SKUA_RR_EARLY), from rr_tail on; and of those that are repeated it is noted in the
+ * LRC which responses are to be sent again, while the requests stay as they are.
+ *
  * FLUSH requests wait in a list of their own. Not all peers count them among the
  * requests of which a number was agreed on, so that they could take the places of all
  * that may be repeated; and of one that was answered nothing needs to be kept.
  */
 #include <string.h>
 
-#include "engine.h"
+#include "sr.h"
 
 static struct skua_rr *rr_at(struct skua_rr *rrc, uint32_t number)
 {
@@ -140,6 +144,7 @@ void rres_forget(struct turn *t)
 {
 	t->rqc->rr_head = t->rqc->rr_tail;
 	t->rqc->flush_num = 0;
+	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_REREAD);
 }
 
 /* --- a request of the expected PSN --- */
@@ -177,25 +182,31 @@ static struct skua_rr rr_make(const struct turn *t, const struct skua_pkt *pkt,
 }
 
 /* Does the key allow it? */
-static enum skua_vendor read_check(struct turn *t, const struct skua_pkt *pkt)
+static enum skua_vendor read_check(struct turn *t, struct where w)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
-	struct where w = where_of(pkt);
 
 	return mr_check(t->dev, &who, w.rkey, w.va, w.len);
 }
 
-static enum skua_vendor do_read(struct turn *t, const struct skua_pkt *pkt, struct skua_rr *rr)
+static struct skua_rr rr_read(const struct turn *t, const struct skua_pkt *pkt)
+{
+	struct skua_rr rr = rr_make(t, pkt, SKUA_WQE_READ);
+	struct where w = where_of(pkt);
+
+	rr.va = cpu_to_le64(w.va);
+	rr.rkey = cpu_to_le32(w.rkey);
+	rr.len = cpu_to_le32(w.len);
+	return rr;
+}
+
+/* May it be read, and is what is sent first there? */
+static enum skua_vendor read_begin(struct turn *t, struct where w)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
 	uint32_t soon = ENGINE_READ_PSNS * t->mtu;
-	struct where w = where_of(pkt);
-	enum skua_vendor err = read_check(t, pkt);
+	enum skua_vendor err = read_check(t, w);
 
-	*rr = rr_make(t, pkt, SKUA_WQE_READ);
-	rr->va = cpu_to_le64(w.va);
-	rr->rkey = cpu_to_le32(w.rkey);
-	rr->len = cpu_to_le32(w.len);
 	who.want = w.len;
 	/* Better to put the peer off than to stop amid the answer. */
 	if (!err)
@@ -274,8 +285,10 @@ static bool shape_ok(const struct skua_pkt *pkt)
 
 static enum skua_vendor execute(struct turn *t, const struct skua_pkt *pkt, struct skua_rr *rr)
 {
-	if (pkt->op->flags & IB_F_READ)
-		return do_read(t, pkt, rr);
+	if (pkt->op->flags & IB_F_READ) {
+		*rr = rr_read(t, pkt);
+		return read_begin(t, where_of(pkt));
+	}
 	if (pkt->op->flags & IB_F_ATOMIC)
 		return do_atomic(t, pkt, rr);
 	return do_atomic_write(t, pkt, rr);
@@ -295,9 +308,12 @@ static bool executed(struct turn *t, enum skua_vendor err)
 /* It was executed, and has its place among those that are answered. */
 static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 {
+	uint32_t ext = le32_to_cpu(t->rqc->flags) & SKUA_RQC_EXT;
+	__le32 flags = t->rqc->flags;
+
 	resp_advance(t, pkt, psns);
-	/* The response is the acknowledgment. */
-	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING);
+	/* The response is the acknowledgment: with the extension, of this request alone. */
+	t->rqc->flags = flags & ~cpu_to_le32(ext ? 0 : SKUA_RQC_ACK_PENDING);
 	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
@@ -335,11 +351,82 @@ void rres_request(struct turn *t, const struct skua_pkt *pkt)
 	ctx_put(t->dev, rrc);
 }
 
+/* --- a READ request before its turn --- */
+
+bool rres_early(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t tail = le32_to_cpu(t->rqc->rr_tail);
+	uint32_t ahead = psn_sub(be24_get(pkt->seth->seq), tail);
+	struct skua_rr *rrc, *rr;
+	bool ok;
+
+	/* A place that nobody waits for the answer of. */
+	if (tail + ahead - le32_to_cpu(t->rqc->rr_head) >= SKUA_RR_PER_QP || !shape_ok(pkt))
+		return false;
+	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
+	if (!rrc)
+		return false;
+	rr = rr_at(rrc, tail + ahead);
+	ok = !rr_is(rr, SKUA_RR_EARLY) && !too_many(t, rr_fresh(t, rrc) + ahead) &&
+	     !read_check(t, where_of(pkt));
+	if (ok) {
+		*rr = rr_read(t, pkt);
+		rr->op ^= cpu_to_le32(SKUA_RR_PENDING | SKUA_RR_EARLY);
+		ctx_dirty(t->dev, rrc);
+	}
+	ctx_put(t->dev, rrc);
+	return ok;
+}
+
+/* The PD of its key is that of the SRQ that it named, if that still is there. */
+static bool rr_use_srq(struct turn *t, const struct skua_rr *rr)
+{
+	return qp_type(t->qp) != SKUA_QP_XRC_TGT ||
+	       recv_use_srq(t, le32_get_bits(rr->op, SKUA_RR_SRQN));
+}
+
+/* Is it the request of this PSN, whose turn it is, and as it was when it came? */
+static bool rr_turn_ok(struct turn *t, const struct skua_rr *rr, uint32_t psn)
+{
+	return rr_is(rr, SKUA_RR_EARLY) && rr_op(rr) == SKUA_WQE_READ &&
+	       le32_to_cpu(rr->psn) == psn && le32_to_cpu(rr->len) <= 1u << MODEL_LOG_MSG &&
+	       rr_use_srq(t, rr);
+}
+
+void rres_turn(struct turn *t, uint32_t psn)
+{
+	const struct skua_pkt pkt = { .psn = psn,
+				      .op = ib_opcode_info(IB_OPCODE(SKUA_RC, READ_REQUEST)) };
+	struct skua_rr *rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
+	struct skua_rr rr;
+
+	if (!rrc)
+		return;
+	rr = *rr_at(rrc, le32_to_cpu(t->rqc->rr_tail));
+	if (!rr_turn_ok(t, &rr, psn) || too_many(t, rr_fresh(t, rrc))) {
+		resp_fail_at(t, psn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+	} else {
+		struct where w = { le64_to_cpu(rr.va), le32_to_cpu(rr.rkey),
+				   le32_to_cpu(rr.len) };
+
+		rr_at(rrc, le32_to_cpu(t->rqc->rr_tail))->op = 0;
+		rr.op &= ~cpu_to_le32(SKUA_RR_EARLY | SKUA_RR_DUP);
+		rr.op |= cpu_to_le32(SKUA_RR_PENDING);
+		rr.msn = cpu_to_le32(next_msn(t));
+		rr.sent = 0;
+		if (executed(t, read_begin(t, w))) {
+			rr_add(t, rrc, &rr);
+			taken(t, &pkt, rr_psns(t, &rr));
+		}
+		ctx_dirty(t->dev, rrc);
+	}
+	ctx_put(t->dev, rrc);
+}
+
 /* --- a request of an earlier PSN --- */
 
-/* The number of the request that a packet repeats, or a part of. False: it is gone. */
-static bool rr_find(const struct turn *t, struct skua_rr *rrc, const struct skua_pkt *pkt,
-		    uint32_t *number)
+/* The number of the request that a PSN is of. False: it is gone. */
+static bool rr_find(const struct turn *t, struct skua_rr *rrc, uint32_t psn, uint32_t *number)
 {
 	uint32_t tail = le32_to_cpu(t->rqc->rr_tail);
 
@@ -347,7 +434,8 @@ static bool rr_find(const struct turn *t, struct skua_rr *rrc, const struct skua
 		const struct skua_rr *rr = rr_at(rrc, tail - i);
 
 		*number = tail - i;
-		if (rr_op(rr) && psn_sub(pkt->psn, le32_to_cpu(rr->psn)) < rr_psns(t, rr))
+		if (rr_op(rr) && !rr_is(rr, SKUA_RR_EARLY) &&
+		    psn_sub(psn, le32_to_cpu(rr->psn)) < rr_psns(t, rr))
 			return true;
 	}
 	return false;
@@ -367,6 +455,92 @@ static bool same_kind(const struct skua_rr *rr, const struct skua_pkt *pkt)
 	return pkt->op->flags & IB_F_READ && rr_op(rr) == SKUA_WQE_READ;
 }
 
+/* Bytes of the READ's answer before the one of this PSN, which is one of its. */
+static uint64_t bytes_before(const struct turn *t, const struct skua_rr *rr, uint32_t psn)
+{
+	return (uint64_t)psn_sub(psn, le32_to_cpu(rr->psn)) * t->mtu;
+}
+
+/* Is it a part of what was asked for, and may it still be read? */
+static bool is_part(struct turn *t, const struct skua_rr *rr, const struct skua_pkt *pkt)
+{
+	uint64_t in = bytes_before(t, rr, pkt->psn);
+	struct where w = where_of(pkt);
+
+	return w.rkey == le32_to_cpu(rr->rkey) && w.va == le64_to_cpu(rr->va) + in &&
+	       w.len <= le32_to_cpu(rr->len) - in &&
+	       srqn_of(pkt) == le32_get_bits(rr->op, SKUA_RR_SRQN) && resp_supported(t, pkt) &&
+	       !read_check(t, w);
+}
+
+static uint32_t reread_num(const struct skua_lrc *lrc)
+{
+	uint32_t n = le32_to_cpu(lrc->reread_num);
+
+	return n > SKUA_LRC_REREADS ? 0 : n;
+}
+
+/* Does the list have all of these responses already, still to be sent? */
+static bool reread_waits(const struct skua_lrc *lrc, uint32_t psn, uint32_t num)
+{
+	uint32_t sent = le32_to_cpu(lrc->reread_sent);
+
+	for (uint32_t i = 0; i < reread_num(lrc); i++, sent = 0) {
+		uint32_t from = le32_get_bits(lrc->reread[i], SKUA_LRC_REREAD_PSN);
+		uint32_t in = psn_sub(psn, from);
+
+		if (in >= sent && in + num <= le32_get_bits(lrc->reread[i], SKUA_LRC_REREAD_NUM))
+			return true;
+	}
+	return false;
+}
+
+static void reread_add(struct turn *t, uint32_t psn, uint32_t num)
+{
+	struct skua_lrc *lrc = sr_lrc(t);
+	uint32_t n;
+
+	if (!lrc)
+		return;
+	/* What the LRC says without the flag is of earlier times. */
+	if (!(le32_to_cpu(t->rqc->flags) & SKUA_RQC_REREAD)) {
+		lrc->reread_num = 0;
+		lrc->reread_sent = 0;
+	}
+	n = reread_num(lrc);
+	/* Without room it is as good as lost. */
+	if (n < SKUA_LRC_REREADS && !reread_waits(lrc, psn, num)) {
+		lrc->reread[n] = le32_encode_bits(psn, SKUA_LRC_REREAD_PSN) |
+				 le32_encode_bits(num, SKUA_LRC_REREAD_NUM);
+		lrc->reread_num = cpu_to_le32(n + 1);
+		t->rqc->flags |= cpu_to_le32(SKUA_RQC_REREAD);
+		sched_kick_resp(t->dev, t->qp->qpn);
+	}
+	sr_lrc_put(t, lrc, true);
+}
+
+/*
+ * With the extension: some of a READ's responses once more, whole packets, so that they are
+ * those of the first time.
+ */
+static void reread(struct turn *t, const struct skua_rr *rr, const struct skua_pkt *pkt)
+{
+	uint32_t most = u32_get_bits(UINT32_MAX, SKUA_LRC_REREAD_NUM);
+	uint64_t in = bytes_before(t, rr, pkt->psn);
+	uint32_t len = be32_get(pkt->reth->len);
+	uint32_t num = psns_of(len, t->mtu);
+
+	if (!is_part(t, rr, pkt) ||
+	    (len != le32_to_cpu(rr->len) - in && (!len || len % t->mtu))) {
+		turn_count(t, SKUA_CNT_RX_MALFORMED);
+		return;
+	}
+	/* These are still to be sent for the first time. */
+	if (rr_is(rr, SKUA_RR_PENDING) && in >= le32_to_cpu(rr->sent))
+		return;
+	reread_add(t, pkt->psn, num < most ? num : most);
+}
+
 /*
  * A READ, asked for again from its start or from within: the peer has what is
  * before, and the answer starts anew there. False: it is not a part of what was asked
@@ -374,13 +548,9 @@ static bool same_kind(const struct skua_rr *rr, const struct skua_pkt *pkt)
  */
 static bool read_again(struct turn *t, struct skua_rr *rr, const struct skua_pkt *pkt)
 {
-	uint64_t in = (uint64_t)psn_sub(pkt->psn, le32_to_cpu(rr->psn)) * t->mtu;
 	struct where w = where_of(pkt);
 
-	if (w.rkey != le32_to_cpu(rr->rkey) || w.va != le64_to_cpu(rr->va) + in ||
-	    w.len > le32_to_cpu(rr->len) - in ||
-	    srqn_of(pkt) != le32_get_bits(rr->op, SKUA_RR_SRQN) ||
-	    !resp_supported(t, pkt) || read_check(t, pkt))
+	if (!is_part(t, rr, pkt))
 		return false;
 	rr->psn = cpu_to_le32(pkt->psn);
 	rr->va = cpu_to_le64(w.va);
@@ -398,7 +568,7 @@ static void flush_again(struct turn *t, const struct skua_pkt *pkt)
 
 	if (!rrc)
 		return;
-	if (rr_find(t, rrc, pkt, &number) || !resp_supported(t, pkt))
+	if (rr_find(t, rrc, pkt->psn, &number) || !resp_supported(t, pkt))
 		turn_count(t, SKUA_CNT_RX_MALFORMED);
 	else if (flush_add(t, pkt->psn, le32_to_cpu(t->rqc->msn)))
 		sched_kick_resp(t->dev, t->qp->qpn);
@@ -418,7 +588,7 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
 	if (!rrc)
 		return;
-	if (!rr_find(t, rrc, pkt, &number) || !same_kind(rr_at(rrc, number), pkt) ||
+	if (!rr_find(t, rrc, pkt->psn, &number) || !same_kind(rr_at(rrc, number), pkt) ||
 	    (pkt->xrceth && !recv_use_srq(t, srqn_of(pkt)))) {
 		turn_count(t, SKUA_CNT_RX_MALFORMED);
 		ctx_put(t->dev, rrc);
@@ -426,7 +596,9 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 	}
 	rr = rr_at(rrc, number);
 	pending = rr_is(rr, SKUA_RR_PENDING);
-	if (rr_op(rr) == SKUA_WQE_READ && !read_again(t, rr, pkt)) {
+	if (rr_op(rr) == SKUA_WQE_READ && le32_to_cpu(t->rqc->flags) & SKUA_RQC_EXT) {
+		reread(t, rr, pkt);
+	} else if (rr_op(rr) == SKUA_WQE_READ && !read_again(t, rr, pkt)) {
 		turn_count(t, SKUA_CNT_RX_MALFORMED);
 	} else if (!pending) {
 		rr->op |= cpu_to_le32(SKUA_RR_PENDING | SKUA_RR_DUP);
@@ -459,12 +631,9 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 	/* The QP may have ceased to allow it. */
 	if (!(le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_ACCESS) & SKUA_ACCESS_REMOTE_READ))
 		err = SKUA_VENDOR_KEY_ACCESS;
-	/* The key is of the PD of the SRQ that the request named, if it still is there. */
-	if (qp_type(t->qp) == SKUA_QP_XRC_TGT) {
-		if (!recv_use_srq(t, le32_get_bits(rr->op, SKUA_RR_SRQN)))
-			err = SKUA_VENDOR_KEY_PD;
-		who.pd = t->pd;
-	}
+	if (!rr_use_srq(t, rr))
+		err = SKUA_VENDOR_KEY_PD;
+	who.pd = t->pd;
 	if (!err && tx_start(t, &b, op[first][last], psn, false, false)) {
 		resp_put_ack(t, &b, le32_to_cpu(rr->msn));
 		who.want = left;
@@ -516,8 +685,8 @@ static void answer_flush(struct turn *t)
 /* May an entry be answered? It may come from memory of the host. */
 static bool rr_sane(const struct skua_rr *rr)
 {
-	return rr_is(rr, SKUA_RR_PENDING) && op_is_answered(rr_op(rr)) &&
-	       le32_to_cpu(rr->sent) <= le32_to_cpu(rr->len);
+	return rr_is(rr, SKUA_RR_PENDING) && !rr_is(rr, SKUA_RR_EARLY) &&
+	       op_is_answered(rr_op(rr)) && le32_to_cpu(rr->sent) <= le32_to_cpu(rr->len);
 }
 
 /*
@@ -539,6 +708,72 @@ static bool answer(struct turn *t, struct skua_rr *rr)
 	return true;
 }
 
+/* The READ that the first entry of the list asks for again. False: it cannot be answered. */
+static bool reread_first(const struct turn *t, const struct skua_lrc *lrc, struct skua_rr *rrc,
+			 struct skua_rr *out)
+{
+	uint32_t psn = le32_get_bits(lrc->reread[0], SKUA_LRC_REREAD_PSN);
+	uint32_t num = le32_get_bits(lrc->reread[0], SKUA_LRC_REREAD_NUM);
+	uint64_t in, len, sent = le32_to_cpu(lrc->reread_sent);
+	uint32_t number;
+
+	if (!rr_find(t, rrc, psn, &number) || rr_op(rr_at(rrc, number)) != SKUA_WQE_READ)
+		return false;
+	*out = *rr_at(rrc, number);
+	in = bytes_before(t, out, psn);
+	len = le32_to_cpu(out->len) - in;
+	if (len > (uint64_t)num * t->mtu)
+		len = (uint64_t)num * t->mtu;
+	out->psn = cpu_to_le32(psn);
+	out->va = cpu_to_le64(le64_to_cpu(out->va) + in);
+	out->len = cpu_to_le32((uint32_t)len);
+	out->sent = cpu_to_le32((uint32_t)(sent * t->mtu));
+	return num && (!sent || sent * t->mtu < len);
+}
+
+static void reread_del_first(struct turn *t, struct skua_lrc *lrc)
+{
+	uint32_t n = reread_num(lrc);
+
+	lrc->reread_sent = 0;
+	if (n)
+		memmove(&lrc->reread[0], &lrc->reread[1], --n * sizeof(__le32));
+	lrc->reread_num = cpu_to_le32(n);
+	if (!n)
+		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_REREAD);
+}
+
+/* One response of those that are sent again. As answer(). */
+static bool answer_again(struct turn *t, struct skua_rr *rrc)
+{
+	struct skua_lrc *lrc = sr_lrc(t);
+	struct skua_rr rr;
+	bool ok = true;
+
+	if (!lrc)
+		return false;
+	if (!reread_num(lrc) || !reread_first(t, lrc, rrc, &rr)) {
+		reread_del_first(t, lrc);
+	} else {
+		ok = !answer_read(t, &rr);
+		lrc->reread_sent = cpu_to_le32(le32_to_cpu(lrc->reread_sent) + ok);
+		if (ok && rr.sent == rr.len)
+			reread_del_first(t, lrc);
+	}
+	sr_lrc_put(t, lrc, true);
+	return ok;
+}
+
+static bool again_is_next(const struct turn *t)
+{
+	return le32_to_cpu(t->rqc->flags) & SKUA_RQC_REREAD;
+}
+
+static bool anything_waits(const struct turn *t)
+{
+	return again_is_next(t) || rr_waiting(t) || flush_waiting(t);
+}
+
 /* Is a FLUSH the next to be answered? */
 static bool flush_is_next(const struct turn *t, struct skua_rr *rrc)
 {
@@ -555,14 +790,17 @@ enum rres rres_run(struct turn *t)
 	enum rres state = RRES_DONE;
 	struct skua_rr *rrc;
 
-	if (!rr_waiting(t) && !flush_waiting(t))
+	if (!anything_waits(t))
 		return RRES_DONE;
 	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
 	if (!rrc)
 		return RRES_DONE;
-	while (state == RRES_DONE && (rr_waiting(t) || flush_waiting(t))) {
+	while (state == RRES_DONE && anything_waits(t)) {
 		if (t->budget <= 0 || tx_peer_waits(t))
 			state = RRES_BUDGET;
+		else if (again_is_next(t))
+			state = answer_again(t, rrc) || !again_is_next(t) ? RRES_DONE :
+									    RRES_STALLED;
 		else if (flush_is_next(t, rrc))
 			answer_flush(t);
 		else if (!answer(t, rr_at(rrc, le32_to_cpu(t->rqc->rr_head))) && rr_waiting(t))

@@ -72,13 +72,20 @@ void sr_lost_all(struct turn *t);
 void sr_req_timer(struct turn *t);
 
 /* --- sr_resp.c --- */
-/* A request that has a SETH. */
-void sr_resp_rx(struct turn *t, const struct skua_pkt *pkt);
-/* epsn has moved: what is held from there on takes its turn. */
-void sr_resp_advance(struct turn *t);
-/* Another request than the extension's came before its turn. */
-void sr_resp_gap(struct turn *t, uint32_t psn);
-/* The bitmap of an acknowledgment: its bytes, a multiple of 4. */
-uint32_t sr_resp_bitmap(struct turn *t, uint8_t *to);
+/* A request that has a SETH, @d PSNs ahead of the one expected. */
+void sr_resp_rx(struct turn *t, const struct skua_pkt *pkt, int32_t d);
+/* Of one that is expected: does its SETH say what the QP knows? */
+bool sr_resp_place_ok(const struct turn *t, const struct skua_pkt *pkt);
+/*
+ * A standard packet of a WRITE is expected, but the packets before it were the extension's
+ * and were held: where it belongs is not known. It comes again.
+ */
+bool sr_resp_is_stray(const struct turn *t, const struct skua_pkt *pkt);
+/* With SKUA_RQC_HELD: epsn has moved on from @from: what is held there takes its turn. */
+void sr_resp_advance(struct turn *t, uint32_t from);
+/* With SKUA_RQC_EXT: a packet is dropped that cannot be taken before its turn. */
+void sr_resp_gap(struct turn *t);
+/* The bitmap of an acknowledgment: its bytes, a multiple of 4; 0: nothing is held. */
+uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8]);
 
 #endif /* SKUA_ROCE_SR_H */

@@ -39,7 +39,7 @@ static bool do_send(struct turn *t, const struct skua_pkt *pkt)
 
 	if (!resp_have_recv(t))
 		return false;
-	err = recv_fetch(t, &l);
+	err = recv_fetch(t, 0, &l);
 	if (!err && (got + (uint64_t)pkt->payload_len > l->rwqe.len ||
 		     got > 1u << MODEL_LOG_MSG)) {
 		turn_count(t, SKUA_CNT_RESP_LOCAL_LEN);

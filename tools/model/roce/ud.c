@@ -118,7 +118,7 @@ void ud_rx(struct turn *t, const struct skua_pkt *pkt)
 	}
 	if (!resp_have_recv(t))
 		return;
-	err = recv_fetch(t, &l);
+	err = recv_fetch(t, 0, &l);
 	if (err) {
 		fail(t, SKUA_CQE_LOC_QP_OP_ERR, err);
 		return;

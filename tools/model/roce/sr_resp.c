@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Selective repeat, responder: packets that come before their turn.
+ *
+ * Payload goes to its place in memory at once, a READ request into its place among the
+ * responder resources. Of each PSN that is held the LRC has a code, which says what kind of
+ * packet it was; what a completion needs besides lies in the table of struct
+ * skua_ext_slot. When epsn comes to a PSN that is held, the packet is passed: all is done
+ * that is done of a packet of the expected PSN, but that its payload is there.
+ *
+ * That the packets of a message belong together can be told only then, as each names its
+ * own place: their kinds must follow each other, and of a SEND, offset and number of the
+ * receive must be those of the message under way. Otherwise a peer could have a receive
+ * reported whose bytes were never written.
+ *
+ * What cannot be taken is dropped. It comes again, and is taken or refused when it is its turn.
+ */
+#include <string.h>
+
+#include "sr.h"
+
+/* Slots that are read at once. */
+#define SLOTS		16
+
+/* What each code stands for. */
+static const uint8_t code_op[] = {
+	[SKUA_LRC_SEND_FIRST]	  = IB_OPCODE(SKUA_RC, SEND_FIRST),
+	[SKUA_LRC_SEND_MIDDLE]	  = IB_OPCODE(SKUA_RC, SEND_MIDDLE),
+	[SKUA_LRC_SEND_LAST]	  = IB_OPCODE(SKUA_RC, SEND_LAST),
+	[SKUA_LRC_SEND_ONLY]	  = IB_OPCODE(SKUA_RC, SEND_ONLY),
+	[SKUA_LRC_WRITE_FIRST]	  = IB_OPCODE(SKUA_RC, WRITE_FIRST),
+	[SKUA_LRC_WRITE_MIDDLE]	  = IB_OPCODE(SKUA_RC, WRITE_MIDDLE),
+	[SKUA_LRC_WRITE_LAST]	  = IB_OPCODE(SKUA_RC, WRITE_LAST),
+	[SKUA_LRC_WRITE_ONLY]	  = IB_OPCODE(SKUA_RC, WRITE_ONLY),
+	[SKUA_LRC_WRITE_LAST_IMM] = IB_OPCODE(SKUA_RC, WRITE_LAST_IMM),
+	[SKUA_LRC_WRITE_ONLY_IMM] = IB_OPCODE(SKUA_RC, WRITE_ONLY_IMM),
+	[SKUA_LRC_READ]		  = IB_OPCODE(SKUA_RC, READ_REQUEST),
+};
+
+/* A kind of packet whatever headers its last one has besides. */
+#define KIND	(IB_F_SEND | IB_F_WRITE | IB_F_READ | IB_F_ONLY | IB_F_RECV)
+
+static bool rqc_is(const struct turn *t, uint32_t flag)
+{
+	return le32_to_cpu(t->rqc->flags) & flag;
+}
+
+/* --- the LRC --- */
+
+static uint32_t window(const struct skua_lrc *lrc)
+{
+	uint32_t log = le32_to_cpu(lrc->log_window);
+
+	return 1u << (log < SKUA_EXT_LOG_WINDOW_MAX ? log : SKUA_EXT_LOG_WINDOW_MAX);
+}
+
+static uint32_t code_get(const struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t at = psn % SKUA_LRC_PSNS;
+
+	return le32_to_cpu(lrc->code[at / 8]) >> at % 8 * 4 & 0xf;
+}
+
+static void code_set(struct skua_lrc *lrc, uint32_t psn, uint32_t code)
+{
+	uint32_t at = psn % SKUA_LRC_PSNS, shift = at % 8 * 4;
+	uint32_t word = le32_to_cpu(lrc->code[at / 8]) & ~(0xfu << shift);
+
+	lrc->code[at / 8] = cpu_to_le32(word | code << shift);
+}
+
+static uint32_t code_of(const struct skua_pkt *pkt)
+{
+	for (uint32_t code = 1; code < sizeof(code_op); code++) {
+		if (!((ib_opcode_table[code_op[code]].flags ^ pkt->op->flags) & KIND))
+			return code;
+	}
+	return SKUA_LRC_NONE;
+}
+
+/* Without the flag nothing is held, whatever the LRC says. */
+static bool is_held(const struct turn *t, const struct skua_lrc *lrc, uint32_t psn)
+{
+	return rqc_is(t, SKUA_RQC_HELD) && code_get(lrc, psn);
+}
+
+static void hold(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	uint32_t next = psn_add(pkt->psn, 1);
+
+	if (!rqc_is(t, SKUA_RQC_HELD)) {
+		memset(lrc->code, 0, sizeof(lrc->code));
+		lrc->held = 0;
+		lrc->held_top = cpu_to_le32(next);
+		t->rqc->flags |= cpu_to_le32(SKUA_RQC_HELD);
+	}
+	code_set(lrc, pkt->psn, code_of(pkt));
+	lrc->held = cpu_to_le32(le32_to_cpu(lrc->held) + 1);
+	if (ib_psn_diff(next, le32_to_cpu(lrc->held_top)) > 0)
+		lrc->held_top = cpu_to_le32(next);
+}
+
+static void let_go(struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t held = le32_to_cpu(lrc->held);
+
+	if (!code_get(lrc, psn))
+		return;
+	code_set(lrc, psn, SKUA_LRC_NONE);
+	lrc->held = cpu_to_le32(held ? held - 1 : 0);
+}
+
+uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8])
+{
+	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
+	struct skua_lrc *lrc = sr_lrc(t);
+	int32_t bits;
+
+	if (!lrc)
+		return 0;
+	memset(to, 0, SKUA_LRC_PSNS / 8);
+	bits = ib_psn_diff(le32_to_cpu(lrc->held_top), epsn);
+	if (bits < 0)
+		bits = 0;
+	if (bits > (int32_t)window(lrc))
+		bits = (int32_t)window(lrc);
+	for (int32_t i = 1; i < bits; i++) {
+		if (code_get(lrc, psn_add(epsn, (uint32_t)i)))
+			to[i / 8] |= (uint8_t)(1u << i % 8);
+	}
+	sr_lrc_put(t, lrc, false);
+	return bits > 1 ? ((uint32_t)bits + 31) / 32 * 4 : 0;
+}
+
+/* --- slots --- */
+
+static uint64_t slot_at(const struct skua_lrc *lrc, uint32_t index)
+{
+	return le64_to_cpu(lrc->table) + (uint64_t)index * sizeof(struct skua_ext_slot);
+}
+
+static bool has_slot(const struct ib_opcode_info *op)
+{
+	return op->flags & (IB_F_SEND | IB_F_RECV);
+}
+
+/* False: it could not be written, and the QP fails. */
+static bool slot_put(struct turn *t, const struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	uint32_t what = u32_encode_bits(pkt->payload_len, SKUA_EXT_SLOT_LEN);
+	struct skua_ext_slot slot = {
+		.off = cpu_to_le32(be24_get(pkt->seth->off)),
+		.seq = cpu_to_le32(be24_get(pkt->seth->seq)),
+	};
+
+	if (pkt->immdt) {
+		memcpy(&slot.imm, pkt->immdt->data, sizeof(slot.imm));
+		what |= SKUA_EXT_SLOT_IMM;
+	}
+	if (pkt->ieth) {
+		slot.imm = cpu_to_le32(be32_get(pkt->ieth->rkey));
+		what |= SKUA_EXT_SLOT_INV;
+	}
+	slot.what = cpu_to_le32(what | (pkt->se ? SKUA_EXT_SLOT_SE : 0));
+	if (!dma_write(t->dev, TLP_SLOT, slot_at(lrc, pkt->psn % window(lrc)), &slot,
+		       sizeof(slot)))
+		return true;
+	resp_fail_at(t, le32_to_cpu(t->rqc->epsn), IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
+	return false;
+}
+
+/**
+ * struct slots - a part of the table, as read while PSNs are passed
+ * @slot: slots
+ * @first: index of the first
+ * @valid: they were read
+ */
+struct slots {
+	struct skua_ext_slot slot[SLOTS];
+	uint32_t first;
+	bool valid;
+};
+
+/* NULL: it could not be read, and the QP fails. */
+static const struct skua_ext_slot *slot_get(struct turn *t, const struct skua_lrc *lrc,
+					    struct slots *s, uint32_t psn)
+{
+	uint32_t index = psn % window(lrc);
+
+	if (!s->valid || index / SLOTS * SLOTS != s->first) {
+		s->first = index / SLOTS * SLOTS;
+		s->valid = !dma_read(t->dev, TLP_SLOT, slot_at(lrc, s->first), s->slot,
+				     sizeof(s->slot));
+	}
+	if (s->valid)
+		return &s->slot[index % SLOTS];
+	resp_fail_at(t, psn, IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
+	return NULL;
+}
+
+/* --- when its turn has come --- */
+
+/* Headers of a packet that was held. */
+struct held {
+	struct skua_pkt pkt;
+	struct ib_immdt imm;
+	struct ib_ieth inv;
+};
+
+/* Is it of the message under way? Then what its last packet said goes to @h. */
+static bool slot_take(struct turn *t, const struct skua_ext_slot *slot, struct held *h)
+{
+	uint32_t seq = le32_to_cpu(t->rqc->recv_seq) & IB_MSN_MASK;
+	uint32_t what = le32_to_cpu(slot->what);
+
+	if ((uint64_t)le32_to_cpu(slot->off) * t->mtu != resp_got(t, &h->pkt) ||
+	    le32_to_cpu(slot->seq) != seq)
+		return false;
+	h->pkt.payload_len = u32_get_bits(what, SKUA_EXT_SLOT_LEN);
+	if (h->pkt.payload_len > t->mtu)
+		return false;
+	if (!(h->pkt.op->flags & IB_F_LAST))
+		return true;
+	h->pkt.se = what & SKUA_EXT_SLOT_SE;
+	memcpy(h->imm.data, &slot->imm, sizeof(h->imm.data));
+	be32_put(h->inv.rkey, le32_to_cpu(slot->imm));
+	h->pkt.immdt = what & SKUA_EXT_SLOT_IMM ? &h->imm : NULL;
+	h->pkt.ieth = what & SKUA_EXT_SLOT_INV ? &h->inv : NULL;
+	return true;
+}
+
+static void pass_send(struct turn *t, const struct skua_pkt *pkt)
+{
+	/* An SRQ's was taken with the first packet, and its PD is that of the peer's keys. */
+	if (recv_is_shared(t) &&
+	    (!recv_have(t, 0) || (qp_type(t->qp) == SKUA_QP_XRC_TGT &&
+				  !recv_use_srq(t, le32_to_cpu(t->rqc->cur_srqn)))))
+		resp_fail_at(t, pkt->psn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+	else
+		resp_send_done(t, pkt);
+}
+
+static void pass_write(struct turn *t, struct skua_pkt *pkt)
+{
+	if (pkt->op->flags & IB_F_RECV && !resp_take_recv(t))
+		return;
+	/* Where the message goes is not known to packets that do not say it themselves. */
+	if (pkt->op->flags & IB_F_FIRST)
+		t->rqc->cur_len = 0;
+	t->rqc->cur_got = cpu_to_le32(resp_got(t, pkt) + pkt->payload_len);
+	if (pkt->op->flags & IB_F_LAST)
+		turn_count(t, SKUA_CNT_RX_WRITE);
+	resp_write_done(t, pkt);
+}
+
+/* What is held of the PSN expected. */
+static void pass(struct turn *t, const struct skua_lrc *lrc, struct slots *slots, uint32_t code)
+{
+	uint32_t psn = le32_to_cpu(t->rqc->epsn);
+	struct held h = { .pkt = { .psn = psn, .payload_len = t->mtu } };
+	const struct skua_ext_slot *slot;
+
+	h.pkt.op = code < sizeof(code_op) ? ib_opcode_info(code_op[code]) : NULL;
+	if (!h.pkt.op || !resp_sequence_ok(t, &h.pkt))
+		goto invalid;
+	if (has_slot(h.pkt.op)) {
+		slot = slot_get(t, lrc, slots, psn);
+		if (!slot)
+			return;
+		if (!slot_take(t, slot, &h))
+			goto invalid;
+	}
+	if (h.pkt.op->flags & IB_F_READ)
+		rres_turn(t, psn);
+	else if (h.pkt.op->flags & IB_F_SEND)
+		pass_send(t, &h.pkt);
+	else
+		pass_write(t, &h.pkt);
+	return;
+invalid:
+	resp_fail_at(t, psn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+}
+
+/* No PSN from @from to epsn is held any longer: a READ takes up many. */
+static void forget_before(const struct turn *t, struct skua_lrc *lrc, uint32_t from)
+{
+	uint32_t n = psn_sub(le32_to_cpu(t->rqc->epsn), from);
+
+	for (uint32_t i = 0; i < n && i < SKUA_LRC_PSNS; i++)
+		let_go(lrc, psn_add(from, i));
+}
+
+void sr_resp_advance(struct turn *t, uint32_t from)
+{
+	struct skua_lrc *lrc = sr_lrc(t);
+	struct slots slots = { .valid = false };
+	uint32_t code;
+
+	if (!lrc)
+		return;
+	forget_before(t, lrc, from);
+	/* Each turn of the loop lets go of one PSN at least. */
+	while (rqc_is(t, SKUA_RQC_HELD) && !rqc_is(t, SKUA_RQC_FAILED)) {
+		from = le32_to_cpu(t->rqc->epsn);
+		code = code_get(lrc, from);
+		if (!code)
+			break;
+		let_go(lrc, from);
+		pass(t, lrc, &slots, code);
+		if (le32_to_cpu(t->rqc->epsn) == from)
+			break;
+		forget_before(t, lrc, from);
+	}
+	if (!lrc->held)
+		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_HELD);
+	if (!rqc_is(t, SKUA_RQC_NAK_PENDING) && qp_state(t->qp) != SKUA_QP_ERR)
+		resp_want_ack(t);
+	sr_lrc_put(t, lrc, true);
+}
+
+/* --- a packet before its turn --- */
+
+void sr_resp_gap(struct turn *t)
+{
+	turn_count(t, SKUA_CNT_OUT_OF_SEQUENCE);
+	turn_count(t, SKUA_CNT_RX_EARLY_DROP);
+	resp_want_ack(t);
+}
+
+/* Does the packet's place in its message go with its opcode? */
+static bool offset_ok(const struct skua_pkt *pkt)
+{
+	return pkt->op->flags & IB_F_READ ||
+	       !(pkt->op->flags & IB_F_FIRST) == !!be24_get(pkt->seth->off);
+}
+
+static bool take_send(struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t ahead = psn_sub(be24_get(pkt->seth->seq), le32_to_cpu(t->rqc->recv_seq));
+	uint64_t got = (uint64_t)be24_get(pkt->seth->off) * t->mtu;
+	struct rlist *l;
+
+	if (!recv_have(t, ahead) || recv_fetch(t, ahead, &l))
+		return false;
+	return got + pkt->payload_len <= l->rwqe.len && got <= 1u << MODEL_LOG_MSG &&
+	       !recv_place(t, l, got, pkt->payload, pkt->payload_len);
+}
+
+static bool take_write(struct turn *t, const struct skua_pkt *pkt)
+{
+	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
+	uint64_t got = (uint64_t)be24_get(pkt->seth->off) * t->mtu;
+	uint64_t end = got + pkt->payload_len;
+	uint64_t va = be64_get(pkt->reth->va);
+	uint32_t rkey = be32_get(pkt->reth->rkey);
+	uint32_t len = be32_get(pkt->reth->len);
+
+	if (len > 1u << MODEL_LOG_MSG || (pkt->op->flags & IB_F_LAST ? end != len : end >= len))
+		return false;
+	/* Which SRQ of XRC a receive is to come from would have to be remembered. */
+	if (pkt->op->flags & IB_F_RECV && pkt->xrceth)
+		return false;
+	who.want = len - got;
+	return !mr_check(t->dev, &who, rkey, va, len) &&
+	       !mr_write(t->dev, &who, rkey, va + got, pkt->payload, pkt->payload_len);
+}
+
+static bool take(struct turn *t, const struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	if (!resp_supported(t, pkt) || !resp_payload_ok(t, pkt) || !offset_ok(pkt) ||
+	    (pkt->xrceth && !recv_xrc_early_ok(t, pkt)))
+		return false;
+	if (pkt->op->flags & IB_F_READ)
+		return rres_early(t, pkt);
+	if (!(pkt->op->flags & IB_F_SEND ? take_send(t, pkt) : take_write(t, pkt)))
+		return false;
+	return !has_slot(pkt->op) || slot_put(t, lrc, pkt);
+}
+
+static void early(struct turn *t, const struct skua_pkt *pkt, uint32_t d)
+{
+	struct skua_lrc *lrc = sr_lrc(t);
+	bool taken = false;
+
+	if (!lrc)
+		return;
+	turn_count(t, SKUA_CNT_OUT_OF_SEQUENCE);
+	if (d < window(lrc) && is_held(t, lrc, pkt->psn)) {
+		turn_count(t, SKUA_CNT_DUPLICATE_REQUEST);
+	} else {
+		taken = d < window(lrc) && take(t, lrc, pkt);
+		turn_count(t, taken ? SKUA_CNT_RX_EARLY : SKUA_CNT_RX_EARLY_DROP);
+	}
+	if (taken)
+		hold(t, lrc, pkt);
+	if (!rqc_is(t, SKUA_RQC_FAILED))
+		resp_want_ack(t);
+	sr_lrc_put(t, lrc, taken);
+}
+
+/* --- all that have a SETH --- */
+
+/* The peer knows of selective repeat, and asks for nothing that it does not need. */
+static void begin(struct turn *t)
+{
+	if (rqc_is(t, SKUA_RQC_EXT))
+		return;
+	t->rqc->flags |= cpu_to_le32(SKUA_RQC_EXT);
+	if (rqc_is(t, SKUA_RQC_NAK_PENDING) &&
+	    le32_to_cpu(t->rqc->nak) == (IB_AETH_NAK | IB_NAK_PSN_SEQUENCE)) {
+		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_NAK_PENDING);
+		resp_want_ack(t);
+	}
+}
+
+bool sr_resp_place_ok(const struct turn *t, const struct skua_pkt *pkt)
+{
+	uint32_t seq = be24_get(pkt->seth->seq);
+
+	if (pkt->op->flags & IB_F_READ)
+		return seq == (le32_to_cpu(t->rqc->rr_tail) & IB_MSN_MASK);
+	if ((uint64_t)be24_get(pkt->seth->off) * t->mtu != resp_got(t, pkt))
+		return false;
+	return !has_slot(pkt->op) || seq == (le32_to_cpu(t->rqc->recv_seq) & IB_MSN_MASK);
+}
+
+bool sr_resp_is_stray(const struct turn *t, const struct skua_pkt *pkt)
+{
+	return rqc_is(t, SKUA_RQC_EXT) && pkt->op->flags & IB_F_WRITE && !pkt->reth &&
+	       le32_to_cpu(t->rqc->cur_op) == IB_F_WRITE && !t->rqc->cur_len;
+}
+
+void sr_resp_rx(struct turn *t, const struct skua_pkt *pkt, int32_t d)
+{
+	begin(t);
+	if (d < 0)
+		resp_duplicate(t, pkt);
+	else if (d > 0)
+		early(t, pkt, (uint32_t)d);
+	else
+		resp_expected(t, pkt);
+}
