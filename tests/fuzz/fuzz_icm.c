@@ -117,6 +117,7 @@ static void scribble(struct input *in)
 	static const enum skua_icm_table tables[] = {
 		SKUA_ICM_SQC, SKUA_ICM_RQC, SKUA_ICM_RRC, SKUA_ICM_CQC, SKUA_ICM_EQC,
 		SKUA_ICM_SRQC, SKUA_ICM_MPT, SKUA_ICM_MTT, SKUA_ICM_RSS, SKUA_ICM_GID,
+		SKUA_ICM_LRC,
 	};
 	enum skua_icm_table table = tables[take(in, 1) % (sizeof(tables) / sizeof(tables[0]))];
 	uint32_t pick = (uint32_t)take(in, 1), index = pick % 8, n = 1 + (pick >> 5) % 4;
@@ -124,6 +125,8 @@ static void scribble(struct input *in)
 	uint32_t at = (uint32_t)take(in, 2) % t->size;
 	uint8_t bytes[4];
 
+	if (table == SKUA_ICM_LRC)
+		index = qp_index(rc.s[0].qp.qpn);
 	if (table == SKUA_ICM_SQC || table == SKUA_ICM_RQC || table == SKUA_ICM_RRC)
 		index = qp_index(pick & 1 ? rc.s[0].qp.qpn : pick & 2 ? shared[0].qpn : eth.qpn);
 	if (table == SKUA_ICM_MPT)
@@ -158,6 +161,30 @@ static void post(int i, struct mini_qp *qp, struct input *in)
 	wr.rkey = rc_fuzz_key(1 - i, in);
 	rc_post_quiet(&rc, i, qp, &wr);
 	mini_ring(&rc.s[i].m, qp);
+}
+
+/* Selective repeat: a packet before its turn, or what was missing. */
+static void early(struct input *in)
+{
+	static const uint8_t ops[] = {
+		IB_OP_SEND_FIRST, IB_OP_SEND_MIDDLE, IB_OP_SEND_LAST_IMM, IB_OP_SEND_ONLY,
+		IB_OP_WRITE_FIRST, IB_OP_WRITE_MIDDLE, IB_OP_WRITE_LAST, IB_OP_WRITE_ONLY_IMM,
+		IB_OP_READ_REQUEST, IB_OP_WRITE_ONLY,
+	};
+	uint8_t op = IB_TRANSPORT_SKUA_RC | ops[take(in, 1) % sizeof(ops)];
+	uint32_t at = (uint32_t)take(in, 1), len = op == (IB_TRANSPORT_SKUA_RC |
+							 IB_OP_READ_REQUEST) ? 0 : rc.mtu;
+	uint8_t frame[SKUA_PKT_OVERHEAD + 4096];
+	struct skua_pkt_build b;
+
+	must(!rc_build(&rc, 1, &b, frame, sizeof(frame), op,
+		       (le32_to_cpu(rc.s[0].attr.rq_psn) + at % 16) & IB_PSN_MASK), "no packet");
+	ib_seth_put(b.seth, 0, (uint32_t)take(in, 1) % 4, at >> 4 & 3);
+	if (b.reth)
+		ib_reth_put(b.reth, RC_VA + take(in, 2), rc_fuzz_key(0, in),
+			    len * (1 + (at >> 6)));
+	memset(b.payload, 0x33, len);
+	rc_inject(&rc, 0, &b, len);
 }
 
 static void ethernet(struct input *in)
@@ -201,6 +228,9 @@ static void step(struct input *in)
 		break;
 	case 11:
 		rc_pump_for(&rc, 1 + take(in, 3));
+		break;
+	case 13:
+		early(in);
 		break;
 	case 12:
 		if (act & 0x10)

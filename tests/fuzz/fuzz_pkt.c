@@ -47,6 +47,16 @@ static void fill_headers(struct skua_pkt_build *b, struct input *in, uint32_t *p
 	uint32_t len = pick & 1 ? *payload : (uint32_t)take(in, pick & 2 ? 2 : 4);
 	struct ib_atomiceth *atomic = b->maskedeth ? &b->maskedeth->atomic : b->atomiceth;
 
+	/* Selective repeat: a number and a place near those that are expected, or far off. */
+	if (b->seth) {
+		struct skua_cmd_query_qp_out q = rc_query(&rc, 0);
+		bool read = (b->bth->opcode & 0x1f) == IB_OP_READ_REQUEST;
+		uint32_t seq = le32_to_cpu(read ? q.rqc.rr_tail : q.rqc.recv_seq);
+		uint8_t at = (uint8_t)take(in, 1);
+
+		ib_seth_put(b->seth, at, at & 0x80 ? seq : (uint32_t)(seq + at % 5 - 1),
+			    at == 0x40 ? (uint32_t)take(in, 3) : (at >> 3) % 4);
+	}
 	if (b->reth)
 		ib_reth_put(b->reth, RC_VA + (take(in, 3) & (pick & 4 ? ~0ull : ~7ull)),
 			    pick & 0x30 ? rc_fuzz_key(0, in) : (uint32_t)take(in, 4), len);
@@ -81,7 +91,8 @@ static void packet(struct input *in)
 	/* All that RC has, of the standard and of ours. */
 	if (pick < 230)
 		bth.opcode = (bth.opcode & 0x1f) |
-			     ((bth.opcode & 0x1e) == 0x18 ? IB_TRANSPORT_SKUA_RC : 0);
+			     ((bth.opcode & 0x1e) == 0x18 || (bth.opcode & 0x60) == 0x60 ?
+			      IB_TRANSPORT_SKUA_RC : 0);
 	op = ib_opcode_info(bth.opcode);
 	if (!op)
 		return;

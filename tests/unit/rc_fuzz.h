@@ -228,7 +228,8 @@ static inline void rc_fuzz_open_odp(int i)
 static inline void rc_fuzz_open(void)
 {
 	fake_pool();
-	rc_open(&rc, &(struct rc_opt){ .down = true, .log_cq = 13, .onchip = 8 });
+	rc_open(&rc, &(struct rc_opt){ .down = true, .log_cq = 13, .onchip = 8,
+				       .caps = SKUA_CAP_SR });
 	for (int i = 0; i < 2; i++) {
 		struct mini *m = &rc.s[i].m;
 
@@ -270,6 +271,9 @@ static inline void rc_fuzz_start(struct input *in)
 		.rd_atomic = 1 + cfg % 17,
 		.access = SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_REMOTE_READ |
 			  SKUA_ACCESS_REMOTE_ATOMIC | SKUA_ACCESS_FLUSH_GLOBAL,
+		.ext = { cfg & 0x20 ? SKUA_EXT_ALWAYS : SKUA_EXT_PLAIN,
+			 cfg & 0x20 ? SKUA_EXT_ALWAYS : SKUA_EXT_PLAIN },
+		.log_window = SKUA_EXT_LOG_WINDOW_MIN + cfg % 5,
 	};
 
 	rc.mtu = 128u << opt.mtu_code;

@@ -32,6 +32,19 @@ static uint32_t create_mpt(struct mini *m, struct skua_mpt *mpt)
 	return le32_to_cpu(mpt->key);
 }
 
+/* The loss recovery context of the RC QP, which speaks selective repeat. */
+static void make_lrc(struct objects *o, struct rig *r)
+{
+	static const uint8_t peer[] = { 2, 0, 0, 0, 0, 9 };
+	struct skua_qp_attr attr = mini_rc_attr(1, 2, peer, false, 0, 0, 1);
+
+	attr.ext = le32_encode_bits(SKUA_EXT_ALWAYS, SKUA_ATTR_EXT_MODE) |
+		   le32_encode_bits(SKUA_EXT_LOG_WINDOW_MAX, SKUA_ATTR_EXT_LOG_WINDOW);
+	r->f.dev->caps |= SKUA_CAP_SR;
+	assert_int_equal(mini_gid(&r->m, 0, 1, false, SKUA_GID_NO_VLAN), 0);
+	mini_rc_to_rts(&r->m, &o->qp, &attr);
+}
+
 static void make(struct objects *o, struct rig *r)
 {
 	struct skua_srqc srqc = {
@@ -57,6 +70,7 @@ static void make(struct objects *o, struct rig *r)
 
 	eth_up(&o->e, r);
 	mini_qp_create(&r->m, &o->qp, SKUA_QP_RC, &o->e.scq, &o->e.rcq, 4, 4, 2);
+	make_lrc(o, r);
 	mini_ok(&r->m, SKUA_CMD_CREATE_SRQ, &srqc, sizeof(srqc));
 	rss.rss.qpn[0] = cpu_to_le32(o->e.qp.qpn);
 	rss.rss.qpn[1] = cpu_to_le32(o->e.qp.qpn);
@@ -69,13 +83,14 @@ static void make(struct objects *o, struct rig *r)
 }
 
 /* Which object a row is about. */
-enum object { SQC, RQC, SRQC, CQC, EQC, MR, MR_INLINE, MR_MTT, RSSC, OBJECTS };
+enum object { SQC, RQC, SRQC, CQC, EQC, MR, MR_INLINE, MR_MTT, RSSC, LRC, OBJECTS };
 
 static uint32_t index_of(const struct objects *o, enum object obj)
 {
 	switch (obj) {
 	case SQC:
 	case RQC:
+	case LRC:
 		return qp_index(o->qp.qpn);
 	case SRQC:
 		return SRQN;
@@ -98,6 +113,7 @@ static const enum skua_icm_table table_of[OBJECTS] = {
 	[SQC] = SKUA_ICM_SQC, [RQC] = SKUA_ICM_RQC, [SRQC] = SKUA_ICM_SRQC,
 	[CQC] = SKUA_ICM_CQC, [EQC] = SKUA_ICM_EQC, [MR] = SKUA_ICM_MPT,
 	[MR_INLINE] = SKUA_ICM_MPT, [MR_MTT] = SKUA_ICM_MPT, [RSSC] = SKUA_ICM_RSS,
+	[LRC] = SKUA_ICM_LRC,
 };
 
 /* A 32-bit word of the context: bits of @clear are replaced by @set. */
@@ -116,6 +132,7 @@ struct row {
 #define E(f)	offsetof(struct skua_eqc, f)
 #define M(f)	offsetof(struct skua_mpt, f)
 #define F(f)	offsetof(struct skua_rss, f)
+#define L(f)	offsetof(struct skua_lrc, f)
 
 static const struct row bad[] = {
 	{ "SQ: not valid", SQC, S(valid), SKUA_SQC_VALID, 0 },
@@ -174,6 +191,8 @@ static const struct row bad[] = {
 	  SKUA_XLAT_LOG_PAGE },
 	{ "RSS: not valid", RSSC, F(flags), SKUA_RSS_VALID, 0 },
 	{ "RSS: more queues than there can be", RSSC, F(flags), SKUA_RSS_LOG_SIZE, 8 << 8 },
+	{ "LRC: window too small", LRC, L(log_window), ALL, SKUA_EXT_LOG_WINDOW_MIN - 1 },
+	{ "LRC: window too large", LRC, L(log_window), ALL, SKUA_EXT_LOG_WINDOW_MAX + 1 },
 };
 
 /* All contexts go back to ICM; those of the objects are read again when used. */
