@@ -316,6 +316,27 @@ static void reads_large(void **state)
 		read_one(len, false, len && len <= 64);
 }
 
+/* What completes in the same turn, without a packet of its own, has nothing in its CQE. */
+static void next_in_turn(void **state)
+{
+	struct skua_cqe cqe;
+
+	(void)state;
+	rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_READ, .roff = 64,
+							     .len = 8 });
+	for (int i = 0; i < 2; i++)
+		rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	mini_ring(&rc.s[0].m, &rc.s[0].qp);
+	rc_pump(&rc);
+	cqe = rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	assert_true(is_inline(&cqe));
+	for (int i = 0; i < 2; i++) {
+		cqe = rc_expect(&rc, 0, false, SKUA_CQE_OK);
+		assert_false(is_inline(&cqe));
+	}
+	assert_int_equal(rc_cnt(&rc, 0, SKUA_CNT_CQE_SCATTER), 1);
+}
+
 static void atomics(void **state)
 {
 	uint64_t there = 0x1122334455667788, orig;
@@ -413,6 +434,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(invalidation, setup, teardown),
 		cmocka_unit_test_setup_teardown(reads, setup, teardown),
 		cmocka_unit_test_setup_teardown(reads_large, setup, teardown),
+		cmocka_unit_test_setup_teardown(next_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(atomics, setup, teardown),
 		cmocka_unit_test_setup_teardown(read_key_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(create, setup, teardown),
