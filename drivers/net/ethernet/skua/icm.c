@@ -133,8 +133,42 @@ static int skua_icm_chunk_get(struct skua_dev *dev, struct skua_icm_tbl *t, u64 
 	chunk = xa_load(&t->chunks, index);
 	if (!chunk)
 		return skua_icm_chunk_new(dev, t, index);
+	if (!chunk->refs)
+		t->kept--;
 	chunk->refs++;
 	return 0;
+}
+
+/* Unmap a chunk and free it. What cannot be unmapped is still owned by the device, and stays. */
+static int skua_icm_chunk_drop(struct skua_dev *dev, struct skua_icm_tbl *t,
+			       struct skua_icm_chunk *chunk, u64 index)
+{
+	int err;
+
+	lockdep_assert_held(&t->lock);
+	err = skua_icm_chunk_unmap(dev, t, index);
+	if (err && !skua_dead(dev))
+		return err;
+	xa_erase(&t->chunks, index);
+	t->pages -= t->chunk_size >> SKUA_ICM_PAGE_SHIFT;
+	skua_icm_chunk_free(dev, chunk);
+	return 0;
+}
+
+/* Once more for those that could not be unmapped: some tables' indices are random. */
+static void skua_icm_drop_kept(struct skua_dev *dev, struct skua_icm_tbl *t)
+{
+	struct skua_icm_chunk *chunk;
+	unsigned long index;
+
+	xa_for_each(&t->chunks, index, chunk) {
+		if (chunk->refs)
+			continue;
+		if (skua_icm_chunk_drop(dev, t, chunk, index))
+			return;
+		if (!--t->kept)
+			return;
+	}
 }
 
 static void skua_icm_chunk_put(struct skua_dev *dev, struct skua_icm_tbl *t, u64 index)
@@ -147,16 +181,15 @@ static void skua_icm_chunk_put(struct skua_dev *dev, struct skua_icm_tbl *t, u64
 	if (WARN_ON_ONCE(!chunk || !chunk->refs) || --chunk->refs)
 		return;
 
-	err = skua_icm_chunk_unmap(dev, t, index);
-	if (err && !skua_dead(dev)) {
-		/* Still owned by the device. Reused, or freed with the table. */
+	err = skua_icm_chunk_drop(dev, t, chunk, index);
+	if (err) {
+		/* Used again, unmapped when the next one is, or freed with the table. */
+		t->kept++;
 		dev_err_ratelimited(dev->dev, "UNMAP_ICM of %u bytes at %#llx failed: %pe\n",
 				    t->chunk_size, t->base + index * t->chunk_size, ERR_PTR(err));
-		return;
+	} else if (t->kept) {
+		skua_icm_drop_kept(dev, t);
 	}
-	xa_erase(&t->chunks, index);
-	t->pages -= t->chunk_size >> SKUA_ICM_PAGE_SHIFT;
-	skua_icm_chunk_free(dev, chunk);
 }
 
 static u64 skua_icm_chunk_of(const struct skua_icm_tbl *t, u64 index)
@@ -282,6 +315,7 @@ void skua_icm_table_init(struct skua_icm_tbl *t, u64 base, u32 entry_size, u8 lo
 	t->chunk_size = clamp((u64)entry_size << log_num, (u64)SKUA_ICM_PAGE_SIZE,
 			      (u64)SKUA_ICM_CHUNK_SIZE);
 	t->pages = 0;
+	t->kept = 0;
 	mutex_init(&t->lock);
 	xa_init(&t->chunks);
 }

@@ -32,10 +32,11 @@ struct skua_icm_chunk {
  * @entry_size: bytes of an entry, a power of two
  * @log_num: log2 of its entries
  * @chunk_size: bytes of a chunk, a power of two
- * @lock: protects @chunks, the chunks' @refs and @pages, over the commands that
- *	map and unmap. Never taken by reclaim-safe paths.
+ * @lock: protects @chunks, the chunks' @refs, @pages and @kept, over the commands
+ *	that map and unmap. Never taken by reclaim-safe paths.
  * @chunks: struct skua_icm_chunk by offset / @chunk_size
  * @pages: ICM pages mapped
+ * @kept: chunks without references, which could not be unmapped
  */
 struct skua_icm_tbl {
 	u64 base;
@@ -45,6 +46,7 @@ struct skua_icm_tbl {
 	struct mutex lock;		/* see above */
 	struct xarray chunks;
 	u64 pages;
+	u32 kept;
 };
 
 void skua_icm_table_init(struct skua_icm_tbl *t, u64 base, u32 entry_size, u8 log_num);

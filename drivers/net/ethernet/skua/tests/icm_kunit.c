@@ -145,6 +145,35 @@ static void test_unmap_refused(struct kunit *test)
 	skua_icm_put(dev, SKUA_ICM_CQC, 5);
 }
 
+/*
+ * Of a table whose indices are drawn at random it might never serve again: it is unmapped
+ * when the next one is.
+ */
+static void test_unmap_later(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct skua_dev *dev = &fake->dev;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_EQ(test, skua_icm_get(dev, SKUA_ICM_CQC, i * CQC_CHUNK), 0);
+	fake->refuse_unmap = true;
+	for (i = 0; i < 3; i++)
+		skua_icm_put(dev, SKUA_ICM_CQC, i * CQC_CHUNK);
+	KUNIT_EXPECT_EQ(test, mapped(fake), 4 * CHUNK_PAGES);
+	/* One of the three is used again meanwhile. */
+	KUNIT_ASSERT_EQ(test, skua_icm_get(dev, SKUA_ICM_CQC, CQC_CHUNK), 0);
+	fake->refuse_unmap = false;
+	skua_icm_put(dev, SKUA_ICM_CQC, 3 * CQC_CHUNK);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake->unmaps), 6);
+	KUNIT_EXPECT_EQ(test, mapped(fake), CHUNK_PAGES);
+	KUNIT_EXPECT_EQ(test, dev->icm[SKUA_ICM_CQC].pages, CHUNK_PAGES);
+	skua_icm_put(dev, SKUA_ICM_CQC, CQC_CHUNK);
+	KUNIT_EXPECT_EQ(test, mapped(fake), 0);
+	KUNIT_EXPECT_EQ(test, dev->icm[SKUA_ICM_CQC].kept, 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->icm[SKUA_ICM_CQC].chunks));
+}
+
 /* A dead device is asked nothing. */
 static void test_dead(struct kunit *test)
 {
@@ -231,6 +260,7 @@ static struct kunit_case skua_icm_cases[] = {
 	KUNIT_CASE(test_bounds),
 	KUNIT_CASE(test_map_refused),
 	KUNIT_CASE(test_unmap_refused),
+	KUNIT_CASE(test_unmap_later),
 	KUNIT_CASE(test_dead),
 	KUNIT_CASE(test_entry),
 	KUNIT_CASE(test_churn),
