@@ -453,11 +453,26 @@ int skua_srq_resize(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc
  * struct skua_qp - queue pair
  * @obj: QPN, variant bits included
  * @event: asynchronous event, from process context, may be NULL
+ * @ext: placement table of selective repeat (struct skua_ext_slot), from the transition to
+ *	RTR until RESET; empty if the QP does not use it. Managed by skua_qp_modify().
  */
 struct skua_qp {
 	struct skua_obj obj;
 	void (*event)(struct skua_qp *qp, enum skua_qp_event event);
+	struct skua_buf ext;
 };
+
+/**
+ * skua_qp_has_ext() - does the QP use selective repeat, or offer it to its peer?
+ * @qp: the QP
+ *
+ * Return: true if so. It may change at any time, unless the caller serializes with
+ * skua_qp_modify().
+ */
+static inline bool skua_qp_has_ext(const struct skua_qp *qp)
+{
+	return READ_ONCE(qp->ext.va);
+}
 
 /**
  * skua_qp_create() - create a QP in state RESET
@@ -471,11 +486,11 @@ struct skua_qp {
 int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 		   struct skua_cmd_create_qp_in *in, bool gsi);
 void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp);
-/* Fills in @in->qpn. */
 int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_modify_qp_in *in);
 /* Count the QP in a counter set, or in none (SKUA_NO_SET). */
 int skua_qp_count(struct skua_dev *dev, struct skua_qp *qp, u32 set);
 int skua_qp_query(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_query_qp_out *out);
+const char *skua_qp_recovery(const struct skua_cmd_query_qp_out *out);
 
 /* --- MR (mr.c) --- */
 

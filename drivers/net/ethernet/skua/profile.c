@@ -92,6 +92,8 @@ static void skua_profile_objects(struct skua_dev *dev,
 	u32 qps = min3(skua_table_num(dev, SKUA_ICM_SQC), skua_table_num(dev, SKUA_ICM_RQC),
 		       skua_table_num(dev, SKUA_ICM_RRC));
 
+	if (lim->caps & SKUA_CAP_SR)
+		qps = min(qps, skua_table_num(dev, SKUA_ICM_LRC));
 	dev->qpn_bits = clamp(out->qpn_bits, 1, SKUA_NUM_BITS);
 	lim->qpn_bits = dev->qpn_bits;
 	qps = min(qps, skua_pow2(dev->qpn_bits));

@@ -37,12 +37,47 @@ static void skua_qp_icm_put(struct skua_dev *dev, u32 index)
 		skua_icm_put(dev, skua_qp_tables[i], index);
 }
 
+/*
+ * Memory that the device needs for selective repeat: the QP's loss recovery context and its
+ * placement table. A page of its own for each table, not a dma_pool: a pool returns no
+ * memory until it is destroyed, and charges a page to only one of its users.
+ */
+static int skua_qp_ext_get(struct skua_dev *dev, struct skua_qp *qp, u32 ext)
+{
+	size_t size = sizeof(struct skua_ext_slot) << u32_get_bits(ext, SKUA_ATTR_EXT_LOG_WINDOW);
+	u32 index = skua_obj_index(&dev->qps, qp->obj.num);
+	struct skua_buf table;
+	int err;
+
+	err = skua_icm_get(dev, SKUA_ICM_LRC, index);
+	if (err)
+		return err;
+	/* Coherent memory is aligned to its size, which is a power of two. */
+	err = skua_buf_try(dev, &table, size, GFP_KERNEL_ACCOUNT);
+	if (err) {
+		skua_icm_put(dev, SKUA_ICM_LRC, index);
+		return err;
+	}
+	qp->ext = table;
+	return 0;
+}
+
+/* Only when the device no longer uses the memory. */
+static void skua_qp_ext_put(struct skua_dev *dev, struct skua_qp *qp)
+{
+	if (!qp->ext.va)
+		return;
+	skua_buf_free(dev, &qp->ext);
+	skua_icm_put(dev, SKUA_ICM_LRC, skua_obj_index(&dev->qps, qp->obj.num));
+}
+
 int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 		   struct skua_cmd_create_qp_in *in, bool gsi)
 {
 	u32 index;
 	int err;
 
+	qp->ext = (struct skua_buf) {};
 	err = gsi ? skua_obj_reserve_at(&dev->qps, &qp->obj, SKUA_QPN_GSI) :
 		    skua_obj_reserve(&dev->qps, &qp->obj);
 	if (err)
@@ -82,6 +117,7 @@ void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp)
 	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_QP, qp->obj.num);
 	skua_obj_retire(&dev->qps, &qp->obj);
 	skua_eq_flush_async(dev);
+	skua_qp_ext_put(dev, qp);
 	skua_qp_icm_put(dev, skua_obj_index(&dev->qps, qp->obj.num));
 	skua_obj_release(&dev->qps, &qp->obj);
 }
@@ -91,14 +127,41 @@ EXPORT_SYMBOL_NS_GPL(skua_qp_destroy, "SKUA");
  * skua_qp_modify() - change state or attributes
  * @dev: the function
  * @qp: the QP
- * @in: what to change; the number is filled in
+ * @in: what to change; the number is filled in, and with SKUA_QP_M_EXT the placement table
+ *
+ * With SKUA_QP_M_EXT and a mode other than SKUA_EXT_PLAIN the QP gets the memory that
+ * selective repeat needs. It is freed when the QP has entered RESET or is destroyed. The
+ * caller serializes such changes of one QP.
  *
  * Return: 0 or a negative errno.
  */
 int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_modify_qp_in *in)
 {
+	u32 state = le32_get_bits(in->attr.state, SKUA_ATTR_STATE);
+	u32 mask = le32_to_cpu(in->mask);
+	bool ext = mask & SKUA_QP_M_EXT && in->attr.ext;
+	bool reset = mask & SKUA_QP_M_STATE && state == SKUA_QP_RESET;
+	bool fresh = ext && !qp->ext.va;
+	int err;
+
+	if (fresh) {
+		err = skua_qp_ext_get(dev, qp, le32_to_cpu(in->attr.ext));
+		if (err)
+			return err;
+	}
+	if (ext) {
+		in->ext_table = cpu_to_le64(qp->ext.dma);
+		in->ext_len = cpu_to_le32(qp->ext.size);
+	}
 	in->qpn = cpu_to_le32(qp->obj.num);
-	return skua_cmd_in(dev, SKUA_CMD_MODIFY_QP, in);
+	err = skua_cmd_in(dev, SKUA_CMD_MODIFY_QP, in);
+	/*
+	 * A command that failed had no effect, or the device was declared dead and does no
+	 * DMA: a table that it was to begin with is not in use, one that it had still may be.
+	 */
+	if (err ? fresh : reset)
+		skua_qp_ext_put(dev, qp);
+	return err;
 }
 EXPORT_SYMBOL_NS_GPL(skua_qp_modify, "SKUA");
 
@@ -135,3 +198,23 @@ int skua_qp_query(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_quer
 	return skua_cmd_query(dev, SKUA_CMD_QUERY_QP, qp->obj.num, out, sizeof(*out));
 }
 EXPORT_SYMBOL_NS_GPL(skua_qp_query, "SKUA");
+
+/**
+ * skua_qp_recovery() - in which direction does a QP recover from packet loss?
+ * @out: its contexts
+ *
+ * Selective repeat only: "send" while packets that it sent have not arrived, "receive"
+ * while it holds packets that came before their turn.
+ *
+ * Return: "none", "send", "receive" or "both".
+ */
+const char *skua_qp_recovery(const struct skua_cmd_query_qp_out *out)
+{
+	bool send = out->sqc.valid & cpu_to_le32(SKUA_SQC_LOSS);
+	bool receive = out->rqc.flags & cpu_to_le32(SKUA_RQC_HELD);
+
+	if (send)
+		return receive ? "both" : "send";
+	return receive ? "receive" : "none";
+}
+EXPORT_SYMBOL_NS_GPL(skua_qp_recovery, "SKUA");

@@ -71,5 +71,6 @@ extern struct kunit_suite skua_lifecycle_suite;
 extern struct kunit_suite skua_mr_suite;
 extern struct kunit_suite skua_mtt_suite;
 extern struct kunit_suite skua_obj_suite;
+extern struct kunit_suite skua_qp_suite;
 
 #endif /* SKUA_TESTS_FAKE_H */
