@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * devlink: information, enable_roce, reload, health.
+ * devlink: information, parameters, reload, health.
  */
 #include <linux/pci.h>
 #include <net/devlink.h>
@@ -85,12 +85,32 @@ static const struct devlink_ops skua_devlink_ops = {
 	.info_get = skua_devlink_info_get,
 };
 
-/* --- enable_roce --- */
+/* --- Parameters --- */
 
-/* Has no effect on a device without RoCE. */
+enum skua_devlink_param_id {
+	SKUA_DEVLINK_PARAM_BASE = DEVLINK_PARAM_GENERIC_ID_MAX,
+	SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT,
+};
+
+/*
+ * They have no effect on a device without RoCE or without selective repeat. The latter is
+ * no runtime parameter, as QPs may have agreed on it with their peers already.
+ */
 static const struct devlink_param skua_devlink_params[] = {
 	DEVLINK_PARAM_GENERIC(ENABLE_ROCE, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL, NULL),
+	DEVLINK_PARAM_DRIVER(SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT, "selective_repeat",
+			     DEVLINK_PARAM_TYPE_BOOL, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),
+			     NULL, NULL, NULL),
 };
+
+static bool skua_devlink_want(struct skua_dev *dev, u32 id)
+{
+	union devlink_param_value val;
+
+	if (devl_param_driverinit_value_get(priv_to_devlink(dev), id, &val))
+		return true;
+	return val.vbool;
+}
 
 /**
  * skua_devlink_want_roce() - does the administrator want RoCE?
@@ -100,12 +120,18 @@ static const struct devlink_param skua_devlink_params[] = {
  */
 bool skua_devlink_want_roce(struct skua_dev *dev)
 {
-	union devlink_param_value val;
+	return skua_devlink_want(dev, DEVLINK_PARAM_GENERIC_ID_ENABLE_ROCE);
+}
 
-	if (devl_param_driverinit_value_get(priv_to_devlink(dev),
-					    DEVLINK_PARAM_GENERIC_ID_ENABLE_ROCE, &val))
-		return true;
-	return val.vbool;
+/**
+ * skua_devlink_want_sr() - does the administrator want selective repeat?
+ * @dev: the function
+ *
+ * Return: what selective_repeat is set to.
+ */
+bool skua_devlink_want_sr(struct skua_dev *dev)
+{
+	return skua_devlink_want(dev, SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT);
 }
 
 /* --- Health --- */
@@ -238,6 +264,7 @@ int skua_devlink_init(struct skua_dev *dev)
 	if (err)
 		return err;
 	devl_param_driverinit_value_set(devlink, DEVLINK_PARAM_GENERIC_ID_ENABLE_ROCE, &val);
+	devl_param_driverinit_value_set(devlink, SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT, &val);
 	dev->reporter = devl_health_reporter_create(devlink, &skua_devlink_reporter_ops, dev);
 	/* One can live without. */
 	if (IS_ERR(dev->reporter))

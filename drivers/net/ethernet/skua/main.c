@@ -137,6 +137,13 @@ static int skua_set_roce(struct skua_dev *dev)
 	return skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in);
 }
 
+/* Without the capability nothing of selective repeat is used, offered or answered. */
+static void skua_set_sr(struct skua_dev *dev)
+{
+	if (!skua_devlink_want_sr(dev))
+		dev->limits.caps &= ~SKUA_CAP_SR;
+}
+
 /* The GID table is small and changes with each IP address: map all of it. */
 static int skua_pin_gids(struct skua_dev *dev)
 {
@@ -188,6 +195,7 @@ int skua_up(struct skua_dev *dev)
 	err = skua_profile_init(dev);
 	if (err)
 		goto err_ring;
+	skua_set_sr(dev);
 	err = skua_uars_init(dev);
 	if (err)
 		goto err_profile;

@@ -244,6 +244,7 @@ struct skua_dev *skua_devlink_alloc(struct pci_dev *pdev);
 int skua_devlink_init(struct skua_dev *dev);
 void skua_devlink_exit(struct skua_dev *dev);
 bool skua_devlink_want_roce(struct skua_dev *dev);
+bool skua_devlink_want_sr(struct skua_dev *dev);
 void skua_devlink_report(struct skua_dev *dev);
 void skua_devlink_health(struct skua_dev *dev);
 
