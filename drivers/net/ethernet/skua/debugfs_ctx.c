@@ -71,7 +71,7 @@ static int qps_show(struct seq_file *s, void *v)
 	int err;
 
 	if (v == SEQ_START_TOKEN) {
-		seq_puts(s, "qpn type state dest sq_pi sq_ci next_psn una_psn rq_pi rq_ci epsn\n");
+		seq_puts(s, "qpn type state dest sq_pi sq_ci next_psn una_psn rq_pi rq_ci epsn sr_window recovery\n");
 		return 0;
 	}
 
@@ -86,13 +86,15 @@ static int qps_show(struct seq_file *s, void *v)
 	}
 	type = le32_get_bits(out->sqc.cfg.flags, SKUA_QP_TYPE);
 	state = le32_get_bits(out->sqc.attr.state, SKUA_ATTR_STATE);
-	seq_printf(s, "%#x %s %s %#x %u %u %u %u %u %u %u\n", obj->num,
+	seq_printf(s, "%#x %s %s %#x %u %u %u %u %u %u %u %u %s\n", obj->num,
 		   type < ARRAY_SIZE(types) ? types[type] : "?",
 		   state < ARRAY_SIZE(states) ? states[state] : "?",
 		   le32_to_cpu(out->sqc.attr.dest_qpn), le32_to_cpu(out->sqc.pi),
 		   le32_to_cpu(out->sqc.ci), le32_to_cpu(out->sqc.next_psn),
 		   le32_to_cpu(out->sqc.una_psn), le32_to_cpu(out->rqc.pi),
-		   le32_to_cpu(out->rqc.ci), le32_to_cpu(out->rqc.epsn));
+		   le32_to_cpu(out->rqc.ci), le32_to_cpu(out->rqc.epsn),
+		   le32_to_cpu(out->sqc.sr_window),
+		   skua_qp_recovery(out));
 	skua_ctx_dump(s, out, sizeof(*out));
 	return 0;
 }
