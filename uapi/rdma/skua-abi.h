@@ -25,10 +25,13 @@ struct skua_alloc_ucontext_req {
 #define SKUA_ALLOC_UCONTEXT_PUSH_ALWAYS	0x2
 
 /*
- * ECE options: operations that both ends of a connection must have. Connection
- * managers carry the bits from host to host, so that they keep their meaning for ever.
+ * ECE options: operations and extensions that both ends of a connection must have.
+ * Connection managers carry the bits from host to host, so that they keep their meaning
+ * for ever. SELECTIVE_REPEAT: agreed on, the QP uses it from the first packet on; left out,
+ * not at all. A QP for which nobody asked finds out from its peer's packets.
  */
-#define SKUA_ECE_MASKED_ATOMIC	0x1
+#define SKUA_ECE_MASKED_ATOMIC		0x1
+#define SKUA_ECE_SELECTIVE_REPEAT	0x2
 
 /*
  * uar_offset, status_offset: mmap offsets of the context's UAR page (one system
@@ -199,7 +202,7 @@ struct skua_create_qp_resp {
  * modify_qp. max_burst: with IBV_QP_RATE_LIMIT: bytes that may go at once under the
  * limit, 0: the device's choice. ece_options: with the change from INIT to RTR: what both
  * ends agreed on, with SKUA_MODIFY_QP_ECE in comp_mask; the QP does without the others.
- * If they were not agreed on it has them all.
+ * If nobody asked it has them all, selective repeat as soon as the peer says so too.
  */
 struct skua_modify_qp_req {
 	__u32 max_burst;

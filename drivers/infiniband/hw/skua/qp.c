@@ -652,6 +652,31 @@ static int skua_ib_modify_dead(struct skua_ib_qp *qp, enum ib_qp_state new)
 	return 0;
 }
 
+/* What was agreed on with the peer takes effect with the transition to RTR. */
+static int skua_ib_modify_ece(struct skua_ib_qp *qp, const struct skua_modify_qp_req *req,
+			      enum ib_qp_state cur, enum ib_qp_state new,
+			      struct skua_cmd_modify_qp_in *in)
+{
+	bool agreed = req->comp_mask & SKUA_MODIFY_QP_ECE;
+	struct skua_ib_dev *dev = skua_ib_qp_dev(qp);
+	int err;
+
+	if (cur != IB_QPS_INIT || new != IB_QPS_RTR)
+		return agreed ? skua_ib_refuse(dev, -EINVAL,
+					       "modify_qp: QP %#x: ECE options with transition %d to %d, must be INIT to RTR",
+					       qp->core.obj.num, cur, new) : 0;
+	if (agreed) {
+		err = skua_ib_ece_build(dev->lim, qp->ibqp.qp_type, req->ece_options, in);
+		if (err)
+			return skua_ib_refuse(dev, err,
+					      "modify_qp: QP %#x of type %d: ECE options %#x, supported %#x",
+					      qp->core.obj.num, qp->ibqp.qp_type, req->ece_options,
+					      skua_ib_ece_options(dev->lim));
+	}
+	skua_ib_ext_build(dev->lim, qp->ibqp.qp_type, agreed, req->ece_options, in);
+	return 0;
+}
+
 static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     const struct skua_modify_qp_req *req, enum ib_qp_state cur,
 			     enum ib_qp_state new)
@@ -689,18 +714,9 @@ static int skua_ib_modify_hw(struct skua_ib_qp *qp, const struct ib_qp_attr *att
 				      rdma_ah_read_grh(&attr->ah_attr)->dgid.raw);
 	in.attr.rate_burst = cpu_to_le32(req->max_burst);
 	in.mask = cpu_to_le32(hw_mask);
-	if (req->comp_mask & SKUA_MODIFY_QP_ECE) {
-		if (cur != IB_QPS_INIT || new != IB_QPS_RTR)
-			return skua_ib_refuse(dev, -EINVAL,
-					      "modify_qp: QP %#x: ECE options with transition %d to %d, must be INIT to RTR",
-					      qp->core.obj.num, cur, new);
-		err = skua_ib_ece_build(dev->lim, qp->ibqp.qp_type, req->ece_options, &in);
-		if (err)
-			return skua_ib_refuse(dev, err,
-					      "modify_qp: QP %#x of type %d: ECE options %#x, supported %#x",
-					      qp->core.obj.num, qp->ibqp.qp_type, req->ece_options,
-					      skua_ib_ece_options(dev->lim));
-	}
+	err = skua_ib_modify_ece(qp, req, cur, new, &in);
+	if (err)
+		return err;
 	/* RESET and ERR are allowed from any state that the device has entered by itself. */
 	in.cur_state = cpu_to_le32(new == IB_QPS_RESET || new == IB_QPS_ERR ?
 				   SKUA_QP_ANY_STATE : cur);

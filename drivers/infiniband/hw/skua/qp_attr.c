@@ -326,14 +326,21 @@ int skua_ib_attr_build(struct skua_ib_qp *qp, const struct ib_qp_attr *attr, int
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_attr_build);
 
-/* ECE options and the vendor features that they enable. */
+/* ECE options, the vendor features that they enable, and the capabilities they need. */
 static const struct {
 	u32 option;
 	u32 vendor;
-	u64 cap;
+	u64 caps;
 } skua_ib_ece[] = {
-	{ SKUA_ECE_MASKED_ATOMIC, SKUA_VENDOR_MASKED_ATOMIC, SKUA_CAP_MASKED_ATOMIC },
+	{ SKUA_ECE_MASKED_ATOMIC, SKUA_VENDOR_MASKED_ATOMIC,
+	  SKUA_CAP_MASKED_ATOMIC | SKUA_CAP_VENDOR_OFF },
+	{ SKUA_ECE_SELECTIVE_REPEAT, 0, SKUA_CAP_SR },
 };
+
+static bool skua_ib_has_ece(enum ib_qp_type type)
+{
+	return type == IB_QPT_RC || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
+}
 
 /**
  * skua_ib_ece_options() - ECE options that the device supports
@@ -346,10 +353,8 @@ u32 skua_ib_ece_options(const struct skua_limits *lim)
 	u32 options = 0;
 	unsigned int i;
 
-	if (!(lim->caps & SKUA_CAP_VENDOR_OFF))
-		return 0;
 	for (i = 0; i < ARRAY_SIZE(skua_ib_ece); i++)
-		if (lim->caps & skua_ib_ece[i].cap)
+		if (!(skua_ib_ece[i].caps & ~lim->caps))
 			options |= skua_ib_ece[i].option;
 	return options;
 }
@@ -362,6 +367,8 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_ece_options);
  * @options: negotiated options
  * @in: the transition to RTR, to which the attribute is added
  *
+ * Selective repeat is no vendor feature: see skua_ib_ext_build().
+ *
  * Return: 0, -EINVAL for a QP type without options, or -EOPNOTSUPP for unknown options.
  */
 int skua_ib_ece_build(const struct skua_limits *lim, enum ib_qp_type type, u32 options,
@@ -372,8 +379,10 @@ int skua_ib_ece_build(const struct skua_limits *lim, enum ib_qp_type type, u32 o
 
 	if (!have || options & ~have)
 		return -EOPNOTSUPP;
-	if (type != IB_QPT_RC && type != IB_QPT_XRC_INI && type != IB_QPT_XRC_TGT)
+	if (!skua_ib_has_ece(type))
 		return -EINVAL;
+	if (!(lim->caps & SKUA_CAP_VENDOR_OFF))
+		return 0;
 	for (i = 0; i < ARRAY_SIZE(skua_ib_ece); i++)
 		if (!(options & skua_ib_ece[i].option))
 			off |= skua_ib_ece[i].vendor;
@@ -382,6 +391,36 @@ int skua_ib_ece_build(const struct skua_limits *lim, enum ib_qp_type type, u32 o
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_ece_build);
+
+/**
+ * skua_ib_ext_build() - choose whether a QP uses selective repeat
+ * @lim: limits of the device
+ * @type: type of the QP
+ * @agreed: there was an ECE handshake
+ * @options: with @agreed: negotiated options, which the device supports
+ * @in: the transition to RTR, to which the attribute is added
+ *
+ * If both ends agreed on it, from the first packet on; if there was a handshake and they
+ * did not, never. Without a handshake as soon as the peer says in its packets that it
+ * supports it. Peers that do not are never sent anything beyond the standard.
+ */
+void skua_ib_ext_build(const struct skua_limits *lim, enum ib_qp_type type, bool agreed,
+		       u32 options, struct skua_cmd_modify_qp_in *in)
+{
+	u32 mode = SKUA_EXT_NEGOTIATE;
+
+	if (!(lim->caps & SKUA_CAP_SR) || !skua_ib_has_ece(type))
+		return;
+	if (agreed)
+		mode = options & SKUA_ECE_SELECTIVE_REPEAT ? SKUA_EXT_ALWAYS : SKUA_EXT_PLAIN;
+	in->mask |= cpu_to_le32(SKUA_QP_M_EXT);
+	in->attr.ext = 0;
+	if (mode != SKUA_EXT_PLAIN)
+		in->attr.ext = le32_encode_bits(mode, SKUA_ATTR_EXT_MODE) |
+			       le32_encode_bits(SKUA_EXT_LOG_WINDOW_MAX,
+						SKUA_ATTR_EXT_LOG_WINDOW);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_ext_build);
 
 /**
  * skua_ib_av_parse() - translate an address vector

@@ -760,6 +760,8 @@ extern const struct ib_device_ops skua_ib_qp_ops;
 u32 skua_ib_ece_options(const struct skua_limits *lim);
 int skua_ib_ece_build(const struct skua_limits *lim, enum ib_qp_type type, u32 options,
 		      struct skua_cmd_modify_qp_in *in);
+void skua_ib_ext_build(const struct skua_limits *lim, enum ib_qp_type type, bool agreed,
+		       u32 options, struct skua_cmd_modify_qp_in *in);
 u32 skua_ib_max_send_sge(const struct skua_limits *lim);
 u32 skua_ib_max_qp_wr(const struct skua_limits *lim);
 u32 skua_ib_wqe_blocks(const struct skua_limits *lim, enum ib_qp_type type,

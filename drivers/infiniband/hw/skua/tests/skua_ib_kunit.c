@@ -380,30 +380,6 @@ static void test_attr_rights(struct kunit *test)
 	}
 }
 
-/* --- what was agreed on with the peer --- */
-
-static void test_ece(struct kunit *test)
-{
-	struct skua_limits lim = { .caps = SKUA_CAP_MASKED_ATOMIC | SKUA_CAP_VENDOR_OFF };
-	struct skua_cmd_modify_qp_in in = {};
-
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_options(&lim), SKUA_ECE_MASKED_ATOMIC);
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_RC, SKUA_ECE_MASKED_ATOMIC, &in), 0);
-	KUNIT_EXPECT_EQ(test, le32_to_cpu(in.mask), SKUA_QP_M_VENDOR_OFF);
-	KUNIT_EXPECT_EQ(test, le32_to_cpu(in.attr.vendor_off), 0);
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_XRC_TGT, 0, &in), 0);
-	KUNIT_EXPECT_EQ(test, le32_to_cpu(in.attr.vendor_off), SKUA_VENDOR_MASKED_ATOMIC);
-	/* Options of a newer peer are for the provider to drop. */
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_RC, 3, &in), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_UD, 0, &in), -EINVAL);
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_UC, 0, &in), -EINVAL);
-	lim.caps = SKUA_CAP_MASKED_ATOMIC;
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_options(&lim), 0);
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_build(&lim, IB_QPT_RC, 0, &in), -EOPNOTSUPP);
-	lim.caps = SKUA_CAP_VENDOR_OFF;
-	KUNIT_EXPECT_EQ(test, skua_ib_ece_options(&lim), 0);
-}
-
 /* --- pools of regions --- */
 
 #ifndef SKUA_COMPAT_FRMR
@@ -460,7 +436,6 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_av),
 	KUNIT_CASE(test_attr_round_trip),
 	KUNIT_CASE(test_attr_rights),
-	KUNIT_CASE(test_ece),
 #ifndef SKUA_COMPAT_FRMR
 	KUNIT_CASE(test_frmr_key),
 #endif
