@@ -25,6 +25,20 @@ static int skua_ib_nest_end(struct sk_buff *msg, struct nlattr *nest, bool faile
 	return 0;
 }
 
+/*
+ * Selective repeat: the window that is in force is known to the device alone. A QP that has
+ * not heard from a peer which supports it has none.
+ */
+static bool skua_ib_fill_sr(struct sk_buff *msg, struct skua_ib_qp *qp)
+{
+	struct skua_cmd_query_qp_out *out __free(kfree) = kzalloc_obj(*out);
+
+	if (!out || skua_qp_query(skua_ib_qp_dev(qp)->core, &qp->core, out))
+		return false;
+	return rdma_nl_put_driver_u32(msg, "sr_window", le32_to_cpu(out->sqc.sr_window)) ||
+	       rdma_nl_put_driver_string(msg, "loss_recovery", skua_qp_recovery(out));
+}
+
 static int skua_ib_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct skua_ib_qp *qp = to_skua_qp(ibqp);
@@ -46,6 +60,8 @@ static int skua_ib_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 		failed = failed ||
 			 rdma_nl_put_driver_u32(msg, "rate_limit", READ_ONCE(qp->rate_limit)) ||
 			 rdma_nl_put_driver_u32(msg, "max_burst", READ_ONCE(qp->rate_burst));
+	if (skua_qp_has_ext(&qp->core))
+		failed = failed || skua_ib_fill_sr(msg, qp);
 	return skua_ib_nest_end(msg, nest, failed);
 }
 
