@@ -70,7 +70,8 @@ static void test_query(void **state)
 			assert_int_equal(more[len], 0xee);
 	}
 	memcpy(&attr, more, sizeof(attr));
-	assert_int_equal(attr.caps, SKUADV_CAP_PUSH | SKUADV_CAP_SCATTER_CQE);
+	assert_int_equal(attr.caps, SKUADV_CAP_PUSH | SKUADV_CAP_SCATTER_CQE |
+			 SKUADV_CAP_SELECTIVE_REPEAT);
 	assert_int_equal(attr.push_wqe_size, 48);
 	assert_int_equal(attr.cqe_sizes, 64 | 128);
 	assert_int_equal(attr.max_scatter_cqe, 64);
@@ -87,7 +88,7 @@ static void test_query_without(void **state)
 	struct ibv_qp *qp;
 
 	fake_setup(state);
-	open_with(0, SKUA_CAP_PUSH | SKUA_CAP_SCATTER_CQE);
+	open_with(0, SKUA_CAP_PUSH | SKUA_CAP_SCATTER_CQE | SKUA_CAP_SR);
 	assert_int_equal(skuadv_query_device(fake.ctx, &attr, sizeof(attr)), 0);
 	assert_int_equal(attr.caps, 0);
 	assert_int_equal(attr.push_wqe_size | attr.max_scatter_cqe, 0);

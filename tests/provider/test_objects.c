@@ -567,6 +567,56 @@ static void test_qp_ece(void **state)
 	fake_destroy_cq(cq);
 }
 
+/*
+ * Options are agreed on one by one: what the program leaves out, what the kernel does not have
+ * and what a newer peer has is left out, and nothing is said of them if nobody asked.
+ */
+static void test_qp_ece_some(void **state)
+{
+	static const struct {
+		uint32_t have, set, agreed;
+	} row[] = {
+		{ SKUA_ECE_MASKED_ATOMIC | SKUA_ECE_SELECTIVE_REPEAT, ~0U,
+		  SKUA_ECE_MASKED_ATOMIC | SKUA_ECE_SELECTIVE_REPEAT },
+		{ SKUA_ECE_MASKED_ATOMIC | SKUA_ECE_SELECTIVE_REPEAT,
+		  SKUA_ECE_MASKED_ATOMIC, SKUA_ECE_MASKED_ATOMIC },
+		{ SKUA_ECE_MASKED_ATOMIC | SKUA_ECE_SELECTIVE_REPEAT,
+		  SKUA_ECE_SELECTIVE_REPEAT, SKUA_ECE_SELECTIVE_REPEAT },
+		{ SKUA_ECE_SELECTIVE_REPEAT, ~0U, SKUA_ECE_SELECTIVE_REPEAT },
+		{ SKUA_ECE_MASKED_ATOMIC, ~0U, SKUA_ECE_MASKED_ATOMIC },
+		{ SKUA_ECE_SELECTIVE_REPEAT, 0, 0 },
+	};
+	struct ibv_ece ece;
+	struct ibv_qp *qp;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		fake_close();
+		fake.lim.ece_options = row[i].have;
+		fake_open();
+		cq = fake_make_cq(16);
+		qp = fake_make_qp(cq, IBV_QPT_RC);
+		fake_modify(qp, IBV_QPS_RESET);
+		assert_false(ibv_query_ece(qp, &ece));
+		assert_int_equal(ece.options, row[i].have);
+		fake_modify(qp, IBV_QPS_INIT);
+		fake_modify(qp, IBV_QPS_RTR);
+		assert_int_equal(fake_qp(qp)->mod_req_len, 0);
+
+		fake_modify(qp, IBV_QPS_RESET);
+		fake_modify(qp, IBV_QPS_INIT);
+		ece.options = row[i].set;
+		assert_false(ibv_set_ece(qp, &ece));
+		assert_int_equal(ece.options, row[i].agreed);
+		fake_modify(qp, IBV_QPS_RTR);
+		assert_int_equal(fake_qp(qp)->mod_req.comp_mask, SKUA_MODIFY_QP_ECE);
+		assert_int_equal(fake_qp(qp)->mod_req.ece_options, row[i].agreed);
+		fake_destroy_qp(qp);
+		fake_destroy_cq(cq);
+	}
+}
+
 /* --- CQs -------------------------------------------------------------------------------- */
 
 static void test_cq_sizes(void **state)
@@ -719,8 +769,8 @@ int main(void)
 		CASE(qp_no_inline), CASE(qp_little_inline), CASE(qp_refused),
 		CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
 		CASE(qp_caps),
-		CASE(qp_modify), CASE(qp_ece), CASE(cq_sizes), CASE(cq_refused), CASE(cq_busy),
-		CASE(records),
+		CASE(qp_modify), CASE(qp_ece), CASE(qp_ece_some), CASE(cq_sizes), CASE(cq_refused),
+		CASE(cq_busy), CASE(records),
 	};
 
 	return cmocka_run_group_tests_name("provider objects", tests, NULL, NULL);

@@ -39,6 +39,8 @@ int skuadv_query_device(struct ibv_context *ibctx, struct skuadv_device_attr *at
 		full.caps |= SKUADV_CAP_SCATTER_CQE;
 		full.max_scatter_cqe = sizeof(struct skua_cqe);
 	}
+	if (skua_has(ctx, SKUA_CAP_SR))
+		full.caps |= SKUADV_CAP_SELECTIVE_REPEAT;
 	if (ctx->push)
 		full.push_wqe_size = ctx->lim.push_segs * SKUA_WQE_SEG;
 	full.cqe_sizes = 1 << SKUA_LOG_CQE | 1 << SKUA_LOG_CQE_LARGE;

@@ -35,6 +35,13 @@ enum skuadv_device_caps {
 	SKUADV_CAP_PUSH		= 1 << 0,
 	SKUADV_CAP_DB_SUPPRESS	= 1 << 1,
 	SKUADV_CAP_SCATTER_CQE	= 1 << 2,
+	SKUADV_CAP_SELECTIVE_REPEAT	= 1 << 3,
+};
+
+/* Options of ibv_query_ece() and ibv_set_ece() */
+enum skuadv_ece_options {
+	SKUADV_ECE_MASKED_ATOMIC	= 1 << 0,
+	SKUADV_ECE_SELECTIVE_REPEAT	= 1 << 1,
 };
 
 /**
