@@ -412,11 +412,11 @@ void skua_en_channel_destroy(struct skua_en_channel *ch)
 	struct skua_en *en = ch->en;
 
 	skua_qp_destroy(en->dev, &ch->qp);
-	/* It looks at the send CQ once more. */
+	/* These look at the CQs once more. */
 	skua_en_tx_flush(ch);
+	skua_en_rx_flush(ch);
 	skua_en_cq_destroy(en, &ch->rxcq);
 	skua_en_cq_destroy(en, &ch->txcq);
-	skua_en_rx_flush(ch);
 	page_pool_destroy(ch->pool);
 	skua_en_rings_free(ch);
 	netif_napi_del(&ch->napi);

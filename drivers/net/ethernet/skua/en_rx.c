@@ -183,6 +183,15 @@ static u32 skua_en_rx_capacity(const struct skua_en_channel *ch)
 	return room;
 }
 
+/* Is it the completion of the WQE at @pos, with a frame of @len bytes? */
+static bool skua_en_rx_is_frame(const struct skua_en_channel *ch, const struct skua_cqe *cqe,
+				u32 pos, u32 len)
+{
+	return (s32)(ch->rx_pi - pos) > 0 && skua_cqe_wqe_index(cqe) == (pos & 0xffff) &&
+	       skua_cqe_status(cqe) == SKUA_CQE_OK && len >= ETH_HLEN &&
+	       len <= skua_en_rx_capacity(ch);
+}
+
 /*
  * Check a completion against the WQE it must be for. On an error status or impossible
  * values the queue has failed.
@@ -192,8 +201,7 @@ static bool skua_en_rx_check(struct skua_en_channel *ch, const struct skua_cqe *
 {
 	u32 status = skua_cqe_status(cqe);
 
-	if (likely((s32)(ch->rx_pi - pos) > 0 && skua_cqe_wqe_index(cqe) == (pos & 0xffff) &&
-		   status == SKUA_CQE_OK && len >= ETH_HLEN && len <= skua_en_rx_capacity(ch)))
+	if (likely(skua_en_rx_is_frame(ch, cqe, pos, len)))
 		return true;
 	if (status != SKUA_CQE_OK)
 		skua_en_channel_fail(ch, "receive status %u, vendor error 0x%x", status,
@@ -285,11 +293,26 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 
 /**
  * skua_en_rx_flush() - return all buffers of the ring to the pool
- * @ch: the channel, its QP destroyed
+ * @ch: the channel, stopped, its QP destroyed, its receive CQ still there
+ *
+ * What was received since the last poll counts as dropped. The channel's own statistics
+ * have been added to the netdev's before.
  */
 void skua_en_rx_flush(struct skua_en_channel *ch)
 {
+	struct skua_en_stats stats = {};
+	const struct skua_cqe *cqe;
 	u32 i;
+
+	for (i = ch->rxcq.ci; i != ch->rx_pi; i++) {
+		cqe = skua_en_cq_next(&ch->rxcq);
+		if (!cqe || !skua_en_rx_is_frame(ch, cqe, i, le32_to_cpu(cqe->byte_len)))
+			break;
+		stats.rx.dropped++;
+	}
+	spin_lock_bh(&ch->en->stats_lock);
+	skua_en_stats_sum(&ch->en->stats, &stats);
+	spin_unlock_bh(&ch->en->stats_lock);
 
 	for (i = 0; i < BIT(ch->log_rq); i++)
 		skua_en_rx_put(ch, &ch->rx_info[i], 0, false);

@@ -402,6 +402,20 @@ static void test_flush(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, t->ch->tx_pi);
 }
 
+/* Received, but not polled any more: dropped. A receive that was flushed was no frame. */
+static void test_rx_flush(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+
+	receive(t, 2);
+	KUNIT_EXPECT_EQ(test, poll(t, 64), 2);
+	receive(t, 3);
+	cq_write(&t->ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_WR_FLUSH_ERR, 0);
+	skua_en_rx_flush(t->ch);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 2);
+	KUNIT_EXPECT_EQ(test, t->en->stats.rx.dropped, 3);
+}
+
 /* A packet that failed counts as that, not as dropped, too. */
 static void test_flush_failed(struct kunit *test)
 {
@@ -656,6 +670,7 @@ static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE(test_tx_suppress),
 	KUNIT_CASE(test_tx_budget),
 	KUNIT_CASE(test_flush),
+	KUNIT_CASE(test_rx_flush),
 	KUNIT_CASE(test_flush_failed),
 	KUNIT_CASE(test_tx_tag),
 	KUNIT_CASE(test_rx_csum),
