@@ -21,6 +21,11 @@
 #define SKUA_EN_MAX_CHANNELS	16
 /* Ring sizes in packets; a send ring has SKUA_EN_TX_BLOCKS blocks a packet. */
 #define SKUA_EN_RING_DEFAULT	256
+/*
+ * More for receive: a window of TCP, in frames, may come while the thread that takes them
+ * waits for a processor, and what finds no WQE is sent again, by a sender that slows down.
+ */
+#define SKUA_EN_RX_RING_DEFAULT	1024
 #define SKUA_EN_RING_MIN	64
 #define SKUA_EN_RING_MAX	4096
 #define SKUA_EN_TX_BLOCKS	2

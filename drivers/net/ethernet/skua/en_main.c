@@ -91,7 +91,7 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	en->caps = lim->caps;
 	en->rss = lim->caps & SKUA_CAP_RSS;
 	en->conf.channels = min(skua_en_max_channels(en), num_online_cpus());
-	en->conf.ring_rx = min(SKUA_EN_RING_DEFAULT, lim->max_rq_wqes);
+	en->conf.ring_rx = min(SKUA_EN_RX_RING_DEFAULT, lim->max_rq_wqes);
 	en->conf.ring_tx = min(SKUA_EN_RING_DEFAULT, lim->max_sq_blocks / SKUA_EN_TX_BLOCKS);
 	spin_lock_init(&en->stats_lock);
 	mutex_init(&en->link_lock);
