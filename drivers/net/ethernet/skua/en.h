@@ -32,9 +32,12 @@
 /* Send completions taken in one poll: more would keep receive waiting. */
 #define SKUA_EN_TX_BUDGET	256
 
-/* Receive buffers: each scatter element is a part of a page, or a whole one; the first has
- * room for an skb's headroom and shared info around it.
+/*
+ * Receive buffers: each scatter element is a part of a page, or a whole one; the first has
+ * room for an skb's headroom and shared info around it. Where the largest frame is longer
+ * than a page's part, but two of them fit in a larger page, it is one buffer of that.
  */
+#define SKUA_EN_RX_ORDER	PAGE_ALLOC_COSTLY_ORDER
 #define SKUA_EN_RX_LOG_SGE	2
 #define SKUA_EN_RX_SGE		BIT(SKUA_EN_RX_LOG_SGE)
 #define SKUA_EN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
@@ -183,6 +186,7 @@ enum skua_en_channel_flag {
  * @log_rq: log2 of the receive WQEs
  * @nsge: scatter elements that the MTU needs
  * @rx_room: bytes of each
+ * @rx_order: order of the pages that they are parts of
  * @rx_events: interrupts of @rxcq, counted by their handler
  * @dim: adaptive moderation of @rxcq; NAPI and its work item take turns by @dim.state
  * @rx_sync: lets @rx_stats be read whole on 32-bit
@@ -219,6 +223,7 @@ struct skua_en_channel {
 	u32 rx_pi;
 	u8 log_rq;
 	u8 nsge;
+	u8 rx_order;
 	u32 rx_room[SKUA_EN_RX_SGE];
 	u16 rx_events;
 	struct dim dim;
@@ -362,6 +367,7 @@ void skua_en_dim_init(struct skua_en_channel *ch);
 void skua_en_dim(struct skua_en_channel *ch);
 void skua_en_dim_stop(struct skua_en_channel *ch);
 
+unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i);
 void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu);
 void skua_en_rx_fill(struct skua_en_channel *ch);
 void skua_en_rx_flush(struct skua_en_channel *ch);

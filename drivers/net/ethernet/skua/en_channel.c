@@ -150,18 +150,30 @@ static void skua_en_cq_destroy(struct skua_en *en, struct skua_en_cq *cq)
 	skua_buf_free(en->dev, &cq->buf);
 }
 
+/* Pages whose parts fill the ring. */
+static unsigned int skua_en_rx_pages(const struct skua_en_channel *ch)
+{
+	unsigned int frames;
+
+	if (!ch->rx_order)
+		return ch->nsge << ch->log_rq;
+	frames = (PAGE_SIZE << ch->rx_order) / skua_en_rx_size(ch, 0);
+	return DIV_ROUND_UP(BIT(ch->log_rq), frames);
+}
+
 static int skua_en_pool_create(struct skua_en_channel *ch)
 {
 	struct page_pool_params params = {
 		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
-		.pool_size = ch->nsge << ch->log_rq,
+		.order = ch->rx_order,
+		.pool_size = skua_en_rx_pages(ch),
 		.nid = NUMA_NO_NODE,
 		.dev = ch->en->dma,
 		.napi = &ch->napi,
 		.netdev = ch->en->ndev,
 		.queue_idx = ch->index,
 		.dma_dir = DMA_FROM_DEVICE,
-		.max_len = PAGE_SIZE,
+		.max_len = PAGE_SIZE << ch->rx_order,
 	};
 
 	ch->pool = page_pool_create(&params);

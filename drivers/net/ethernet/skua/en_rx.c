@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Receive: buffers are parts of pages of a page pool, so that frames that are small against
- * a page share one. Each frame becomes an skb: its first buffer is the linear part, the
- * others are fragments.
+ * a page, which may be of a higher order, share one. Each frame becomes an skb: its first
+ * buffer is the linear part, the others are fragments.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
@@ -19,16 +19,43 @@ static u32 skua_en_rx_mask(const struct skua_en_channel *ch)
 }
 
 /**
+ * skua_en_rx_size() - bytes of a page that a scatter element takes
+ * @ch: the channel
+ * @i: the element
+ *
+ * Return: bytes, with what an skb needs around the first element.
+ */
+unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i)
+{
+	if (i)
+		return ch->rx_room[i];
+	return SKUA_EN_RX_HEADROOM + ch->rx_room[0] +
+	       SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+}
+
+/**
  * skua_en_rx_layout() - how the largest frame lies in receive buffers
- * @ch: the channel, which gets @nsge and @rx_room
+ * @ch: the channel, which gets @nsge, @rx_room and @rx_order
  * @mtu: of the netdev
  *
- * Each room ends at a cache line, so that buffers that share a page share no line.
+ * Each room ends at a cache line, so that buffers that share a page share no line. A frame
+ * in one buffer costs GRO, the pool and the copy to user space half of what it costs in two,
+ * and GRO can merge twice as many before an skb has no room for another fragment.
  */
 void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu)
 {
 	unsigned int len = mtu + VLAN_ETH_HLEN, part, i;
 
+	ch->rx_order = 0;
+	if (len > SKUA_EN_RX_FIRST) {
+		ch->rx_room[0] = SKB_DATA_ALIGN(SKUA_EN_RX_HEADROOM + len) -
+				 SKUA_EN_RX_HEADROOM;
+		if (2 * skua_en_rx_size(ch, 0) <= PAGE_SIZE << SKUA_EN_RX_ORDER) {
+			ch->rx_order = SKUA_EN_RX_ORDER;
+			ch->nsge = 1;
+			return;
+		}
+	}
 	for (i = 0; i < SKUA_EN_RX_SGE && len; i++, len -= part) {
 		if (!i) {
 			part = min_t(unsigned int, len, SKUA_EN_RX_FIRST);
@@ -42,15 +69,6 @@ void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu)
 	ch->nsge = i;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_layout);
-
-/* Bytes of a page that scatter element @i takes. */
-static unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i)
-{
-	if (i)
-		return ch->rx_room[i];
-	return SKUA_EN_RX_HEADROOM + ch->rx_room[0] +
-	       SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
-}
 
 static void skua_en_rx_put(struct skua_en_channel *ch, struct skua_en_rx_info *info,
 			   unsigned int from, bool direct)

@@ -174,15 +174,25 @@ static const struct net_device_ops ent_ops = {
 	.ndo_start_xmit = skua_en_xmit,
 };
 
-static struct ent *ent_create(struct kunit *test)
+/* Pages of the order that the layout of receive buffers asks for. */
+static struct page_pool *ent_pool(struct skua_en_channel *ch)
 {
 	struct page_pool_params params = {
 		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
+		.order = ch->rx_order,
 		.pool_size = BIT(LOG_RQ),
 		.nid = NUMA_NO_NODE,
+		.dev = ch->en->dma,
+		.napi = &ch->napi,
 		.dma_dir = DMA_FROM_DEVICE,
-		.max_len = PAGE_SIZE,
+		.max_len = PAGE_SIZE << ch->rx_order,
 	};
+
+	return page_pool_create(&params);
+}
+
+static struct ent *ent_create(struct kunit *test)
+{
 	struct ent *t = zalloc(test, sizeof(*t));
 	struct skua_en_channel *ch = zalloc(test, sizeof(*ch));
 	struct net_device *ndev;
@@ -213,9 +223,7 @@ static struct ent *ent_create(struct kunit *test)
 	t->en->channel[0] = ch;
 	ent_rings(t, ch);
 	netif_napi_add(ndev, &ch->napi, skua_en_poll);
-	params.dev = dev;
-	params.napi = &ch->napi;
-	ch->pool = page_pool_create(&params);
+	ch->pool = ent_pool(ch);
 	if (IS_ERR(ch->pool)) {
 		free_netdev(ndev);
 		KUNIT_FAIL_AND_ABORT(test, "no page pool: %ld", PTR_ERR(ch->pool));
@@ -252,7 +260,7 @@ static void rx_frag_check(struct ent *t, u32 pos, unsigned int i)
 	u32 behind = i ? 0 : SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
 
 	KUNIT_ASSERT_NOT_NULL(t->test, frag->page);
-	KUNIT_EXPECT_LE(t->test, frag->offset + frag->truesize, PAGE_SIZE);
+	KUNIT_EXPECT_LE(t->test, frag->offset + frag->truesize, PAGE_SIZE << ch->rx_order);
 	KUNIT_EXPECT_GE(t->test, frag->truesize, before + ch->rx_room[i] + behind);
 	KUNIT_EXPECT_EQ(t->test, le64_to_cpu(seg->addr),
 			page_pool_get_dma_addr(frag->page) + frag->offset + before);
@@ -279,8 +287,15 @@ static void test_rx_buffers(struct kunit *test)
 
 	local_bh_disable();
 	skua_en_rx_flush(ch);
+	local_bh_enable();
+	napi_disable(&ch->napi);
+	page_pool_destroy(ch->pool);
 	ch->rx_pi = 0;
 	skua_en_rx_layout(ch, mtu);
+	ch->pool = ent_pool(ch);
+	napi_enable(&ch->napi);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ch->pool));
+	local_bh_disable();
 	skua_en_rx_fill(ch);
 	local_bh_enable();
 	KUNIT_ASSERT_EQ(test, ch->rx_pi, BIT(LOG_RQ));
@@ -292,9 +307,11 @@ static void test_rx_buffers(struct kunit *test)
 			rx_frag_check(t, pos, i);
 		shared += pos && ch->rx_info[pos].frag[0].page == ch->rx_info[pos - 1].frag[0].page;
 	}
-	/* With pages of 4 KiB two frames of an Ethernet share one. */
-	if (mtu <= ETH_DATA_LEN)
+	/* With pages of 4 KiB two frames of an Ethernet share one, jumbo frames a larger one. */
+	if (mtu <= ETH_DATA_LEN || ch->rx_order)
 		KUNIT_EXPECT_GE(test, shared, BIT(LOG_RQ) / 2);
+	if (mtu <= 9000)
+		KUNIT_EXPECT_EQ(test, ch->nsge, 1);
 }
 
 /* --- Order --- */
