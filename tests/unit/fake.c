@@ -82,7 +82,7 @@ static bool keep(struct fake *f)
 		pool.kept[i].dev = f->dev;
 		pool.kept[i].mem = f->mem;
 		pool.kept[i].caps = f->caps;
-		madvise(f->mem, FAKE_MEM_SIZE, MADV_DONTNEED);
+		madvise(f->mem, f->mem_size, MADV_DONTNEED);
 		return true;
 	}
 	return false;
@@ -99,8 +99,8 @@ static bool in_hole(const struct fake *f, uint64_t iova, size_t len)
 
 static void *at(const struct fake *f, uint64_t iova, size_t len)
 {
-	if (iova < FAKE_MEM_BASE || len > FAKE_MEM_SIZE ||
-	    iova - FAKE_MEM_BASE > FAKE_MEM_SIZE - len || in_hole(f, iova, len))
+	if (iova < FAKE_MEM_BASE || len > f->mem_size ||
+	    iova - FAKE_MEM_BASE > f->mem_size - len || in_hole(f, iova, len))
 		return NULL;
 	return f->mem + (iova - FAKE_MEM_BASE);
 }
@@ -111,6 +111,8 @@ static int fake_dma_read(void *host, uint64_t iova, void *buf, size_t len)
 	const void *src = at(f, iova, len);
 
 	f->reads++;
+	if (!src && f->far_read)
+		return f->far_read(f->far_priv, iova, buf, len) ? -EFAULT : 0;
 	if (f->on_read && src)
 		f->on_read(f->on_priv, iova, len);
 	if (!src || (f->fail_read && !--f->fail_read))
@@ -127,6 +129,8 @@ static int fake_dma_write(void *host, uint64_t iova, const void *buf, size_t len
 	f->writes++;
 	digest(&iova, sizeof(iova));
 	digest(buf, len);
+	if (!dst && f->far_write)
+		return f->far_write(f->far_priv, iova, buf, len) ? -EFAULT : 0;
 	if (!dst || (f->fail_write && !--f->fail_write))
 		return -EFAULT;
 	if (f->on_write && f->on_write(f->on_priv, iova, buf, len))
@@ -161,6 +165,8 @@ static uint64_t fake_now(void *host)
 {
 	struct fake *f = host;
 
+	if (f->clock)
+		f->now = *f->clock;
 	f->now += f->step;
 	return f->now;
 }
@@ -210,6 +216,13 @@ static void fake_send(void *wire, const void *frame, size_t len)
 	struct fake *f = wire;
 	struct fake_frame *copy;
 
+	if (f->net) {
+		if (f->judged)
+			look(f, frame, len);
+		f->net->send(f->net_priv, frame, len);
+		f->sent++;
+		return;
+	}
 	look(f, frame, len);
 	if (f->port) {
 		wire_port_send(f->port, frame, len);
@@ -245,6 +258,11 @@ static void fake_send_pending(void *wire, void *frame, size_t len)
 {
 	struct fake *f = wire;
 
+	if (f->net && !f->judged) {
+		f->net->send_pending(f->net_priv, frame, len);
+		f->sent++;
+		return;
+	}
 	if (f->raw && f->pending) {
 		wire_port_send_pending(f->port, frame, len);
 		f->sent++;
@@ -265,6 +283,8 @@ static void *fake_frame(void *wire, size_t size)
 {
 	struct fake *f = wire;
 
+	if (f->net)
+		return f->net->frame(f->net_priv, size);
 	return f->port && f->pending ? wire_port_frame(f->port, size) : NULL;
 }
 
@@ -272,6 +292,8 @@ static bool fake_full(void *wire, const uint8_t dmac[6])
 {
 	struct fake *f = wire;
 
+	if (f->net)
+		return f->net->full(f->net_priv, dmac);
 	if (f->full && !memcmp(f->full, dmac, 6))
 		return true;
 	return f->port && wire_port_full(f->port, dmac);
@@ -333,21 +355,27 @@ static const struct skua_wire_ops wire_ops = {
 
 void fake_init(struct fake *f, const struct skua_dev_cfg *cfg)
 {
+	fake_init_sized(f, cfg, FAKE_MEM_SIZE);
+}
+
+void fake_init_sized(struct fake *f, const struct skua_dev_cfg *cfg, uint64_t size)
+{
 	static const struct skua_dev_cfg plain = {
 		.mac = { 0x02, 0, 0, 0, 0, 0x01 },
 		.serial = 0x0200000000000001ull,
 	};
 
 	memset(f, 0, sizeof(*f));
+	f->mem_size = size;
 	f->tx = calloc(FAKE_FRAMES, sizeof(*f->tx));
 	f->next = FAKE_MEM_BASE;
 	f->used = FAKE_MEM_BASE;
 	f->now = 1000000000;
 	f->deadline = SKUA_TIME_NEVER;
 	cfg = cfg ? cfg : &plain;
-	if (!take_kept(f, cfg)) {
-		f->mem = mmap(NULL, FAKE_MEM_SIZE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (size != FAKE_MEM_SIZE || !take_kept(f, cfg)) {
+		f->mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (f->mem == MAP_FAILED || !f->tx)
 			die("no memory");
 		f->dev = skua_dev_create(cfg, &host_ops, f, &wire_ops, f);
@@ -372,10 +400,10 @@ void fake_exit(struct fake *f)
 	if (pool.digest && pool.sum)
 		fprintf(stderr, "digest %016llx\n", (unsigned long long)pool.sum);
 	pool.sum = 0;
-	if (keep(f))
+	if (f->mem_size == FAKE_MEM_SIZE && keep(f))
 		return;
 	skua_dev_destroy(f->dev);
-	munmap(f->mem, FAKE_MEM_SIZE);
+	munmap(f->mem, f->mem_size);
 }
 
 void fake_bus(struct fake *f, bool memory, bool master)
@@ -390,7 +418,7 @@ uint64_t fake_alloc(struct fake *f, size_t size, size_t align)
 {
 	uint64_t iova = (f->next + align - 1) & ~(uint64_t)(align - 1);
 
-	if (iova + size > FAKE_MEM_BASE + FAKE_MEM_SIZE)
+	if (iova + size > FAKE_MEM_BASE + f->mem_size)
 		die("guest memory is used up");
 	f->next = iova + size;
 	/* What was never handed out is zero, and no page of it is touched for that. */
@@ -403,7 +431,7 @@ uint64_t fake_alloc(struct fake *f, size_t size, size_t align)
 
 void *fake_ptr(struct fake *f, uint64_t iova)
 {
-	if (iova < FAKE_MEM_BASE || iova - FAKE_MEM_BASE >= FAKE_MEM_SIZE)
+	if (iova < FAKE_MEM_BASE || iova - FAKE_MEM_BASE >= f->mem_size)
 		die("no guest memory there");
 	return f->mem + (iova - FAKE_MEM_BASE);
 }

@@ -28,7 +28,8 @@ struct fake_frame {
 /**
  * struct fake - one device and what surrounds it
  * @dev: the device
- * @mem: guest memory, FAKE_MEM_SIZE bytes at bus address FAKE_MEM_BASE
+ * @mem: guest memory, @mem_size bytes at bus address FAKE_MEM_BASE
+ * @mem_size: FAKE_MEM_SIZE unless fake_init_sized() said otherwise
  * @next: first byte not handed out by fake_alloc()
  * @used: first byte that never was
  * @hole: ranges of bus addresses that do not answer; end 0: unused
@@ -38,6 +39,7 @@ struct fake_frame {
  * @writes: DMA writes so far
  * @msix: messages of each vector
  * @now: the clock, nanoseconds
+ * @clock: the clock of many devices, which @now follows; NULL: @now is the clock
  * @step: what it advances by each time that the device looks at it
  * @deadline: of the timer
  * @tx: frames on the wire that nobody took yet, oldest at @tx_head
@@ -49,6 +51,12 @@ struct fake_frame {
  * @wire: the switch, NULL: there is none
  * @port: its port for this device
  * @owns_wire: fake_exit() ends it
+ * @net: where frames go instead of all of these, with @net_priv; NULL: nowhere
+ * @net_priv: see @net
+ * @judged: with @net, the judge sees what the device sends, and it is finished
+ * @far_read: what is outside of @mem; 0, or it is not there. NULL: nothing is
+ * @far_write: likewise
+ * @far_priv: first argument of these
  * @raw: a benchmark: with the switch, frames are neither looked at nor copied here
  * @pending: the switch takes RoCE packets whose ICRC is still to be written, as in the
  *	daemon; in them it is wrong
@@ -70,6 +78,7 @@ struct fake_frame {
 struct fake {
 	struct skua_dev *dev;
 	uint8_t *mem;
+	uint64_t mem_size;
 	uint64_t next, used;
 	struct {
 		uint64_t from, to;
@@ -78,6 +87,7 @@ struct fake {
 	uint64_t reads, writes;
 	unsigned int msix[SKUA_MSIX_VECTORS_MAX];
 	uint64_t now;
+	const uint64_t *clock;
 	uint64_t step;
 	uint64_t deadline;
 	struct fake_frame **tx;
@@ -90,6 +100,12 @@ struct fake {
 	struct wire *wire;
 	struct wire_port *port;
 	bool owns_wire;
+	const struct skua_wire_ops *net;
+	void *net_priv;
+	bool judged;
+	int (*far_read)(void *priv, uint64_t iova, void *buf, size_t len);
+	int (*far_write)(void *priv, uint64_t iova, const void *buf, size_t len);
+	void *far_priv;
 	bool raw;
 	bool pending;
 	bool no_trains;
@@ -108,6 +124,8 @@ struct fake {
 
 /* A device that is on the bus: memory space and bus master enabled. @cfg may be NULL. */
 void fake_init(struct fake *f, const struct skua_dev_cfg *cfg);
+/* With another size of memory, which takes up no more than is used of it. */
+void fake_init_sized(struct fake *f, const struct skua_dev_cfg *cfg, uint64_t size);
 void fake_exit(struct fake *f);
 /*
  * For fuzzers, which begin anew for each input: fake_exit() keeps device and memory, and

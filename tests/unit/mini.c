@@ -29,7 +29,8 @@ static uint32_t log_num(const struct mini *m, unsigned int table)
 	case SKUA_ICM_RQC:
 	case SKUA_ICM_RRC:
 	case SKUA_ICM_LRC:
-		while (1u << log < m->qps)
+		/* What is mapped is rounded up, and must still lie in the table. */
+		while (1u << log < 2 * m->qps)
 			log++;
 		return log;
 	case SKUA_ICM_CQC:
@@ -170,6 +171,7 @@ uint64_t mini_counter(struct mini *m, enum skua_counter cnt)
 void mini_ring_up(struct mini *m, struct fake *f)
 {
 	memset(m, 0, sizeof(*m));
+	m->ring_align = PAGE;
 	judge_reset(&f->judge);
 	m->f = f;
 	m->next_qpn = 2;
@@ -255,10 +257,12 @@ void mini_up_qps(struct mini *m, struct fake *f, uint32_t qps)
 		.enable = cpu_to_le32(1),
 		.mtu = cpu_to_le16(MINI_MTU),
 	};
-	struct skua_eqe eqe;
+	struct skua_eqe eqe = { 0 };
 
 	mini_ring_up(m, f);
 	m->qps = qps;
+	if (qps)
+		m->ring_align = SKUA_WQE_BLOCK;
 	assert_int_equal(mini_cmd(m, SKUA_CMD_QUERY_DEVICE, NULL, 0, &dev, sizeof(dev)), 0);
 	m->caps = le64_to_cpu(dev.caps);
 	mini_init_in(m, &init);
@@ -353,13 +357,24 @@ void mini_cq_create(struct mini *m, struct mini_cq *cq, uint32_t log)
 	mini_ok(m, SKUA_CMD_CREATE_CQ, &cqc, sizeof(cqc));
 }
 
+static const struct skua_cqe *cqe_at(struct mini *m, const struct mini_cq *cq)
+{
+	uint64_t off = (uint64_t)(cq->ci & ((1u << cq->log) - 1)) * cq->size;
+
+	return fake_ptr(m->f, cq->ring + off + cq->size - sizeof(struct skua_cqe));
+}
+
+bool mini_cq_peek(struct mini *m, const struct mini_cq *cq)
+{
+	return skua_cqe_is_new(cqe_at(m, cq), cq->ci, cq->log);
+}
+
 bool mini_cq_next(struct mini *m, struct mini_cq *cq, struct skua_cqe *cqe)
 {
 	struct skua_cq_dbr *dbr = fake_ptr(m->f, cq->dbr);
-	uint64_t off = (uint64_t)(cq->ci & ((1u << cq->log) - 1)) * cq->size;
-	const struct skua_cqe *at = fake_ptr(m->f, cq->ring + off + cq->size - sizeof(*at));
+	const struct skua_cqe *at = cqe_at(m, cq);
 
-	if (!skua_cqe_is_new(at, cq->ci, cq->log))
+	if (!mini_cq_peek(m, cq))
 		return false;
 	*cqe = *at;
 	dbr->ci = cpu_to_le32(++cq->ci);
@@ -423,16 +438,17 @@ uint32_t mini_mr_mtt(struct mini *m, uint64_t va, const uint64_t *page, uint32_t
 
 /* --- GID --- */
 
-void mini_gid_addr(uint8_t gid[16], uint8_t host, bool ipv6)
+void mini_gid_addr(uint8_t gid[16], uint16_t host, bool ipv6)
 {
 	static const uint8_t v4[16] = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 0 };
 	static const uint8_t v6[16] = { 0xfd };
 
 	memcpy(gid, ipv6 ? v6 : v4, 16);
-	gid[15] = host;
+	gid[14] = (uint8_t)(host >> 8);
+	gid[15] = (uint8_t)host;
 }
 
-int mini_gid(struct mini *m, uint32_t index, uint8_t host, bool ipv6, uint16_t vlan)
+int mini_gid(struct mini *m, uint32_t index, uint16_t host, bool ipv6, uint16_t vlan)
 {
 	struct skua_cmd_set_gid_in in = {
 		.index = cpu_to_le32(index),
@@ -462,8 +478,9 @@ struct skua_cmd_create_qp_in mini_qp_in(struct mini *m, struct mini_qp *qp,
 		.log_sq = log_sq,
 		.log_rq = log_rq,
 		.log_stride = log_stride,
-		.sq = fake_alloc(m->f, (size_t)SKUA_WQE_BLOCK << log_sq, PAGE),
-		.rq = fake_alloc(m->f, (size_t)SKUA_WQE_SEG << (log_rq + log_stride), PAGE),
+		.sq = fake_alloc(m->f, (size_t)SKUA_WQE_BLOCK << log_sq, m->ring_align),
+		.rq = fake_alloc(m->f, (size_t)SKUA_WQE_SEG << (log_rq + log_stride),
+				 m->ring_align),
 		.dbr = fake_alloc(m->f, sizeof(struct skua_qp_dbr), SKUA_DBR_ALIGN),
 		.suppress = m->qp_flags & SKUA_QP_F_DB_SUPPRESS,
 		.scq = scq,
@@ -560,7 +577,7 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 	return mini_cmd(m, SKUA_CMD_MODIFY_QP, &in, sizeof(in), NULL, 0);
 }
 
-struct skua_qp_attr mini_rc_attr(uint32_t dest, uint8_t host, const uint8_t dmac[6], bool ipv6,
+struct skua_qp_attr mini_rc_attr(uint32_t dest, uint16_t host, const uint8_t dmac[6], bool ipv6,
 				 uint32_t sq_psn, uint32_t rq_psn, uint32_t mtu_code)
 {
 	struct skua_qp_attr attr = {

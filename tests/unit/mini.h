@@ -68,6 +68,7 @@ struct mini_qp {
  * @gen: generation of command tokens
  * @slot: next slot of the ring
  * @qp_flags: SKUA_QP_F_* that QPs made from now on have besides
+ * @ring_align: of rings of QPs
  * @next_cqn: numbers not used yet
  * @next_qpn: likewise
  * @next_mpt: likewise
@@ -85,6 +86,7 @@ struct mini {
 	uint16_t slot;
 	uint32_t qp_flags;
 	uint32_t next_cqn, next_qpn, next_mpt, next_mtt;
+	uint32_t ring_align;
 	struct mini_eq eq[MINI_EQS];
 };
 
@@ -92,7 +94,7 @@ struct mini {
 void mini_ring_up(struct mini *m, struct fake *f);
 /* Everything: ICM mapped, device started, EQs made and armed, port on. */
 void mini_up(struct mini *m, struct fake *f);
-/* With room for @qps QPs. */
+/* With room for @qps QPs, whose rings lie close together. */
 void mini_up_qps(struct mini *m, struct fake *f, uint32_t qps);
 /* The parts of it. */
 void mini_init_in(struct mini *m, struct skua_cmd_init_device_in *in);
@@ -122,6 +124,8 @@ struct skua_cqc mini_cqc(struct mini *m, struct mini_cq *cq, uint32_t log, uint3
 void mini_cq_create(struct mini *m, struct mini_cq *cq, uint32_t log);
 /* Take the next completion; the record follows. False: there is none. */
 bool mini_cq_next(struct mini *m, struct mini_cq *cq, struct skua_cqe *cqe);
+/* Is there one? */
+bool mini_cq_peek(struct mini *m, const struct mini_cq *cq);
 void mini_cq_arm(struct mini *m, struct mini_cq *cq, bool solicited);
 
 /* A contiguous region; its key. */
@@ -130,9 +134,9 @@ uint32_t mini_mr(struct mini *m, uint64_t va, uint64_t bus, uint64_t len, uint32
 uint32_t mini_mr_mtt(struct mini *m, uint64_t va, const uint64_t *page, uint32_t npages,
 		     uint32_t log_page, uint32_t offset, uint64_t len, uint32_t access);
 
-/* A GID entry, IPv4 10.0.0.@host or IPv6 fd00::@host, of the port's MAC address. */
-int mini_gid(struct mini *m, uint32_t index, uint8_t host, bool ipv6, uint16_t vlan);
-void mini_gid_addr(uint8_t gid[16], uint8_t host, bool ipv6);
+/* A GID entry, IPv4 10.0.0.0 + @host or IPv6 fd00::@host, of the port's MAC address. */
+int mini_gid(struct mini *m, uint32_t index, uint16_t host, bool ipv6, uint16_t vlan);
+void mini_gid_addr(uint8_t gid[16], uint16_t host, bool ipv6);
 
 struct skua_cmd_create_qp_in mini_qp_in(struct mini *m, struct mini_qp *qp,
 					enum skua_qp_type type, struct mini_cq *scq,
@@ -145,7 +149,7 @@ void mini_qp_create(struct mini *m, struct mini_qp *qp, enum skua_qp_type type,
 int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state state,
 		   uint32_t mask, const struct skua_qp_attr *attr);
 /* An RC QP on its way to RTS, to the QP @dest of the host mini_gid(@host). */
-struct skua_qp_attr mini_rc_attr(uint32_t dest, uint8_t host, const uint8_t dmac[6], bool ipv6,
+struct skua_qp_attr mini_rc_attr(uint32_t dest, uint16_t host, const uint8_t dmac[6], bool ipv6,
 				 uint32_t sq_psn, uint32_t rq_psn, uint32_t mtu_code);
 /* Of a UC or datagram QP too: what its type has no use for is left out. */
 void mini_rc_to_rts(struct mini *m, const struct mini_qp *qp, const struct skua_qp_attr *attr);
