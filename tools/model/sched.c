@@ -6,7 +6,9 @@
  *
  * Those whose frames the wire has no room for are parked. When there may be room they
  * come behind those that are ready, in the order in which they were parked, and are
- * parked again, without a look at their contexts, if there is none for their frames.
+ * parked again, without a look at their contexts, if there is none for their frames. Those
+ * that have sent something in their turn come behind all that have not: else the first one
+ * would take all the room each time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +26,8 @@ struct list {
 	uint32_t head, tail;
 };
 
-enum { NOWHERE, READY, PARKED, LISTS };
+/* Those that wait for the wire had nothing of its room (PARKED), or a part of it (SERVED). */
+enum { NOWHERE, READY, PARKED, SERVED, LISTS };
 
 /**
  * struct link - a QP's place
@@ -45,10 +48,22 @@ struct link {
 
 _Static_assert(sizeof(struct link) == 16, "of each QP on the chip");
 
+/**
+ * struct sched - the lists
+ * @link: by QP index
+ * @list: of those that are ready, or wait
+ * @sent: frames that the device had sent when the present turn began
+ */
 struct sched {
 	struct link *link;
 	struct list list[LISTS];
+	uint64_t sent;
 };
+
+static uint64_t frames_sent(const struct skua_dev *dev)
+{
+	return dev->cnt[SKUA_CNT_RDMA_TX_PKTS] + dev->cnt[SKUA_CNT_ETH_TX_PKTS];
+}
 
 int sched_init(struct skua_dev *dev)
 {
@@ -119,6 +134,7 @@ void sched_reset(struct skua_dev *dev)
 {
 	empty(dev->sched, &dev->sched->list[READY]);
 	empty(dev->sched, &dev->sched->list[PARKED]);
+	empty(dev->sched, &dev->sched->list[SERVED]);
 }
 
 void sched_exit(struct skua_dev *dev)
@@ -168,7 +184,7 @@ void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_
 
 	/* Something may have kicked it in its turn. */
 	unlink_qp(s, index);
-	append(s, PARKED, index);
+	append(s, frames_sent(dev) == s->sent ? PARKED : SERVED, index);
 	l->parked = true;
 	memcpy(l->dmac, dmac, sizeof(l->dmac));
 }
@@ -184,16 +200,20 @@ void sched_unpark(struct skua_dev *dev, uint32_t qpn)
 	append(s, READY, index);
 }
 
-void sched_room(struct skua_dev *dev)
+static void make_ready(struct sched *s, struct list *list)
 {
-	struct sched *s = dev->sched;
-
-	while (s->list[PARKED].head) {
-		uint32_t index = s->list[PARKED].head - 1;
+	while (list->head) {
+		uint32_t index = list->head - 1;
 
 		unlink_qp(s, index);
 		append(s, READY, index);
 	}
+}
+
+void sched_room(struct skua_dev *dev)
+{
+	make_ready(dev->sched, &dev->sched->list[PARKED]);
+	make_ready(dev->sched, &dev->sched->list[SERVED]);
 }
 
 /* Take the next one that may have a turn; false: there is none. */
@@ -223,6 +243,7 @@ bool sched_ready(const struct skua_dev *dev, uint32_t index)
 
 static bool turn(struct skua_dev *dev, struct qp *qp)
 {
+	dev->sched->sent = frames_sent(dev);
 	if (qp_type(qp) == SKUA_QP_RAW_ETH)
 		return qp_need_rq(dev, qp) && eth_sq_run(dev, qp, FRAMES);
 	return engine_run(dev, qp);
