@@ -207,6 +207,41 @@ static void test_leaves(void **state)
 	close_net(net);
 }
 
+/* Frames from two leaves to one, and from one to two, meet on a link; others do not. */
+static void test_meet(void **state)
+{
+	static const struct {
+		unsigned int from[2], to[2];
+		bool meet;
+	} c[] = {
+		{ { 0, 2 }, { 6, 7 }, true },
+		{ { 0, 1 }, { 4, 6 }, true },
+		{ { 0, 2 }, { 4, 6 }, false },
+		{ { 0, 1 }, { 1, 0 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N(c); i++) {
+		struct fabric_cfg cfg = plain();
+		uint64_t time[2];
+		struct net *net;
+
+		cfg.per_leaf = 2;
+		cfg.up_mbps = 100000;
+		net = open_net(&cfg, 1, NULL);
+		for (unsigned int k = 0; k < 2; k++)
+			send_psn(net, c[i].from[k], c[i].to[k], 7, 0, 1000, 0);
+		run(net);
+		for (unsigned int k = 0; k < 2; k++) {
+			assert_int_equal(net->nic[c[i].to[k]].n, 1);
+			time[k] = net->nic[c[i].to[k]].got[0].time;
+		}
+		assert_in_range(time[1] - time[0], c[i].meet ? ON_LINK(1000) * 8 / 100 : 0,
+				c[i].meet ? ON_LINK(1000) * 8 / 100 + 1 : 0);
+		close_net(net);
+	}
+}
+
 /* What does not fit in a queue is lost, and nothing else. */
 static void test_tail_drop(void **state)
 {
@@ -661,6 +696,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_meet),
 		cmocka_unit_test(test_tail_drop),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_room_planes),
