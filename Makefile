@@ -68,6 +68,17 @@ test-progs:
 bench:
 	@tests/bench/compare
 
+## make sim             many NICs and a network under virtual time: tables, CSV, plots
+##                      make sim SIM='loss --qps 1': one scenario (SIM=--help)
+sim:
+	@$(enter) make -s -C tests/sim O=/build/sim -j2
+ifdef SIM
+	@$(enter) /build/sim/sim $(SIM)
+else
+	@$(enter) tests/sim/sweep /build/sim/out
+	@echo "CSV and plots: $$($(vm)/enter --where)/sim/out"
+endif
+
 ## make hwdoc           the device manual from the headers (Documentation/hw)
 hwdoc:
 	@$(enter) python3 /skua/tools/hwdoc/hwdoc /usr/src/linux-tools/tools/docs/kernel-doc \
@@ -77,5 +88,5 @@ hwdoc:
 clean:
 	rm -rf "$$($(vm)/enter --where)"
 
-.PHONY: help setup hwdoc bench modules modules_install modules-6.12 modules-debug model provider demo \
+.PHONY: help setup hwdoc bench sim modules modules_install modules-6.12 modules-debug model provider demo \
 	shell check check-deep test-progs clean
