@@ -312,7 +312,7 @@ static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 	__le32 flags = t->rqc->flags;
 
 	resp_advance(t, pkt, psns);
-	/* The response is the acknowledgment: with the extension, of this request alone. */
+	/* The response is the acknowledgment; with the extension one that was due is sent, too. */
 	t->rqc->flags = flags & ~cpu_to_le32(ext ? 0 : SKUA_RQC_ACK_PENDING);
 	sched_kick_resp(t->dev, t->qp->qpn);
 }
