@@ -397,7 +397,7 @@ struct shared {
 	uint32_t key, peer;
 };
 
-static void make_srq(struct shared *s, bool xrc)
+static void make_srq(struct shared *s, uint32_t srqn, bool xrc)
 {
 	struct mini *m = &s->rc.s[1].m;
 	struct skua_srqc in = {
@@ -406,7 +406,7 @@ static void make_srq(struct shared *s, bool xrc)
 		.pd = cpu_to_le32(SRQ_PD),
 		.xrcd = cpu_to_le32(xrc ? MINI_XRCD : 0),
 		.cqn = cpu_to_le32(xrc ? s->rc.s[1].rcq.cqn : 0),
-		.srqn = cpu_to_le32(SRQN),
+		.srqn = cpu_to_le32(srqn),
 	};
 	struct skua_mpt mpt = {
 		.key = cpu_to_le32(m->next_mpt++ << 8 | 0x55),
@@ -469,7 +469,9 @@ static void shared_open(struct shared *s, bool xrc)
 	memset(s, 0, sizeof(*s));
 	opt.down = true;
 	rc_open(rc, &opt);
-	make_srq(s, xrc);
+	/* The second one is of the same domain, and nobody's QP has it. */
+	make_srq(s, SRQN + 1, xrc);
+	make_srq(s, SRQN, xrc);
 	if (xrc) {
 		mini_qp_create(&rc->s[0].m, &rc->s[0].qp, SKUA_QP_XRC_INI, &rc->s[0].scq,
 			       &rc->s[0].rcq, 6, 0, 0);
@@ -550,7 +552,7 @@ static void test_xrc_refused(void **state)
 {
 	static const struct sr_pkt p[] = {
 		{ .op = IB_OP_SEND_LAST, .off = 1, .len = 4, .srqn = SRQN + 1 },
-		{ .op = IB_OP_WRITE_ONLY, .len = 4, .total = 4, .roff = AREA, .srqn = SRQN + 1 },
+		{ .op = IB_OP_WRITE_ONLY, .len = 4, .total = 4, .roff = AREA, .srqn = SRQN + 2 },
 		{ .op = IB_OP_WRITE_ONLY, .len = 4, .total = 4, .roff = AREA, .srqn = SRQN,
 		  .key = 1 },
 		{ .op = IB_OP_READ_REQUEST, .total = 4, .roff = AREA, .srqn = SRQN, .key = 1 },

@@ -557,6 +557,35 @@ static void test_wrong_place(void **state)
 	}
 }
 
+/* What came for a PSN that turns out to be one of a READ's responses is forgotten. */
+static void test_amid_read(void **state)
+{
+	struct sr_answer a;
+	struct rc rc;
+
+	(void)state;
+	for (int early = 0; early < 2; early++) {
+		rc_open(&rc, &small);
+		give(&rc, write_one(3));
+		if (early)
+			GIVE(&rc, .op = IB_OP_READ_REQUEST, .psn = 1, .total = 600);
+		hush(&rc);
+		if (!early)
+			GIVE(&rc, .op = IB_OP_READ_REQUEST, .psn = 0, .total = 1000);
+		else
+			give(&rc, write_one(0));
+		run(&rc);
+		assert_int_equal(epsn(&rc), 4);
+		assert_false(sr_held(&rc));
+		for (uint32_t k = 0; k < (early ? 3 : 4); k++) {
+			assert_true(sr_next(&rc, &a));
+			assert_int_equal(a.psn, (PSN0 + early + k) & IB_PSN_MASK);
+		}
+		expect_ack(&rc, 3, 0);
+		rc_close(&rc);
+	}
+}
+
 /* --- what cannot go on when it is its turn --- */
 
 static void test_rnr(void **state)
@@ -700,6 +729,7 @@ int main(void)
 		cmocka_unit_test(test_dropped),
 		cmocka_unit_test(test_rights),
 		cmocka_unit_test(test_wrong_place),
+		cmocka_unit_test(test_amid_read),
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_late_errors),
