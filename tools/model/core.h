@@ -662,7 +662,7 @@ struct wqe_win {
 	uint32_t start;
 	uint32_t blocks;
 	uint32_t most;
-	uint8_t raw[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK];
+	uint8_t raw[SKUA_WQE_MAX_BLOCKS * SKUA_WQE_BLOCK] __attribute__((aligned(8)));
 };
 /*
  * Fetch and decode the WQE at block @index of the QP's ring, which must not reach
