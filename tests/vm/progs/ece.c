@@ -23,6 +23,7 @@ static struct ibv_mr *mr;
 static struct ibv_cq *cq;
 static struct ibv_pd *parent;
 static void *ring;		/* what the allocator gave last */
+static uint32_t all;		/* options that the device has */
 
 static void *ring_alloc(struct ibv_pd *pd, void *ctx, size_t size, size_t align, uint64_t type)
 {
@@ -78,8 +79,21 @@ static bool set(struct ibv_qp *qp, uint32_t vendor, uint32_t options, uint32_t m
 	if (ret != err)
 		return fail("set_ece(%#x, %#x, %#x): error %d instead of %d", vendor, options, mask,
 			    ret, err);
-	return ret || ece.options == (options & SKUA_ECE_MASKED_ATOMIC) ||
+	return ret || ece.options == (options & all) ||
 	       fail("%#x accepted of %#x", ece.options, options);
+}
+
+/* Masked atomics, and selective repeat where the device has it. */
+static bool options(void)
+{
+	struct ibv_qp *qp = qp_make(IBV_QPT_RC);
+	struct ibv_ece ece = {};
+	int ret = ibv_query_ece(qp, &ece);
+
+	ibv_destroy_qp(qp);
+	all = ece.options;
+	return !ret && (all | SKUA_ECE_SELECTIVE_REPEAT) ==
+		       (SKUA_ECE_MASKED_ATOMIC | SKUA_ECE_SELECTIVE_REPEAT);
 }
 
 /* --- what is said ------------------------------------------------------------------ */
@@ -87,7 +101,7 @@ static bool set(struct ibv_qp *qp, uint32_t vendor, uint32_t options, uint32_t m
 static bool offered(void)
 {
 	struct ibv_qp *rc = qp_make(IBV_QPT_RC), *uc = qp_make(IBV_QPT_UC), *ud = qp_make(IBV_QPT_UD);
-	bool ok = is(rc, SKUA_ECE_MASKED_ATOMIC) && is(uc, 0) && is(ud, 0);
+	bool ok = is(rc, all) && is(uc, 0) && is(ud, 0);
 
 	/* A peer with nothing to offer is fine for all of them. */
 	ok = ok && set(ud, SKUA_PCI_VENDOR_ID, 0, 0, 0) && is(ud, 0) &&
@@ -104,7 +118,7 @@ static bool refused(void)
 	bool ok = set(qp, 0, 0, 0, EOPNOTSUPP) &&
 		  set(qp, 0x15b3, SKUA_ECE_MASKED_ATOMIC, 0, EINVAL) &&
 		  set(qp, SKUA_PCI_VENDOR_ID, SKUA_ECE_MASKED_ATOMIC, 1, EINVAL) &&
-		  is(qp, SKUA_ECE_MASKED_ATOMIC);
+		  is(qp, all);
 
 	ibv_destroy_qp(qp);
 	return ok;
@@ -125,16 +139,16 @@ static bool stays(void)
 {
 	struct ibv_qp *a = qp_make(IBV_QPT_RC), *b = qp_make(IBV_QPT_RC);
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
-	bool ok = set(a, SKUA_PCI_VENDOR_ID, ~0U, 0, 0) && is(a, SKUA_ECE_MASKED_ATOMIC) &&
+	bool ok = set(a, SKUA_PCI_VENDOR_ID, ~0U, 0, 0) && is(a, all) &&
 		  set(a, SKUA_PCI_VENDOR_ID, 0, 0, 0) && is(a, 0) &&
 		  set(b, SKUA_PCI_VENDOR_ID, ~0U, 0, 0);
 
 	connect(a, b);
-	ok = ok && is(a, 0) && is(b, SKUA_ECE_MASKED_ATOMIC) &&
+	ok = ok && is(a, 0) && is(b, all) &&
 	     set(a, SKUA_PCI_VENDOR_ID, ~0U, 0, EINVAL) && is(a, 0);
 	if (ibv_modify_qp(a, &reset, IBV_QP_STATE))
 		ok = fail("RESET: %m");
-	ok = ok && is(a, SKUA_ECE_MASKED_ATOMIC);
+	ok = ok && is(a, all);
 	ibv_destroy_qp(a);
 	ibv_destroy_qp(b);
 	return ok;
@@ -228,6 +242,26 @@ static bool responder_without(void)
 	return between(-1, 0, IBV_WC_REM_INV_REQ_ERR);
 }
 
+/*
+ * What one end uses need not be what the other was told: they find to each other, or stay
+ * with what the standard has.
+ */
+static bool one_always(void)
+{
+	return between(all, -1, IBV_WC_SUCCESS);
+}
+
+static bool one_plain(void)
+{
+	return between(SKUA_ECE_MASKED_ATOMIC, -1, IBV_WC_SUCCESS) &&
+	       between(-1, SKUA_ECE_MASKED_ATOMIC, IBV_WC_SUCCESS);
+}
+
+static bool both_all(void)
+{
+	return between(all, all, IBV_WC_SUCCESS);
+}
+
 static const struct {
 	const char *name;
 	bool (*run)(void);
@@ -239,6 +273,9 @@ static const struct {
 	{ "masked atomic, both have it", both_have },
 	{ "masked atomic, the requester does without", requester_without },
 	{ "masked atomic, the responder does without", responder_without },
+	{ "all options, agreed on", both_all },
+	{ "all options, agreed on, the other end was not asked", one_always },
+	{ "no selective repeat, the other end was not asked", one_plain },
 };
 
 int main(int argc, char **argv)
@@ -269,6 +306,8 @@ int main(int argc, char **argv)
 	cq = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
 	if (!mr || !cq)
 		die("domain, region, CQ: %m");
+	if (!options())
+		die("options %#x: others than expected", all);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		tap_case(cases[i].name, cases[i].run());
 	c = tap_end();

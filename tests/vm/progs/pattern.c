@@ -567,6 +567,21 @@ static void agree(struct side *s, const struct opts *o)
 	s->plan = plan_make(&s->o, &s->c);
 }
 
+static void agree_ece(const struct side *s, struct ibv_qp *qp)
+{
+	struct ibv_ece ece = {};
+
+	if (s->o.ece < 0)
+		return;
+	if (ibv_query_ece(qp, &ece))
+		die("query_ece: %m");
+	ece.options = s->o.ece;
+	if (ibv_set_ece(qp, &ece))
+		die("set_ece: %m");
+	if (ece.options != (uint32_t)s->o.ece)
+		die("ECE options %#x are not there, %#x are", s->o.ece, ece.options);
+}
+
 static void connect_qps(struct side *s)
 {
 	unsigned int i, n = s->c.mtu - IBV_MTU_256 + 1;
@@ -578,6 +593,7 @@ static void connect_qps(struct side *s)
 		s->qp[i] = make_qp(s, s->c.max_sge, s->c.max_inline);
 		if (!s->qp[i])
 			die("create_qp: %m");
+		agree_ece(s, s->qp[i]);
 		/* Near the end of the 24 bits: PSNs wrap in the course of the run. */
 		me.qp[i] = qp_addr(&s->dev, s->qp[i], 0xffff00 + i);
 	}
@@ -680,6 +696,7 @@ static const char usage[] =
 "  -X, --spoil N      change a bit in batch N before the check, which must see it\n"
 "  -T, --timeout S    seconds for a completion (30)\n"
 "  -a, --ack-timeout N  of the QPs: 4.096 us << N (14)\n"
+"  -E, --ece OPTIONS  that both ends are told to have agreed on\n"
 "  -A, --all          with soft-RoCE also what it cannot do a second time, after a loss\n"
 "  -v, --verbose\n";
 
@@ -689,6 +706,7 @@ static const struct option longopts[] = {
 	{ "quick", 0, NULL, 'q' }, { "full", 0, NULL, 'f' }, { "mode", 1, NULL, 'm' },
 	{ "max-size", 1, NULL, 'M' }, { "only", 1, NULL, 'o' }, { "timeout", 1, NULL, 'T' },
 	{ "spoil", 1, NULL, 'X' }, { "ack-timeout", 1, NULL, 'a' },
+	{ "ece", 1, NULL, 'E' },
 	{ "all", 0, NULL, 'A' }, { "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, {}
 };
 
@@ -697,12 +715,12 @@ int main(int argc, char **argv)
 	struct opts o = {
 		.seed = 1, .max_size = 16 << 20, .sizes = 8192, .step = 1, .passes = 1,
 		.rows = 1, .only = -1, .spoil = -1, .timeout = 30, .mode = 'm',
-		.ack_timeout = link_default.timeout,
+		.ece = -1, .ack_timeout = link_default.timeout,
 	};
 	const char *dev = NULL, *dev2 = NULL;
 	int gid = 0, gid2 = 0, port = 18600, c;
 
-	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:a:Avh", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:g:D:G:p:s:qfm:M:o:T:X:a:E:Avh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd': dev = optarg; break;
 		case 'g': gid = atoi(optarg); break;
@@ -718,6 +736,7 @@ int main(int argc, char **argv)
 		case 'T': o.timeout = atoi(optarg); break;
 		case 'X': o.spoil = atoi(optarg); break;
 		case 'a': o.ack_timeout = atoi(optarg) & 31; break;
+		case 'E': o.ece = strtol(optarg, NULL, 0); break;
 		case 'A': o.all = 1; break;
 		case 'v': o.verbose = 1; break;
 		case 'h': fputs(usage, stdout); return 0;

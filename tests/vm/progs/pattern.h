@@ -33,6 +33,7 @@ static inline bool op_takes_recv(enum op op)
  * @only: this batch alone, or -1
  * @spoil: change a bit in this batch, or -1
  * @ack_timeout: of the QPs, as the verbs' attribute
+ * @ece: options that both ends of the QPs are told to have agreed on, -1: nobody asked
  * @all: with soft-RoCE also what it cannot do a second time
  */
 struct opts {
@@ -45,6 +46,7 @@ struct opts {
 	int32_t only;
 	int32_t spoil;
 	int32_t timeout;
+	int32_t ece;
 	uint8_t mode;
 	uint8_t verbose;
 	uint8_t ack_timeout;
