@@ -180,6 +180,29 @@ tlp()
 	(export -f vm_ctl vm_ctl_line && /skua/tools/tlp --via 'vm_ctl model' "$@")
 }
 
+# cm_listens NAME: the server listens at the connection manager, or has ended
+cm_listens()
+{
+	kill -0 "${PID[$1]}" 2>/dev/null || return 0
+	rdma resource show cm_id | grep -q "LISTEN.* pid ${PID[$1]} "
+}
+
+# cm_pair "SERVER" "CLIENT": the server in $NS1, its client in $NS2; both must end well
+cm_pair()
+{
+	local rc=0 src=0
+
+	# shellcheck disable=SC2086
+	serve cms $NS1 $1
+	until_true 20 cm_listens cms || { echo "does not listen"; rc=1; }
+	# shellcheck disable=SC2086
+	[ $rc != 0 ] || timeout 60 ip netns exec $NS2 $2 || rc=$?
+	ended cms 20 || src=$?
+	echo "client exit $rc, server exit $src; server said:"
+	cat "$TMP/cms.log"
+	[ $rc = 0 ] && [ $src = 0 ]
+}
+
 # pattern tiny|quick|whole|loss: data of all kinds and sizes, every byte looked at
 pattern()
 {
