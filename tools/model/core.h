@@ -97,6 +97,28 @@ struct engine;		/* roce/: buffers, shared cache of WQEs under way */
  * @tlp: transactions on the link
  * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
  */
+/* Completions that one memory write of the link takes. */
+#define CQ_BATCH	4
+
+/**
+ * struct cq_batch - completions that are written together
+ * @on: between cq_batch_begin() and cq_batch_end()
+ * @failed: some could not be written
+ * @cqc: whose they are, pinned
+ * @num: how many, 0: @cqc is not set
+ * @off: of the first in the ring
+ * @stamp: their time
+ * @cqe: they
+ */
+struct cq_batch {
+	bool on, failed;
+	struct skua_cqc *cqc;
+	unsigned int num;
+	uint64_t off;
+	__le64 stamp;
+	struct skua_cqe cqe[CQ_BATCH];
+};
+
 struct skua_dev {
 	struct skua_dev_cfg cfg;
 	const struct skua_host_ops *host;
@@ -136,6 +158,7 @@ struct skua_dev {
 	struct timers *timers;
 	struct engine *engine;
 	struct mr_miss miss;	/* with SKUA_VENDOR_MISS */
+	struct cq_batch batch;
 	uint8_t *dm;		/* device memory, SKUA_BAR_DM_SIZE bytes; NULL without */
 };
 
@@ -223,6 +246,12 @@ int dma_write_train(struct skua_dev *dev, uint64_t iova, const struct skua_train
  */
 int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
 		   size_t len);
+/*
+ * @num of them, of @size bytes each, one behind the other: those behind the first one are
+ * visible when that is.
+ */
+int dma_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
+		    size_t size, unsigned int num);
 /*
  * What was written before is visible to the guest's processors before anything is read
  * after. On PCI Express a read pushes writes ahead of it.
@@ -403,6 +432,9 @@ int ring_write(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua
 /* ring_write() as dma_write_elem() does it; the element must not cross a page. */
 int ring_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
 		    uint64_t size, uint64_t off, const void *buf, size_t len);
+/* Likewise @num elements; they must not cross a page, nor the end of the ring. */
+int ring_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+		     uint64_t size, uint64_t off, const void *buf, size_t each, unsigned int num);
 /* May a context describe a ring of @size bytes so? */
 bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t size);
 
@@ -420,6 +452,13 @@ int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solic
 /* One with SKUA_CQE_F_INLINE: @data are the byte_len bytes, not more than cq_room(). */
 int cq_post_data(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited,
 		 const void *data);
+/*
+ * Between the two, good completions of 64 bytes for one CQ that nobody has armed are kept
+ * until they fill a memory write, and get one time stamp. False: they could not be written,
+ * the CQ is in error; the caller does what it does when cq_post() fails.
+ */
+void cq_batch_begin(struct skua_dev *dev);
+bool cq_batch_end(struct skua_dev *dev);
 /* Bytes of payload that its entries have room for; 0: there is no such CQ. */
 uint32_t cq_room(struct skua_dev *dev, uint32_t cqn);
 /* A completion event of the CQ was written: it reports all completions so far. */

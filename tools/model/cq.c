@@ -196,6 +196,67 @@ static int write_entry(struct skua_dev *dev, struct skua_cqc *cqc, uint64_t off,
 	return ring_write_elem(dev, TLP_CQE, &cqc->ring, ring_size(cqc), off, both, sizeof(both));
 }
 
+/* --- several in one memory write --- */
+
+static void batch_flush(struct skua_dev *dev)
+{
+	struct cq_batch *b = &dev->batch;
+	struct skua_cqc *cqc = b->cqc;
+
+	if (!b->num)
+		return;
+	if (ring_write_elems(dev, TLP_CQE, &cqc->ring, ring_size(cqc), b->off, b->cqe,
+			     sizeof(b->cqe[0]), b->num)) {
+		b->failed = true;
+		cq_fail(dev, cqc, SKUA_CQ_ERR_DMA);
+	}
+	b->num = 0;
+	ctx_put(dev, cqc);
+}
+
+void cq_batch_begin(struct skua_dev *dev)
+{
+	dev->batch.on = true;
+	dev->batch.failed = false;
+}
+
+bool cq_batch_end(struct skua_dev *dev)
+{
+	batch_flush(dev);
+	dev->batch.on = false;
+	return !dev->batch.failed;
+}
+
+/*
+ * May an entry at @off wait for the next one? Not if it is an error, or an event is to tell of
+ * it. Those that wait lie within a block of the size that one memory write has at most.
+ */
+static bool batch_takes(const struct skua_dev *dev, const struct skua_cqc *cqc, const void *data,
+			bool error)
+{
+	return dev->batch.on && !error && !data && !cqc->held &&
+	       !(le32_to_cpu(cqc->arm) & (SKUA_CQC_ARM_ANY | SKUA_CQC_ARM_SOLICITED)) &&
+	       cqe_size(cqc) == sizeof(struct skua_cqe);
+}
+
+static void batch_add(struct skua_dev *dev, struct skua_cqc *cqc, uint64_t off,
+		      struct skua_cqe *cqe)
+{
+	const uint64_t block = sizeof(dev->batch.cqe);
+	struct cq_batch *b = &dev->batch;
+
+	if (b->num && (b->cqc != cqc || off != b->off + b->num * sizeof(*cqe)))
+		batch_flush(dev);
+	if (!b->num) {
+		b->cqc = cq_get(dev, le32_to_cpu(cqc->cqn));
+		b->off = off;
+		b->stamp = cqe->timestamp;
+	}
+	b->cqe[b->num++] = *cqe;
+	if ((le32_to_cpu(cqc->ring.offset) + off + sizeof(*cqe)) % block == 0)
+		batch_flush(dev);
+}
+
 uint32_t cq_room(struct skua_dev *dev, uint32_t cqn)
 {
 	struct skua_cqc *cqc = cq_get(dev, cqn);
@@ -216,11 +277,22 @@ static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe
 	uint64_t off = (uint64_t)(pi & ((1u << log) - 1)) * cqe_size(cqc);
 	bool error = le32_get_bits(cqe->what, SKUA_CQE_STATUS) != SKUA_CQE_OK;
 
-	if (!has_room(dev, cqc))
-		return cq_fail(dev, cqc, SKUA_CQ_ERR_OVERRUN);
+	if (!has_room(dev, cqc)) {
+		/* Those that wait to be written cannot have been taken yet. */
+		batch_flush(dev);
+		if (!has_room(dev, cqc))
+			return cq_fail(dev, cqc, SKUA_CQ_ERR_OVERRUN);
+	}
 	le32p_replace_bits(&cqe->own, !(pi >> log & 1), SKUA_CQE_PHASE);
-	cqe->timestamp = cpu_to_le64(dev_has(dev, SKUA_CAP_TIMESTAMP) ? dev_now(dev) : 0);
-	if (write_entry(dev, cqc, off, cqe, data))
+	if (!batch_takes(dev, cqc, data, error))
+		batch_flush(dev);
+	if (dev->batch.num && dev->batch.cqc == cqc)
+		cqe->timestamp = dev->batch.stamp;
+	else
+		cqe->timestamp = cpu_to_le64(dev_has(dev, SKUA_CAP_TIMESTAMP) ? dev_now(dev) : 0);
+	if (batch_takes(dev, cqc, data, error))
+		batch_add(dev, cqc, off, cqe);
+	else if (write_entry(dev, cqc, off, cqe, data))
 		return cq_fail(dev, cqc, SKUA_CQ_ERR_DMA);
 	cqc->pi = cpu_to_le32(pi + 1);
 	cqc->told = mark_keep(cqc->told, pi + 1);

@@ -168,20 +168,27 @@ int dma_write_train(struct skua_dev *dev, uint64_t iova, const struct skua_train
 	return 0;
 }
 
-int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
-		   size_t len)
+int dma_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
+		    size_t size, unsigned int num)
 {
-	const size_t head = len - sizeof(uint64_t);
+	const size_t len = size * num, head = size - sizeof(uint64_t);
+	const char *src = buf;
 
 	if (!allowed(dev, iova, len))
 		return fail(dev);
 	count_write(dev, purpose, iova, len);
-	if (head && dev->host->dma_write(dev->host_priv, iova, buf, head))
-		return fail(dev);
-	if (dev->host->dma_write(dev->host_priv, iova + head, (const char *)buf + head,
-				 sizeof(uint64_t)))
+	/* Nobody looks at those behind the first one before that is there. */
+	if ((num > 1 && dev->host->dma_write(dev->host_priv, iova + size, src + size, len - size)) ||
+	    (head && dev->host->dma_write(dev->host_priv, iova, src, head)) ||
+	    dev->host->dma_write(dev->host_priv, iova + head, src + head, sizeof(uint64_t)))
 		return fail(dev);
 	return 0;
+}
+
+int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
+		   size_t len)
+{
+	return dma_write_elems(dev, purpose, iova, buf, len, 1);
 }
 
 void dma_order(struct skua_dev *dev)

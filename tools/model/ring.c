@@ -100,13 +100,19 @@ int ring_write(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua
 	return 0;
 }
 
-int ring_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
-		    uint64_t size, uint64_t off, const void *buf, size_t len)
+int ring_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+		     uint64_t size, uint64_t off, const void *buf, size_t each, unsigned int num)
 {
 	uint64_t bus, room;
 
 	if (translate(dev, x, le32_to_cpu(x->offset) + off % size, true, &bus, &room) ||
-	    room < len)
+	    room < each * num)
 		return -EFAULT;
-	return dma_write_elem(dev, purpose, bus, buf, len);
+	return dma_write_elems(dev, purpose, bus, buf, each, num);
+}
+
+int ring_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
+		    uint64_t size, uint64_t off, const void *buf, size_t len)
+{
+	return ring_write_elems(dev, purpose, x, size, off, buf, len, 1);
 }

@@ -87,10 +87,8 @@ void comp_timeout(struct turn *t)
  * Everything before @psn is acknowledged, which is not behind una_psn and not
  * ahead of max_psn: complete what that completes.
  */
-static enum reach ack_upto(struct turn *t, uint32_t psn)
+static enum reach ack_messages(struct turn *t, uint32_t psn)
 {
-	const __le32 before = t->sqc->una_psn;
-	enum reach reach = REACHED;
 	struct flight f;
 
 	while (t->sqc->una_psn != cpu_to_le32(psn)) {
@@ -101,10 +99,8 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
 			return FAILED;
 		}
-		if (op_is_answered(f.op)) {
-			reach = RESP_LOST;
-			break;
-		}
+		if (op_is_answered(f.op))
+			return RESP_LOST;
 		if (psn_sub(psn, start) < f.psns) {
 			t->sqc->una_psn = cpu_to_le32(psn);
 			break;
@@ -113,6 +109,21 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 		if (!req_complete(t, &f))
 			return FAILED;
 	}
+	return REACHED;
+}
+
+static enum reach ack_upto(struct turn *t, uint32_t psn)
+{
+	const __le32 before = t->sqc->una_psn;
+	enum reach reach;
+
+	/* Their completions go together. */
+	cq_batch_begin(t->dev);
+	reach = ack_messages(t, psn);
+	if (!cq_batch_end(t->dev) && qp_state(t->qp) != SKUA_QP_ERR)
+		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
+	if (reach == FAILED)
+		return FAILED;
 	if (t->sqc->una_psn != before)
 		req_progress(t);
 	return qp_state(t->qp) == SKUA_QP_ERR ? FAILED : reach;
