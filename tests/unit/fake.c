@@ -57,7 +57,7 @@ static bool take_kept(struct fake *f, const struct skua_dev_cfg *cfg)
 	for (unsigned int i = 0; i < POOL; i++) {
 		struct skua_dev *dev = pool.kept[i].dev;
 
-		if (!dev || dev->cfg.onchip != cfg->onchip)
+		if (!dev || dev->cfg.onchip != cfg->onchip || dev->cfg.whole != cfg->whole)
 			continue;
 		f->dev = dev;
 		f->mem = pool.kept[i].mem;

@@ -56,6 +56,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 		.mac = { 0x02, 0, 0, 0, 0, (uint8_t)(i + 1) },
 		.serial = 0x0200000000000001ull + i,
 		.onchip = opt->onchip,
+		.whole = opt->whole,
 		.hot_looks = opt->hot_looks,
 	};
 

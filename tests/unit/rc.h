@@ -38,6 +38,7 @@
  * @log_window: log2 of the window with it, default the largest
  * @qp_flags: SKUA_QP_F_* that the QPs have besides
  * @hot_looks: of the devices
+ * @whole: of the devices
  * @qps: of each side, if more than the usual number is to be made
  * @down: leave the QPs in RESET
  */
@@ -59,6 +60,7 @@ struct rc_opt {
 	uint32_t log_window;
 	uint32_t qp_flags;
 	uint32_t hot_looks;
+	bool whole;
 	uint32_t qps;
 	bool down;
 };

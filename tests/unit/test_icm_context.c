@@ -249,6 +249,41 @@ static void changed(void **state)
 	}
 }
 
+/*
+ * Contexts of QPs come in parts: whatever the order in which the sectors come, by the time
+ * that those are there which a value lies in, and goes with, it was found.
+ */
+static void in_parts(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < N(bad) && bad[k].obj <= RQC; k++) {
+		const uint32_t all = (bad[k].obj == SQC ? SKUA_ICM_SQC_SIZE : SKUA_ICM_RQC_SIZE) /
+				     CTX_SECTOR;
+
+		for (uint32_t first = 0; first < all; first++) {
+			struct objects o;
+			struct rig *r;
+			void *ctx = NULL;
+
+			rig_setup((void **)&r);
+			make(&o, r);
+			evict(r);
+			change(r, &o, &bad[k]);
+			for (uint32_t n = 0; n < all; n++) {
+				ctx = ctx_get_part(r->f.dev, table_of[bad[k].obj],
+						   index_of(&o, bad[k].obj), BIT((first + n) % all));
+				if (!ctx)
+					break;
+				ctx_put(r->f.dev, ctx);
+			}
+			if (ctx)
+				fail_msg("%s: taken, from sector %u on", bad[k].what, first);
+			assert_int_equal(r->f.dev->fatal, SKUA_FATAL_ICM_CORRUPT);
+			rig_teardown((void **)&r);
+		}
+	}
+}
+
 /* The way there in real life: a doorbell, a frame, a command. */
 static void touched(void **state)
 {
@@ -364,6 +399,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		rig_test(unchanged),
 		cmocka_unit_test(changed),
+		cmocka_unit_test(in_parts),
 		cmocka_unit_test(touched),
 		rig_test(no_object),
 		rig_test(evict_range),

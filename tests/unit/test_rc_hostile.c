@@ -186,7 +186,7 @@ static void test_inflight_misses(void **state)
 
 		more = skua_dev_run(rc.s[0].f.dev);
 		memset(e->flight, 0, sizeof(e->flight));
-		rlist_drop_all(&e->read);
+		rlist_drop_all(&e->lists);
 		while ((f = fake_tx(&rc.s[0].f))) {
 			fake_rx(&rc.s[1].f, f->data, f->len);
 			free(f);

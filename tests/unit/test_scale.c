@@ -18,6 +18,8 @@
 #include "icm.h"
 #include "rc.h"
 
+#define N(a)		(sizeof(a) / sizeof((a)[0]))
+#define FEW		16
 #define MANY		10000
 /* Rounds before what is counted, in which the caches fill. */
 #define WARM		3
@@ -30,9 +32,11 @@ struct pairs {
 
 static struct pairs pairs;
 
-static void pairs_open(struct pairs *p, unsigned int num)
+/* @classic: as NICs were that keep whole contexts, in 2 MiB. */
+static void pairs_open(struct pairs *p, unsigned int num, bool classic)
 {
 	const struct rc_opt opt = {
+		.onchip = classic ? 2 << 20 : 0, .whole = classic,
 		.log_sq = 3, .log_rq = 3, .log_stride = 1, .log_cq = 15, .timeout = 20,
 		.qps = num + 16,
 	};
@@ -151,22 +155,55 @@ static struct cost count(struct pairs *p, enum skua_wqe_op op, bool both)
  * changed (doorbell, turn, ACK), the responder's receive queue context likewise (packet,
  * turn).
  */
-static void test_halves(void **state)
+static void test_classic(void **state)
 {
 	struct cost c;
 
 	(void)state;
-	pairs_open(&pairs, 4096);
+	pairs_open(&pairs, 4096, true);
 	c = count(&pairs, SKUA_WQE_WRITE, false);
 	rc_close(&pairs.rc);
 	assert_true(c.writes[TLP_CTX] <= 5.01);
 	assert_true(c.reads[TLP_CTX] <= 4.01);
+	/* The contrast: more of the link goes to contexts than to all else. */
+	assert_true(c.reads[TLP_CTX] + c.writes[TLP_CTX] > 4);
+}
+
+/* 10,000 active connections cost what 16 cost, each as sender and as receiver. */
+static void test_same(void **state)
+{
+	static const enum skua_wqe_op op[] = { SKUA_WQE_WRITE, SKUA_WQE_SEND };
+	struct cost few[N(op)], many[N(op)];
+
+	(void)state;
+	pairs_open(&pairs, FEW, false);
+	for (unsigned int k = 0; k < N(op); k++)
+		few[k] = count(&pairs, op[k], true);
+	rc_close(&pairs.rc);
+	pairs_open(&pairs, MANY, false);
+	for (unsigned int k = 0; k < N(op); k++)
+		many[k] = count(&pairs, op[k], true);
+	for (int i = 0; i < 2; i++) {
+		struct skua_dev *dev = pairs.rc.s[i].f.dev;
+		char answer[2048];
+
+		skua_dev_onchip(dev, answer, sizeof(answer));
+		print_message("%s\n", answer);
+		assert_true(onchip_used(dev) <= 4400 << 10);
+	}
+	rc_close(&pairs.rc);
+	for (unsigned int k = 0; k < N(op); k++) {
+		assert_true(few[k].all_reads > 1);
+		assert_true(many[k].all_reads <= few[k].all_reads * 1.05);
+		assert_true(many[k].all_writes <= few[k].all_writes * 1.05);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_classic),
+		cmocka_unit_test(test_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,12 +18,10 @@ static void open_with(const struct rc_opt *opt)
 	memcpy(before, rc.s[1].buf, sizeof(before));
 }
 
+/* Stays pinned. */
 static struct skua_mpt *mpt(int i, uint32_t key)
 {
-	struct skua_mpt *m = ctx_get(rc.s[i].f.dev, SKUA_ICM_MPT, key >> 8);
-
-	ctx_put(rc.s[i].f.dev, m);
-	return m;
+	return ctx_get(rc.s[i].f.dev, SKUA_ICM_MPT, key >> 8);
 }
 
 static void qp_flags(int i, uint32_t flags)

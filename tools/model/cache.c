@@ -205,6 +205,27 @@ static enum tlp_purpose purpose_of(unsigned int table)
 
 /* --- sectors --- */
 
+/* Only what its users have asked for may be touched, unless @all is. */
+static void reveal(struct ctx_ent *ent, bool all)
+{
+#ifdef POISON
+	uint32_t ok = all ? ent->valid : ent->valid & ent->asked;
+
+	for (uint32_t left = ent->valid; left; left &= left - 1) {
+		unsigned int s = __builtin_ctz(left);
+		uint8_t *at = (uint8_t *)ctx_of(ent) + s * CTX_SECTOR;
+
+		if (ok >> s & 1)
+			show(at, CTX_SECTOR);
+		else
+			hide(at, CTX_SECTOR);
+	}
+#else
+	(void)ent;
+	(void)all;
+#endif
+}
+
 static uint32_t num_of(uint32_t sectors)
 {
 	return __builtin_popcount(sectors);
@@ -246,10 +267,12 @@ static int write_back(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sector
 	sectors &= ent->dirty;
 	if (!sectors)
 		return 0;
+	reveal(ent, true);
 	if (transfer(dev, ent, sectors, true)) {
 		dev_fatal(dev, SKUA_FATAL_ICM_DMA);
 		return -1;
 	}
+	reveal(ent, false);
 	ent->dirty &= ~sectors;
 	dev->icm->table[ent->table].cache.writebacks++;
 	return 0;
@@ -363,8 +386,6 @@ static void add(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 	ent->valid |= sectors;
 	dev->icm->table[ent->table].cache.sectors += num_of(sectors);
 	dev->icm->bytes += num_of(sectors) * CTX_SECTOR;
-	for (uint32_t left = sectors; left; left &= left - 1)
-		show((uint8_t *)ctx_of(ent) + __builtin_ctz(left) * CTX_SECTOR, CTX_SECTOR);
 }
 
 /*
@@ -394,6 +415,7 @@ static struct ctx_ent *hold(struct skua_dev *dev, enum skua_icm_table table, uin
 	if (*missing)
 		add(dev, ent, *missing);
 	ent->ref |= sectors;
+	ent->asked = sectors | (ent->pins > 1 ? ent->asked : 0);
 	return ent;
 }
 
@@ -402,8 +424,6 @@ static struct ctx_ent *hold(struct skua_dev *dev, enum skua_icm_table table, uin
 static bool sane(struct skua_dev *dev, struct ctx_ent *ent)
 {
 	static bool (*const check[SKUA_ICM_TABLES])(struct skua_dev *, uint32_t, const void *) = {
-		[SKUA_ICM_SQC] = sqc_check,
-		[SKUA_ICM_RQC] = rqc_check,
 		[SKUA_ICM_SRQC] = srqc_check,
 		[SKUA_ICM_CQC] = cqc_check,
 		[SKUA_ICM_EQC] = eqc_check,
@@ -412,6 +432,10 @@ static bool sane(struct skua_dev *dev, struct ctx_ent *ent)
 		[SKUA_ICM_LRC] = lrc_check,
 	};
 
+	if (ent->table == SKUA_ICM_SQC || ent->table == SKUA_ICM_RQC)
+		return !obj_valid(dev, ent->table, ent->index) ||
+		       (ent->table == SKUA_ICM_SQC ? sqc_check : rqc_check)
+				(dev, ent->index, ctx_of(ent), ent->valid);
 	return !check[ent->table] || !obj_valid(dev, ent->table, ent->index) ||
 	       check[ent->table](dev, ent->index, ctx_of(ent));
 }
@@ -422,9 +446,12 @@ static bool fetch(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 	enum skua_fatal why = SKUA_FATAL_ICM_DMA;
 
 	dev->icm->table[ent->table].cache.misses++;
+	reveal(ent, true);
 	if (!transfer(dev, ent, sectors, false)) {
-		if (sane(dev, ent))
+		if (sane(dev, ent)) {
+			reveal(ent, false);
 			return true;
+		}
 		why = SKUA_FATAL_ICM_CORRUPT;
 	}
 	dev_fatal(dev, why);
@@ -438,10 +465,13 @@ void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t ind
 	struct ctx_ent *ent = lookup(&t->cache, index);
 	uint32_t missing;
 
+	if (dev->cfg.whole)
+		sectors = t->cache.all;
 	if (ent && !(sectors & ~ent->valid)) {
 		t->cache.hits++;
 		ent->ref |= sectors;
-		ent->pins++;
+		ent->asked = sectors | (ent->pins++ ? ent->asked : 0);
+		reveal(ent, false);
 		return ctx_of(ent);
 	}
 	if (dev->state == DEV_FATAL || !icm_mapped(dev, table, index))
@@ -466,8 +496,10 @@ bool ctx_need(struct skua_dev *dev, void *ctx)
 	struct ctx_ent *ent = ent_of(ctx);
 	uint32_t all = dev->icm->table[ent->table].cache.all;
 
+#ifndef POISON
 	if (ent->valid == all)
 		return true;
+#endif
 	if (!ctx_get_part(dev, ent->table, ent->index, all))
 		return false;
 	ent->pins--;
@@ -485,6 +517,7 @@ void *ctx_new(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
 	ent = hold(dev, table, index, t->cache.all, &missing);
 	if (!ent)
 		return NULL;
+	reveal(ent, true);
 	memset(ctx_of(ent), 0, t->size);
 	ent->dirty = t->cache.all;
 	return ctx_of(ent);

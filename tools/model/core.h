@@ -535,25 +535,24 @@ struct qp {
 	struct skua_sqc *sqc;
 	struct skua_rqc *rqc;
 };
-/* By full QPN, both halves: 0, or -1 if there is no such QP. Drop with qp_put(). */
+/* By full QPN, both halves, all of them: 0, or -1 if there is no such QP. Drop with qp_put(). */
 int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
 /* By index, whatever the variant. */
 int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
-/* The send queue's half alone. */
+/* The send queue's half alone, of which cold words only if its state needs them. */
 int qp_get_sq(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
 int qp_get_sq_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
-/* The receive queue's half too, from now on. False: it cannot be had, the device is FATAL. */
+/* The hot words of the receive queue's half too, from now on. False: it cannot be had, the device is FATAL. */
 bool qp_need_rq(struct skua_dev *dev, struct qp *qp);
+/* All words of both halves. */
+bool qp_need_all(struct skua_dev *dev, struct qp *qp);
 static inline uint32_t qp_index(uint32_t qpn)
 {
 	return qpn & GENMASK(MODEL_LOG_QP - 1, 0);
 }
 
 /* Does the QP do without these operations of Skua's own (SKUA_VENDOR_*)? */
-static inline bool qp_without(const struct skua_sqc *sqc, uint32_t ops)
-{
-	return le32_to_cpu(sqc->attr.vendor_off) & ops;
-}
+bool qp_without(struct skua_dev *dev, struct skua_sqc *sqc, uint32_t ops);
 
 /* The halves that are pinned were changed. */
 void qp_dirty(struct skua_dev *dev, struct qp *qp);
@@ -634,6 +633,8 @@ bool hot_place(const struct skua_dev *dev, uint32_t qpn, uint32_t *misses);
  * device goes to host->timer(). Expiry calls engine_timer().
  */
 void timer_set(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
+/* Unless it rings earlier. */
+void timer_at_latest(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
 /* A moderation or other core timer: calls fn(dev, arg) once at @deadline. */
 int timer_call(struct skua_dev *dev, uint64_t deadline, void (*fn)(struct skua_dev *, uint32_t),
 	       uint32_t arg);

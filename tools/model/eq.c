@@ -416,6 +416,8 @@ static void async_event(struct skua_dev *dev, enum wait_kind kind, uint32_t inde
 
 void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev)
 {
+	if (!ctx_need(dev, sqc))
+		return;
 	sqc->pending |= cpu_to_le32(BIT(ev));
 	ctx_dirty(dev, sqc);
 	async_event(dev, WAIT_QP, qp_index(le32_to_cpu(sqc->cfg.qpn)));

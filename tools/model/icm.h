@@ -20,6 +20,7 @@
  * @dirty: those that differ from ICM
  * @ref: those used since the hand last came by
  * @pins: users at this moment
+ * @asked: with a sanitizer: sectors that these have asked for
  * @table: enum skua_icm_table
  */
 struct ctx_ent {
@@ -30,6 +31,7 @@ struct ctx_ent {
 	uint32_t dirty;
 	uint32_t ref;
 	uint32_t pins;
+	uint32_t asked;
 	uint32_t table;
 } __attribute__((aligned(CTX_SECTOR)));
 
@@ -69,7 +71,7 @@ struct ctx_cache {
 };
 
 /* Of the memory on the chip, and what a line takes there: its number and the entries. */
-#define MTT_SHARE	32
+#define MTT_SHARE	16
 #define MTT_LINE_BYTES	(8 + MTT_LINE * 8)
 #define MTT_LINES_MIN	32
 
@@ -177,10 +179,11 @@ void mtt_forget(struct skua_dev *dev, uint64_t index, uint64_t count);
 
 /*
  * Does a context of a valid object that comes from ICM make sense? Each table's
- * owner knows (cache.c asks).
+ * owner knows (cache.c asks). Of contexts that are used in parts @have are there; it is
+ * asked again when more comes.
  */
-bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx);
-bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx);
+bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t have);
+bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t have);
 bool srqc_check(struct skua_dev *dev, uint32_t index, const void *ctx);
 bool cqc_check(struct skua_dev *dev, uint32_t index, const void *ctx);
 bool eqc_check(struct skua_dev *dev, uint32_t index, const void *ctx);

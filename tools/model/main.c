@@ -215,6 +215,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 	struct skua_dev_cfg cfg = {
 		.serial = nic->serial,
 		.onchip = nic->onchip,
+		.whole = nic->whole,
 		.msix_vectors = nic->vectors,
 		.turn_ns = TURN_NSEC,
 		.push_segs = nic->push,

@@ -23,6 +23,8 @@ static const char usage[] =
 "        mac=M             permanent address (default 02:53:4b:55:41:NN)\n"
 "        serial=N          PCIe serial number (default: from the address)\n"
 "        onchip=SIZE       bytes of memory on the chip, with K or M (default 4400K)\n"
+"        contexts=sectors|whole  what of a context is there: the sectors that are\n"
+"                          needed, or for comparison all (default: sectors)\n"
 "        vectors=N         MSI-X vectors, 1 to 64\n"
 "        bus=N             reaches the device memory of the other NICs with the same\n"
 "                          N, 0 to 63, which must be the same VM's (default: none)\n"
@@ -150,6 +152,9 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 			return false;
 		nic->push = num;
 		return true;
+	case 8:
+		nic->whole = !strcmp(val, "whole");
+		return nic->whole || !strcmp(val, "sectors");
 	}
 	return false;
 }
@@ -157,7 +162,7 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 static int parse_nic(struct options *opt, char *arg)
 {
 	char *const keys[] = { "socket", "mac", "serial", "onchip", "vectors", "bus",
-			       "spoofchk", "push", NULL };
+			       "spoofchk", "push", "contexts", NULL };
 	struct opt_nic *nic;
 	char *val, *text = arg;
 	int key;

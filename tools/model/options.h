@@ -17,6 +17,7 @@
  * @mac: permanent address
  * @serial: PCIe serial number
  * @onchip: bytes of memory on the chip, 0: the default
+ * @whole: contexts are there as a whole
  * @vectors: MSI-X vectors, 0: the default
  * @bus: PCIe bus where it reaches the other NICs there, if @has_bus
  * @push: longest WQE, in segments, that software is told to push
@@ -30,6 +31,7 @@ struct opt_nic {
 	uint8_t mac[6];
 	uint64_t serial;
 	uint32_t onchip;
+	bool whole;
 	unsigned int vectors;
 	unsigned int bus;
 	unsigned int push;

@@ -91,12 +91,9 @@ void pace_charge(struct skua_sqc *sqc, uint64_t now, uint64_t bytes)
 void pace_arm(struct skua_dev *dev, struct qp *qp)
 {
 	uint64_t want = le64_to_cpu(qp->sqc->rate_deadline);
-	uint64_t set = le64_to_cpu(qp->sqc->timer);
 
-	if (!want || (set && set <= want))
-		return;
-	timer_set(dev, qp->qpn, want);
-	qp->sqc->timer = cpu_to_le64(want);
+	if (want)
+		timer_at_latest(dev, qp->qpn, want);
 }
 
 void pace_wait(struct skua_dev *dev, struct qp *qp, uint64_t now)
@@ -124,6 +121,8 @@ void pace_set(struct skua_dev *dev, struct qp *qp)
 	if (old == rate)
 		return;
 	sqc->rate = cpu_to_le32(rate);
+	sqc->valid &= ~cpu_to_le32(SKUA_SQC_PACED);
+	sqc->valid |= cpu_to_le32(rate ? SKUA_SQC_PACED : 0);
 	/* Who goes slower now has not to wait for what was a burst then. */
 	if (used && rate)
 		used = now + time_of(sqc, at_most(used, burst_of(sqc) + MODEL_MAX_FRAME));

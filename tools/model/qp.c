@@ -24,11 +24,16 @@ static uint64_t rq_bytes(const struct skua_rq_cfg *cfg)
 
 /* --- what must hold of a context at all times --- */
 
+static bool sqn_ok(const struct skua_sq_cfg *cfg)
+{
+	return !(le32_to_cpu(cfg->qpn) & ~IB_QPN_MASK);
+}
+
 static bool sq_ok(struct skua_dev *dev, const struct skua_sq_cfg *cfg)
 {
 	if (le32_get_bits(cfg->flags, SKUA_QP_TYPE) > SKUA_QP_RAW_ETH ||
 	    le32_get_bits(cfg->flags, SKUA_QP_LOG_SQ) > MODEL_LOG_SQ_MAX ||
-	    le32_to_cpu(cfg->uar) >= dev_uars(dev) || le32_to_cpu(cfg->qpn) & ~IB_QPN_MASK)
+	    le32_to_cpu(cfg->uar) >= dev_uars(dev))
 		return false;
 	if (sq_flags(cfg) & SKUA_QP_F_NO_SQ)
 		return all_zero(&cfg->ring, sizeof(cfg->ring)) && sq_blocks(cfg) == 1;
@@ -43,26 +48,59 @@ static bool rq_ok(struct skua_dev *dev, const struct skua_rq_cfg *cfg)
 	       ring_ok(dev, &cfg->ring, rq_bytes(cfg));
 }
 
-bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+/* Is this word of a context there? */
+#define HAS(have, type, word)	((have) >> offsetof(type, word) / CTX_SECTOR & 1)
+
+/* What one sector says by itself, then what two say together. */
+_Static_assert(offsetof(struct skua_sqc, cfg.flags) / CTX_SECTOR ==
+	       (offsetof(struct skua_sqc, cfg.dbr) - 1) / CTX_SECTOR, "flags to ring");
+_Static_assert(offsetof(struct skua_sqc, cfg.qpn) / CTX_SECTOR ==
+	       offsetof(struct skua_sqc, attr.state) / CTX_SECTOR, "number and state");
+
+bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t have)
 {
+	const bool pi = HAS(have, struct skua_sqc, pi), cfg = HAS(have, struct skua_sqc, cfg.flags);
 	const struct skua_sqc *sqc = ctx;
 
-	return le32_to_cpu(sqc->valid) & SKUA_SQC_VALID &&
-	       qp_index(le32_to_cpu(sqc->cfg.qpn)) == index && sq_ok(dev, &sqc->cfg) &&
-	       le32_get_bits(sqc->attr.state, SKUA_ATTR_STATE) <= SKUA_QP_ERR &&
-	       set_ok(dev, le32_to_cpu(sqc->counter)) &&
+	if (pi && (!(le32_to_cpu(sqc->valid) & SKUA_SQC_VALID) ||
+		   !set_ok(dev, le32_to_cpu(sqc->counter))))
+		return false;
+	if (cfg && !sq_ok(dev, &sqc->cfg))
+		return false;
+	if (HAS(have, struct skua_sqc, attr.state) &&
+	    (!sqn_ok(&sqc->cfg) || qp_index(le32_to_cpu(sqc->cfg.qpn)) != index ||
+	     le32_get_bits(sqc->attr.state, SKUA_ATTR_STATE) > SKUA_QP_ERR))
+		return false;
+	return !pi || !cfg ||
 	       le32_to_cpu(sqc->pi) - le32_to_cpu(sqc->ci) <= sq_blocks(&sqc->cfg);
 }
 
-bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx)
+_Static_assert(offsetof(struct skua_rqc, state) < CTX_SECTOR, "what is checked of it");
+
+bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t have)
 {
 	const struct skua_rqc *rqc = ctx;
 
 	(void)index;
+	if (!HAS(have, struct skua_rqc, cfg))
+		return true;
 	return rq_ok(dev, &rqc->cfg) && le32_to_cpu(rqc->state) <= SKUA_QP_ERR;
 }
 
 /* --- access --- */
+
+#define SQC_HOT		GENMASK(SKUA_SQC_HOT / CTX_SECTOR - 1, 0)
+#define RQC_HOT		GENMASK(SKUA_RQC_HOT / CTX_SECTOR - 1, 0)
+
+/* Does the QP do anything of which the hot words do not tell? */
+static bool needs_rest(const struct qp *qp)
+{
+	const uint32_t flags = SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED | SKUA_SQC_LOSS |
+			       SKUA_SQC_PACED | SKUA_SQC_FAULT | SKUA_SQC_EXT;
+
+	return le32_to_cpu(qp->sqc->valid) & flags || qp_is_datagram(qp) ||
+	       qp_type(qp) == SKUA_QP_RAW_ETH;
+}
 
 int qp_get_sq_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
 {
@@ -71,22 +109,27 @@ int qp_get_sq_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
 	if (dev->tlp.qps)
 		tlp_qp_begin(dev, index);
 	qp->rqc = NULL;
-	qp->sqc = ctx_get(dev, SKUA_ICM_SQC, index);
-	if (!qp->sqc) {
-		dev->tlp.qp = NULL;
-		return -1;
+	qp->sqc = ctx_get_part(dev, SKUA_ICM_SQC, index, SQC_HOT);
+	if (!qp->sqc)
+		goto gone;
+	if (needs_rest(qp) && !ctx_need(dev, qp->sqc)) {
+		ctx_put(dev, qp->sqc);
+		goto gone;
 	}
 	qp->qpn = le32_to_cpu(qp->sqc->cfg.qpn);
 	if (dev->tlp.qps)
 		tlp_qp_name(dev, qp->qpn);
 	return 0;
+gone:
+	dev->tlp.qp = NULL;
+	return -1;
 }
 
 int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp)
 {
 	if (qp_get_sq_index(dev, index, qp))
 		return -1;
-	if (qp_need_rq(dev, qp))
+	if (qp_need_all(dev, qp))
 		return 0;
 	qp_put(dev, qp);
 	return -1;
@@ -106,7 +149,7 @@ int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
 {
 	if (qp_get_sq(dev, qpn, qp))
 		return -1;
-	if (qp_need_rq(dev, qp))
+	if (qp_need_all(dev, qp))
 		return 0;
 	qp_put(dev, qp);
 	return -1;
@@ -114,9 +157,22 @@ int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp)
 
 bool qp_need_rq(struct skua_dev *dev, struct qp *qp)
 {
+	if (qp->rqc)
+		return true;
+	qp->rqc = ctx_get_part(dev, SKUA_ICM_RQC, qp_index(qp->qpn), RQC_HOT);
 	if (!qp->rqc)
-		qp->rqc = ctx_get(dev, SKUA_ICM_RQC, qp_index(qp->qpn));
-	return qp->rqc;
+		return false;
+	return !(le32_to_cpu(qp->rqc->flags) & SKUA_RQC_FAULT) || ctx_need(dev, qp->rqc);
+}
+
+bool qp_need_all(struct skua_dev *dev, struct qp *qp)
+{
+	return qp_need_rq(dev, qp) && ctx_need(dev, qp->sqc) && ctx_need(dev, qp->rqc);
+}
+
+bool qp_without(struct skua_dev *dev, struct skua_sqc *sqc, uint32_t ops)
+{
+	return ctx_need(dev, sqc) && le32_to_cpu(sqc->attr.vendor_off) & ops;
 }
 
 void qp_put(struct skua_dev *dev, struct qp *qp)
@@ -178,8 +234,8 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 
 	/* Its work requests are about to be completed: their buffers are software's again. */
 	engine_settle(dev);
-	/* Both halves have the state. Without the other one the device is FATAL by now. */
-	if (!qp_need_rq(dev, qp))
+	/* All of both is changed. If it cannot be had the device is FATAL by now. */
+	if (!qp_need_all(dev, qp))
 		return;
 	if (from != state && from != SKUA_QP_ERR && from != SKUA_QP_RESET) {
 		le32p_replace_bits(&qp->sqc->attr.state, state, SKUA_ATTR_STATE);
@@ -365,7 +421,7 @@ static int check_create(struct skua_dev *dev, const struct skua_cmd_create_qp_in
 
 	if (err)
 		return err;
-	if (!sq_ok(dev, &in->sq) || le64_to_cpu(in->sq.dbr) % SKUA_DBR_ALIGN ||
+	if (!sq_ok(dev, &in->sq) || !sqn_ok(&in->sq) || le64_to_cpu(in->sq.dbr) % SKUA_DBR_ALIGN ||
 	    le32_to_cpu(in->sq.max_inline) > MODEL_MAX_INLINE || !rq_ok(dev, &in->rq) ||
 	    (!own_rq && (in->rq.flags || !all_zero(&in->rq.ring, sizeof(in->rq.ring)))) ||
 	    !xrc_ok(in) || in->reserved)

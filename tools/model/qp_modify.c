@@ -380,6 +380,8 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 		err = SKUA_CMD_ST_INTERNAL;
 	} else {
 		apply(&qp->sqc->attr, &in->attr, le32_to_cpu(in->mask));
+		if (qp->sqc->attr.ext)
+			qp->sqc->valid |= cpu_to_le32(SKUA_SQC_EXT);
 		if (le32_to_cpu(in->mask) & A(RATE))
 			pace_set(dev, qp);
 		qp->rqc->state = cpu_to_le32(to);

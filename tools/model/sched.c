@@ -51,11 +51,13 @@ _Static_assert(sizeof(struct link) == 16, "of each QP on the chip");
 /**
  * struct sched - the lists
  * @link: by QP index
+ * @top: no QP from this index on has been anywhere
  * @list: of those that are ready, or wait
  * @sent: frames that the device had sent when the present turn began
  */
 struct sched {
 	struct link *link;
+	uint32_t top;
 	struct list list[LISTS];
 	uint64_t sent;
 };
@@ -106,6 +108,8 @@ static void append(struct sched *s, uint8_t which, uint32_t index)
 	struct list *list = &s->list[which];
 	struct link *l = &s->link[index];
 
+	if (s->top <= index)
+		s->top = index + 1;
 	l->prev = list->tail;
 	l->list = which;
 	if (list->tail)
@@ -121,20 +125,13 @@ static void forget(struct sched *s, uint32_t index)
 	s->link[index].parked = false;
 }
 
-/* A QP whose responder has something to send is in one of the lists. */
-static void empty(struct sched *s, struct list *list)
-{
-	while (list->head) {
-		s->link[list->head - 1].resp = false;
-		forget(s, list->head - 1);
-	}
-}
-
 void sched_reset(struct skua_dev *dev)
 {
-	empty(dev->sched, &dev->sched->list[READY]);
-	empty(dev->sched, &dev->sched->list[PARKED]);
-	empty(dev->sched, &dev->sched->list[SERVED]);
+	struct sched *s = dev->sched;
+
+	memset(s->link, 0, s->top * sizeof(*s->link));
+	memset(s->list, 0, sizeof(s->list));
+	s->top = 0;
 }
 
 void sched_exit(struct skua_dev *dev)

@@ -23,9 +23,11 @@ static const uint8_t log_size[KINDS] = { MODEL_LOG_QP, MODEL_LOG_CQ, MODEL_LOG_E
 
 struct node {
 	uint64_t deadline;
-	uint32_t index;
-	uint8_t kind;
-};
+	uint32_t index:24;
+	uint32_t kind:8;
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct node) == 12, "of each QP on the chip");
 
 struct call {
 	void (*fn)(struct skua_dev *dev, uint32_t arg);
@@ -183,6 +185,15 @@ static int set(struct skua_dev *dev, enum kind kind, uint32_t index, uint64_t de
 void timer_set(struct skua_dev *dev, uint32_t qpn, uint64_t deadline)
 {
 	set(dev, KIND_QP, qp_index(qpn), deadline);
+}
+
+void timer_at_latest(struct skua_dev *dev, uint32_t qpn, uint64_t deadline)
+{
+	const struct timers *t = dev->timers;
+	uint32_t at = t->pos[KIND_QP] ? t->pos[KIND_QP][qp_index(qpn)] : 0;
+
+	if (!at || t->heap[at - 1].deadline > deadline)
+		timer_set(dev, qpn, deadline);
 }
 
 void timer_set_cq(struct skua_dev *dev, uint32_t cqn, uint64_t deadline)

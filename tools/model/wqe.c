@@ -364,7 +364,7 @@ static enum skua_vendor decode_for(struct skua_dev *dev, const struct qp *qp, co
 		return err;
 	if (!dev_has(dev, layouts[out->op].caps))
 		return SKUA_VENDOR_WQE_OPCODE;
-	if (layouts[out->op].parts & L_MASKED && qp_without(qp->sqc, SKUA_VENDOR_MASKED_ATOMIC))
+	if (layouts[out->op].parts & L_MASKED && qp_without(dev, qp->sqc, SKUA_VENDOR_MASKED_ATOMIC))
 		return SKUA_VENDOR_WQE_OPCODE;
 	/* Bus addresses are for those who may name any. */
 	if (out->op == SKUA_WQE_REG_MR &&

@@ -192,13 +192,13 @@ enum skua_qp_state {
  * struct skua_qp_attr - QP attributes that MODIFY_QP sets
  * @av: path to the peer (RC, UC, XRC)
  * @dest_qpn: peer's QP (RC, UC, XRC)
- * @sq_psn: first PSN to send
- * @rq_psn: first PSN expected
- * @qkey: Q_Key (UD); that of GSI is SKUA_QKEY_GSI whatever is given here
  * @retry: retry counts, timers, path MTU (RC, UC, XRC); that of UD and GSI is the
  *	largest that the port's MTU leaves room for, with 96 bytes for headers
  * @rights: READ/atomic depths and remote access rights
  * @state: QP state
+ * @sq_psn: first PSN to send
+ * @rq_psn: first PSN expected
+ * @qkey: Q_Key (UD); that of GSI is SKUA_QKEY_GSI whatever is given here
  * @pkey: P_Key index
  * @rate_kbps: send rate limit, 0: none (SKUA_CAP_RATE_LIMIT)
  * @ext: selective repeat (RC, XRC; SKUA_CAP_SR), else zero
@@ -221,12 +221,12 @@ enum skua_qp_state {
 struct skua_qp_attr {
 	struct skua_av av;
 	__le32 dest_qpn;
-	__le32 sq_psn;
-	__le32 rq_psn;
-	__le32 qkey;
 	__le32 retry;
 	__le32 rights;
 	__le32 state;
+	__le32 sq_psn;
+	__le32 rq_psn;
+	__le32 qkey;
 	__le32 pkey;
 	__le32 rate_kbps;
 	__le32 ext;
@@ -371,55 +371,67 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
 #define SKUA_RQ_LOG_SIZE		GENMASK(4, 0)
 #define SKUA_RQ_LOG_STRIDE		GENMASK(11, 8)
 
+/*
+ * Contexts of QPs begin with the words that a device needs for a message of the ordinary
+ * kind: SKUA_SQC_HOT and SKUA_RQC_HOT bytes. A device that has little room for contexts
+ * keeps no more than these of a QP. The others are for what is rare, or for kinds of QPs
+ * that are few: a message that takes several turns, going back, errors and events, page
+ * faults, rate limits, datagrams, selective repeat.
+ */
+#define SKUA_SQC_HOT			192
+#define SKUA_RQC_HOT			128
+
 /**
  * struct skua_sqc - send queue context: the QP's attributes, state and requester
- * @attr: attributes; @attr.state is the QP state's one home
- * @cfg: as created
  * @valid: state: SKUA_SQC_*
  * @counter: counter set bound to the QP, 0: none
+ * @incarnation: number of the QP's life since it left RESET, for caches
  * @pi: producer index as last taken from a doorbell, in blocks
  * @ci: block index of the oldest WQE not yet completed
  * @cur: block index of the WQE being sent
+ * @hi: block index of the first WQE not yet sent to its end: where @cur returns to
+ *	after recovery
  * @cur_sent: bytes of the current message sent
- * @cur_len: pinned: length of the current message
- * @cur_psn: pinned: first PSN of the current message
- * @cur_op: pinned: opcode and flags word bits of the current message
  * @next_psn: PSN of the next packet to send (going back rewinds it)
  * @max_psn: first PSN never sent: where next_psn returns to after recovery
  * @una_psn: oldest PSN not acknowledged
- * @msn: message sequence number of the last acknowledgment
- * @credit: last message for which the peer has a receive, by its number (as @ssn), with
- *	SKUA_SQC_CREDIT_VALID in @valid
- * @rd_outstanding: READs and atomics sent and not complete
- * @retry_left: transport retries left
- * @rnr_left: RNR retries left
- * @ci_ssn: as @ssn, of the WQE at @ci
+ * @cur_psn: first PSN of the current message
+ * @ci_psn: first PSN of the WQE at @ci
+ * @hi_psn: first PSN of the WQE at @hi
  * @ssn: send sequence number: number of the current message, as the peer's MSN counts them
+ * @ci_ssn: as @ssn, of the WQE at @ci
  * @ack_deadline: device time (ns) at which to retry, 0: timer off
  * @rnr_deadline: device time (ns) until which to wait, 0: not waiting
+ * @credit: last message for which the peer has a receive, by its number (as @ssn), with
+ *	SKUA_SQC_CREDIT_VALID in @valid
+ * @first_len: length of the message at @ci, with SKUA_SQC_FIRST_KNOWN
+ * @first: what else completes it: SKUA_SQC_FIRST_*
+ * @local: WQEs without packets that are done but not reported, as they wait for
+ *	earlier ones
+ * @retry_left: transport retries left
+ * @rnr_left: RNR retries left
+ * @rd_outstanding: READs and atomics sent and not complete
+ * @reserved: zero
+ * @cfg: as created
+ * @attr: attributes; @attr.state is the QP state's one home. The hot words end before
+ *	@attr.sq_psn
+ * @err_status: CQE status and vendor syndrome of the first error
+ * @pending: asynchronous events that wait for room, BIT(enum skua_qp_event)
+ * @cur_va: pinned: remote address of the current message
+ * @cur_op: pinned: its opcode and flags word bits
+ * @cur_len: pinned: its length
+ * @cur_rkey: pinned: its key
+ * @hi_rkey: pinned: as @cur_rkey, kept while @cur is behind @hi
+ * @hi_va: pinned: as @cur_va
+ * @hi_op: pinned: as @cur_op
+ * @hi_len: pinned: as @cur_len
  * @rate_deadline: device time (ns) at which to send again under @rate, 0: not waiting
  * @rate_time: device time (ns) at which what was sent would be over if it had been sent
  *	at @rate, without a burst
- * @err_status: CQE status and vendor syndrome of the first error
- * @pending: asynchronous events that wait for room, BIT(enum skua_qp_event)
- * @cur_va: remote address of the current message as first sent
- * @cur_rkey: its key
- * @ci_psn: first PSN of the WQE at @ci
- * @hi: block index of the first WQE not yet sent to its end: where @cur returns to
- *	after recovery
- * @hi_psn: its first PSN
- * @hi_op: pinned: as @cur_op, kept while @cur is behind @hi
- * @hi_len: pinned: as @cur_len
- * @hi_rkey: pinned: as @cur_rkey
- * @incarnation: number of the QP's life since it left RESET, for caches
- * @local: WQEs without packets that are done but not reported, as they wait for
- *	earlier ones
- * @hi_va: pinned: as @cur_va
- * @timer: device time (ns) that the QP's timer is set to, 0: it is off
- * @fault: page fault of the requester
  * @rate: rate in force, kbit/s, 0: none: the least of @attr.rate_kbps and of what the
  *	device itself imposes (SKUA_CAP_DCQCN)
  * @rate_frac: of @rate_time, parts of a nanosecond: @rate of them are one
+ * @fault: page fault of the requester
  * @sr_window: packets that may be outstanding under selective repeat, 0: the peer has not
  *	said that it speaks it
  * @rtt_psn: PSN whose acknowledgment measures the round trip, with @rtt_time
@@ -434,48 +446,49 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @engine: the requester's own further state
  */
 struct skua_sqc {
-	struct skua_qp_attr attr;
-	struct skua_sq_cfg cfg;
 	__le32 valid;
 	__le32 counter;
+	__le32 incarnation;
 	__le32 pi;
 	__le32 ci;
 	__le32 cur;
+	__le32 hi;
 	__le32 cur_sent;
-	__le32 cur_len;
-	__le32 cur_psn;
-	__le32 cur_op;
 	__le32 next_psn;
 	__le32 max_psn;
 	__le32 una_psn;
-	__le32 msn;
-	__le32 credit;
-	__le32 rd_outstanding;
-	__le32 retry_left;
-	__le32 rnr_left;
-	__le32 ci_ssn;
+	__le32 cur_psn;
+	__le32 ci_psn;
+	__le32 hi_psn;
 	__le32 ssn;
-	__le32 err_status;
+	__le32 ci_ssn;
 	__le64 ack_deadline;
 	__le64 rnr_deadline;
-	__le64 rate_deadline;
-	__le64 rate_time;
-	__le64 cur_va;
-	__le32 cur_rkey;
+	__le32 credit;
+	__le32 first_len;
+	__le16 first;
+	__le16 local;
+	__u8 retry_left;
+	__u8 rnr_left;
+	__u8 rd_outstanding;
+	__u8 reserved;
+	struct skua_sq_cfg cfg;
+	struct skua_qp_attr attr;
+	__le32 err_status;
 	__le32 pending;
-	__le32 ci_psn;
-	__le32 hi;
-	__le32 hi_psn;
+	__le64 cur_va;
+	__le32 cur_op;
+	__le32 cur_len;
+	__le32 cur_rkey;
+	__le32 hi_rkey;
+	__le64 hi_va;
 	__le32 hi_op;
 	__le32 hi_len;
-	__le32 hi_rkey;
-	__le32 incarnation;
-	__le32 local;
-	__le64 hi_va;
-	__le64 timer;
-	struct skua_fault fault;
+	__le64 rate_deadline;
+	__le64 rate_time;
 	__le32 rate;
 	__le32 rate_frac;
+	struct skua_fault fault;
 	__le32 sr_window;
 	__le32 rtt_psn;
 	__le64 rtt_time;
@@ -486,9 +499,10 @@ struct skua_sqc {
 	__le32 ci_recv_seq;
 	__le32 rr_seq;
 	__le32 ci_rr_seq;
-	__le32 engine[32];
+	__le32 engine[36];
 };
 
+_Static_assert(__builtin_offsetof(struct skua_sqc, attr.sq_psn) == SKUA_SQC_HOT, "skua_sqc");
 _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 
 #define SKUA_SQC_VALID			BIT(0)
@@ -499,6 +513,18 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_PINNED			BIT(5)	/* cur_*: begun, must not change */
 #define SKUA_SQC_HI_PINNED		BIT(6)	/* hi_*: likewise */
 #define SKUA_SQC_LOSS			BIT(7)	/* the requester's part of the LRC holds */
+#define SKUA_SQC_PACED			BIT(8)	/* rate is not 0 */
+#define SKUA_SQC_FAULT			BIT(9)	/* fault.flags are not 0 */
+#define SKUA_SQC_EXT			BIT(10)	/* attr.ext is not 0 */
+
+/*
+ * first: what is known of the message at ci when it was begun, so that its completion needs
+ * no look at its WQE.
+ */
+#define SKUA_SQC_FIRST_OP		GENMASK(7, 0)	/* enum skua_wqe_op */
+#define SKUA_SQC_FIRST_BLOCKS		GENMASK(12, 8)
+#define SKUA_SQC_FIRST_SIGNALED		BIT(13)
+#define SKUA_SQC_FIRST_KNOWN		BIT(14)
 
 /**
  * struct skua_rqc - receive queue context: the responder
@@ -511,26 +537,26 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @cur_op: opcode class of the message under way
  * @cur_got: bytes of it placed
  * @cur_len: RDMA WRITE: bytes announced
- * @cur_rkey: RDMA WRITE: key
  * @cur_va: RDMA WRITE: first byte
+ * @cur_rkey: RDMA WRITE: key
  * @cur_wqe: SKUA_RQC_WQE_TAKEN: position of the SRQ's WQE under way
  * @flags: SKUA_RQC_*
  * @rr_head: responder resources: oldest entry not done
  * @rr_tail: responder resources: next to use
  * @ack_psn: PSN of the last acknowledgment sent
- * @err_syndrome: NAK syndrome that took the QP down
  * @nak: syndrome of the NAK that waits to be sent, with SKUA_RQC_NAK_PENDING
  * @nak_psn: its PSN
- * @fail_event: SKUA_RQC_FAILED: enum skua_qp_event of the error, or
- *	SKUA_QP_EV_COUNT for one that a completion reported
  * @cur_srqn: SKUA_RQC_WQE_TAKEN: SRQ of that WQE; XRC: of the message under way
  * @cur_srq_life: SKUA_RQC_WQE_TAKEN: its @life: an SRQ may go while a WQE of it is used
- * @fault: page fault of the responder
  * @dropped: PSN of the furthest packet that was dropped since the NAK became due
  * @rq_seen: 1 + @ci when the record was last read, 0: it never was
  * @flush_num: FLUSH requests that wait for their answer
- * @flush: these, in the order of their PSNs: SKUA_RQC_FLUSH_*
  * @recv_seq: receives completed since RTR
+ * @err_syndrome: NAK syndrome that took the QP down. With it the hot words have ended
+ * @fail_event: SKUA_RQC_FAILED: enum skua_qp_event of the error, or
+ *	SKUA_QP_EV_COUNT for one that a completion reported
+ * @fault: page fault of the responder
+ * @flush: FLUSH requests, in the order of their PSNs: SKUA_RQC_FLUSH_*
  * @engine: the responder's own further state
  */
 struct skua_rqc {
@@ -543,28 +569,29 @@ struct skua_rqc {
 	__le32 cur_op;
 	__le32 cur_got;
 	__le32 cur_len;
+	__le64 cur_va;
 	__le32 cur_rkey;
 	__le32 cur_wqe;
-	__le64 cur_va;
 	__le32 flags;
 	__le32 rr_head;
 	__le32 rr_tail;
 	__le32 ack_psn;
-	__le32 err_syndrome;
 	__le32 nak;
 	__le32 nak_psn;
-	__le32 fail_event;
 	__le32 cur_srqn;
 	__le32 cur_srq_life;
-	struct skua_fault fault;
 	__le32 dropped;
 	__le32 rq_seen;
 	__le32 flush_num;
-	__le32 flush[16];
 	__le32 recv_seq;
+	__le32 err_syndrome;
+	__le32 fail_event;
+	struct skua_fault fault;
+	__le32 flush[16];
 	__le32 engine[8];
 };
 
+_Static_assert(__builtin_offsetof(struct skua_rqc, err_syndrome) == SKUA_RQC_HOT, "skua_rqc");
 _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 
 #define SKUA_RQC_FLUSHES		16	/* entries of flush */
@@ -581,6 +608,7 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 #define SKUA_RQC_HELD			BIT(7)	/* the responder's part of the LRC holds */
 #define SKUA_RQC_EXT			BIT(8)	/* the peer has sent packets of the extension */
 #define SKUA_RQC_REREAD			BIT(9)	/* the LRC has READ responses to be sent again */
+#define SKUA_RQC_FAULT			BIT(10)	/* fault.flags are not 0 */
 
 /**
  * struct skua_rr - one responder resource; RRC entries are arrays of these

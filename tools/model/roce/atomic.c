@@ -134,7 +134,7 @@ enum skua_vendor atomic_send(struct turn *t, const struct wqe *w)
 		      w->op == SKUA_WQE_FLUSH ? SKUA_CNT_TX_FLUSH :
 						SKUA_CNT_TX_ATOMIC_WRITE);
 	req_note_sent(t, 1, (uint32_t)w->len);
-	t->sqc->rd_outstanding = cpu_to_le32(le32_to_cpu(t->sqc->rd_outstanding) + 1);
+	t->sqc->rd_outstanding++;
 	t->budget -= n + SKUA_PKT_OVERHEAD;
 	return SKUA_VENDOR_NONE;
 }

@@ -43,14 +43,13 @@ static void fail_ci(struct turn *t, enum skua_cqe_status status, enum skua_vendo
 /* Go back and send again, if there are retries left. */
 static void retry(struct turn *t, enum skua_vendor why)
 {
-	uint32_t left = le32_to_cpu(t->sqc->retry_left);
 
-	if (!left) {
+	if (!t->sqc->retry_left) {
 		turn_count(t, SKUA_CNT_RETRY_EXCEEDED);
 		fail_ci(t, SKUA_CQE_RETRY_EXC_ERR, why);
 		return;
 	}
-	t->sqc->retry_left = cpu_to_le32(left - 1);
+	t->sqc->retry_left--;
 	if (sr_on(t))
 		sr_lost_all(t);
 	else
@@ -164,24 +163,31 @@ void comp_credits(struct turn *t, const struct ib_aeth *aeth)
  */
 static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struct rlist **out)
 {
-	struct rlist *l = rlist_get(&t->dev->engine->read, f->qpn, f->incarnation, f->index);
+	struct rlist *l = rlist_get(&t->dev->engine->lists, f->qpn | LIST_READ, f->incarnation,
+				    f->index);
+	struct wqe *w = &t->dev->engine->wqe;
 	enum skua_vendor err;
 
 	*out = l;
+	l->sge = l->rwqe.sge;
 	if (l->valid)
 		return SKUA_VENDOR_NONE;
 	if (f->kept) {
-		l->wqe.sge[0] = *flight_sge(t->dev->engine, f);
-		l->wqe.nsge = 1;
+		l->rwqe.sge[0] = *flight_sge(t->dev->engine, f);
+		l->nsge = 1;
 		l->valid = true;
 		return SKUA_VENDOR_NONE;
 	}
-	err = wqe_fetch(t->dev, t->qp, f->index, &l->wqe);
+	err = wqe_fetch(t->dev, t->qp, f->index, w);
 	turn_count(t, SKUA_CNT_WQE_REFETCH);
-	if (err || l->wqe.op != f->op || l->wqe.len != f->len ||
-	    l->wqe.blocks != f->blocks)
+	if (err || w->op != f->op || w->len != f->len || w->blocks != f->blocks)
 		return SKUA_VENDOR_WQE_CHANGED;
-	l->valid = true;
+	l->nsge = w->nsge;
+	l->valid = w->nsge <= sizeof(l->rwqe.sge) / sizeof(l->rwqe.sge[0]);
+	if (l->valid)
+		memcpy(l->rwqe.sge, w->sge, w->nsge * sizeof(w->sge[0]));
+	else
+		l->sge = w->sge;
 	return SKUA_VENDOR_NONE;
 }
 
@@ -194,12 +200,12 @@ static enum skua_vendor place(struct turn *t, const struct flight *f, struct rli
 
 	if (le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SCATTER_SQ_CQE && f->signaled &&
 	    len == f->len && len <= SCATTER_MAX) {
-		err = scatter_cqe(t, &who, l->wqe.sge, l->wqe.nsge, le32_to_cpu(t->sqc->cfg.cqn),
+		err = scatter_cqe(t, &who, l->sge, l->nsge, le32_to_cpu(t->sqc->cfg.cqn),
 				  buf, len);
 		if (err || t->dev->engine->inl_len)
 			return err;
 	}
-	return sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, off, (void *)(uintptr_t)buf, len,
+	return sge_copy(t, l->sge, l->nsge, &l->pos, off, (void *)(uintptr_t)buf, len,
 			true);
 }
 
@@ -220,10 +226,8 @@ static bool no_page(struct turn *t, enum skua_vendor *err)
 /* The response at una_psn was the last of a request. */
 void comp_answered(struct turn *t)
 {
-	uint32_t left = le32_to_cpu(t->sqc->rd_outstanding);
-
-	if (left)
-		t->sqc->rd_outstanding = cpu_to_le32(left - 1);
+	if (t->sqc->rd_outstanding)
+		t->sqc->rd_outstanding--;
 }
 
 /*
@@ -356,7 +360,7 @@ bool comp_early(struct turn *t, const struct skua_pkt *pkt, const struct flight 
 	}
 	err = read_fetch(t, f, &l);
 	if (!err)
-		err = sge_copy(t, l->wqe.sge, l->wqe.nsge, &l->pos, off, (void *)(uintptr_t)from,
+		err = sge_copy(t, l->sge, l->nsge, &l->pos, off, (void *)(uintptr_t)from,
 			       n, true);
 	if (!err)
 		return true;
@@ -387,9 +391,9 @@ static void own_response(struct turn *t, const struct skua_pkt *pkt)
 /* --- ACK and NAK --- */
 
 /* At una_psn the responder found no receive WQE. */
-void comp_rnr_nak(struct turn *t, uint32_t code)
+void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn)
 {
-	uint32_t left = le32_to_cpu(t->sqc->rnr_left);
+	uint32_t left = t->sqc->rnr_left;
 
 	/* The same one twice. */
 	if (t->sqc->rnr_deadline)
@@ -401,9 +405,9 @@ void comp_rnr_nak(struct turn *t, uint32_t code)
 		return;
 	}
 	if (left != 7)
-		t->sqc->rnr_left = cpu_to_le32(left - 1);
+		t->sqc->rnr_left = (uint8_t)(left - 1);
 	/* It has none for any message: ask with one packet. The ACK of that says what holds. */
-	t->sqc->credit = t->sqc->msn;
+	t->sqc->credit = cpu_to_le32(msn);
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_CREDIT_VALID);
 	if (sr_on(t))
 		sr_lost_all(t);
@@ -450,7 +454,6 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 		comp_credits(t, pkt->aeth);
 	if (ahead < 0)
 		return;
-	t->sqc->msn = cpu_to_le32(be24_get(pkt->aeth->msn));
 	/* A NAK acknowledges what is before it, an ACK its own PSN too. */
 	reach = ack_upto(t, type == IB_AETH_ACK ? psn_add(pkt->psn, 1) : pkt->psn);
 	if (reach == FAILED)
@@ -458,7 +461,7 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 	if (reach == RESP_LOST)
 		implied_nak(t, pkt);
 	else if (type == IB_AETH_RNR_NAK)
-		comp_rnr_nak(t, value);
+		comp_rnr_nak(t, value, be24_get(pkt->aeth->msn));
 	else if (type == IB_AETH_NAK)
 		comp_nak(t, value);
 	else if (type != IB_AETH_ACK)

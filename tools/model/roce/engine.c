@@ -21,8 +21,7 @@ void engine_reset(struct skua_dev *dev)
 	struct engine *e = dev->engine;
 
 	memset(e->flight, 0, sizeof(e->flight));
-	rlist_drop_all(&e->recv);
-	rlist_drop_all(&e->read);
+	rlist_drop_all(&e->lists);
 	e->incarnations = 0;
 	e->faults = 0;
 	e->group_head = e->group_tail;
@@ -85,17 +84,14 @@ static void arm_timer(struct turn *t)
 {
 	uint64_t ack = le64_to_cpu(t->sqc->ack_deadline);
 	uint64_t rnr = le64_to_cpu(t->sqc->rnr_deadline);
-	uint64_t sr = le64_to_cpu(t->sqc->sr_deadline);
+	uint64_t sr = sr_set_up(t->sqc) ? le64_to_cpu(t->sqc->sr_deadline) : 0;
 	uint64_t want = ack && (!rnr || ack < rnr) ? ack : rnr;
-	uint64_t set = le64_to_cpu(t->sqc->timer);
 
 	if (sr && (!want || sr < want))
 		want = sr;
 
-	if (!want || (set && set <= want))
-		return;
-	timer_set(t->dev, t->qp->qpn, want);
-	t->sqc->timer = cpu_to_le64(want);
+	if (want)
+		timer_at_latest(t->dev, t->qp->qpn, want);
 }
 
 void turn_end_req(struct turn *t)
@@ -115,6 +111,16 @@ bool turn_need_rq(struct turn *t)
 		return false;
 	t->rqc = t->qp->rqc;
 	return true;
+}
+
+bool turn_need_sq_rest(struct turn *t)
+{
+	return ctx_need(t->dev, t->sqc);
+}
+
+bool turn_need_rq_rest(struct turn *t)
+{
+	return ctx_need(t->dev, t->rqc);
 }
 
 /* What the responder has to send, if anything. True: the budget ended first. */
@@ -183,22 +189,27 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 	return false;
 }
 
+static bool paced(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_PACED;
+}
+
 void engine_timer(struct skua_dev *dev, struct qp *qp)
 {
 	uint64_t ack, rnr, rate, sr;
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
-	t.sqc->timer = 0;
 	ack = le64_to_cpu(t.sqc->ack_deadline);
 	rnr = le64_to_cpu(t.sqc->rnr_deadline);
-	rate = le64_to_cpu(t.sqc->rate_deadline);
-	sr = le64_to_cpu(t.sqc->sr_deadline);
+	rate = paced(&t) ? le64_to_cpu(t.sqc->rate_deadline) : 0;
+	sr = sr_set_up(t.sqc) ? le64_to_cpu(t.sqc->sr_deadline) : 0;
 	if (rate && rate <= t.now) {
 		t.sqc->rate_deadline = 0;
 		sched_kick(dev, qp->qpn);
 	}
-	pace_arm(dev, qp);
+	if (paced(&t))
+		pace_arm(dev, qp);
 	if (rnr && rnr <= t.now) {
 		t.sqc->rnr_deadline = 0;
 		sched_kick(dev, qp->qpn);
@@ -217,8 +228,8 @@ void engine_timer(struct skua_dev *dev, struct qp *qp)
 
 static void forget(struct skua_dev *dev, const struct qp *qp)
 {
-	rlist_drop(&dev->engine->recv, qp->qpn);
-	rlist_drop(&dev->engine->read, qp->qpn);
+	rlist_drop(&dev->engine->lists, qp->qpn);
+	rlist_drop(&dev->engine->lists, qp->qpn | LIST_READ);
 }
 
 /* In ERR nothing is sent or received any more, and no timer runs. */

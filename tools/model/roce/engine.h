@@ -47,7 +47,10 @@
 
 #define ENGINE_MTU_MAX		4096
 
-/* Scatter lists kept over the packets of a message: sets by the QP's number, and places. */
+/*
+ * Scatter lists kept over the packets of a message: sets by the QP's number, and places. One
+ * of more elements than a receive can have is read again for each packet.
+ */
 #define ENGINE_LOG_LIST_SETS	6
 #define ENGINE_LIST_WAYS	4
 
@@ -59,13 +62,16 @@ struct sge_pos {
 
 /**
  * struct rlist - a receive WQE, or the scatter list of a READ, in use
- * @qpn: QP, with @valid
+ * @qpn: QP, with @valid; LIST_READ: of its READ
  * @incarnation: its life
  * @index: position in the receive queue, block index in the send queue
  * @valid: holds something
  * @used: when it was asked for last, the greater the later
  * @pos: where the last packet went
  * @who: receives: whose the keys are
+ * @rwqe: the list
+ * @sge: READ: the list, which need not be the one kept here
+ * @nsge: READ: its elements
  */
 struct rlist {
 	uint32_t qpn;
@@ -75,13 +81,14 @@ struct rlist {
 	uint64_t used;
 	struct sge_pos pos;
 	struct mr_who who;
-	union {
-		struct rwqe rwqe;
-		struct wqe wqe;
-	};
+	struct rwqe rwqe;
+	const struct sge *sge;
+	uint32_t nsge;
 };
 
-/* Lists of many QPs, one of each at most. */
+#define LIST_READ	BIT(31)
+
+/* Lists of many QPs, a receive and a READ of each at most. */
 struct rlists {
 	struct rlist list[1 << ENGINE_LOG_LIST_SETS][ENGINE_LIST_WAYS];
 	uint64_t uses;
@@ -100,8 +107,22 @@ struct flight {
 	bool kept;		/* where the response goes: a list of one element */
 };
 
-/* At most 2^31 bytes in PSNs of 256, 24 bits of them: 2 MiB of cache lines at most. */
-#define ENGINE_LOG_FLIGHTS	13
+/* How it is kept: the opcode above the QPN, and FLIGHT_*. 2^31 bytes are 2^23 PSNs at most. */
+struct flight_place {
+	uint32_t qpn;
+	uint32_t incarnation;
+	uint32_t index;
+	uint32_t len;
+	uint32_t what;
+};
+
+#define FLIGHT_OP		GENMASK(31, 24)	/* in qpn */
+#define FLIGHT_PSNS		GENMASK(23, 0)
+#define FLIGHT_BLOCKS		GENMASK(28, 24)
+#define FLIGHT_SIGNALED		BIT(29)
+#define FLIGHT_KEPT		BIT(30)
+
+#define ENGINE_LOG_FLIGHTS	12
 
 /* Datagrams to groups that not all members have had, at most. */
 #define ENGINE_GROUPS		16
@@ -145,8 +166,7 @@ struct train_qp {
  * @faults: page faults, for their tokens
  * @flight: messages under way, direct mapped
  * @scatter: elements of those that are answered and have one, likewise
- * @recv: receive WQEs under way
- * @read: READs whose responses come in
+ * @lists: receive WQEs under way, and READs whose responses come in
  * @win: part of a send ring
  * @wqe: the WQE that is being sent
  * @frame: the packet being built
@@ -162,9 +182,9 @@ struct train_qp {
 struct engine {
 	uint32_t incarnations;
 	uint32_t faults;
-	struct flight flight[1 << ENGINE_LOG_FLIGHTS];
+	struct flight_place flight[1 << ENGINE_LOG_FLIGHTS];
 	struct sge scatter[1 << ENGINE_LOG_FLIGHTS];
-	struct rlists recv, read;
+	struct rlists lists;
 	struct wqe_win win;
 	struct wqe wqe;
 	struct skua_train train;
@@ -289,6 +309,12 @@ int transport_of(enum skua_qp_type type);
 void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp);
 /* From now on @rqc is there. False: it cannot be had, the device is FATAL. */
 bool turn_need_rq(struct turn *t);
+/*
+ * From now on all words of @sqc and @rqc are there, not the hot ones alone
+ * (SKUA_SQC_HOT, SKUA_RQC_HOT). False: likewise.
+ */
+bool turn_need_sq_rest(struct turn *t);
+bool turn_need_rq_rest(struct turn *t);
 /* After work of the requester, that of the responder: the half that it is in was changed. */
 void turn_end_req(struct turn *t);
 void turn_end_resp(struct turn *t);
@@ -568,8 +594,8 @@ void comp_timeout(struct turn *t);
 void comp_answered(struct turn *t);
 /* A NAK that is no RNR NAK, of the request at una_psn. */
 void comp_nak(struct turn *t, uint32_t code);
-/* An RNR NAK for it. */
-void comp_rnr_nak(struct turn *t, uint32_t code);
+/* An RNR NAK for it, of a peer that has completed @msn messages. */
+void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn);
 /* Receives that an acknowledgment reports. */
 void comp_credits(struct turn *t, const struct ib_aeth *aeth);
 /* The response of the expected PSN; false: it is not one of the message at ci. */
@@ -599,6 +625,14 @@ enum skua_vendor fault_resp(struct turn *t, enum skua_vendor err);
 static inline bool fault_waits(const struct skua_fault *f)
 {
 	return le32_to_cpu(f->flags) & SKUA_FAULT_WAITS;
+}
+static inline bool fault_req_waits(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_FAULT && fault_waits(&t->sqc->fault);
+}
+static inline bool fault_resp_waits(const struct turn *t)
+{
+	return le32_to_cpu(t->rqc->flags) & SKUA_RQC_FAULT && fault_waits(&t->rqc->fault);
 }
 /* The side ends. */
 void fault_forget_req(struct turn *t);

@@ -37,10 +37,21 @@ static bool in_vain(const struct skua_fault *f, const struct mr_miss *miss)
 	       le32_to_cpu(f->key) == miss->key;
 }
 
+/* Among the hot words: is there anything in the side's fault to be looked at? */
+static void note(struct turn *t, bool responder, bool any)
+{
+	__le32 *word = responder ? &t->rqc->flags : &t->sqc->valid;
+	__le32 bit = cpu_to_le32(responder ? SKUA_RQC_FAULT : SKUA_SQC_FAULT);
+
+	*word = any ? *word | bit : *word & ~bit;
+}
+
 static enum skua_vendor missed(struct turn *t, struct skua_fault *f, bool responder)
 {
 	const struct mr_miss *miss = &t->dev->miss;
 
+	if (!(responder ? turn_need_rq_rest(t) : turn_need_sq_rest(t)))
+		return SKUA_VENDOR_KEY_FAULT;
 	if (fault_waits(f))
 		return SKUA_VENDOR_MISS;
 	if (in_vain(f, miss)) {
@@ -58,6 +69,7 @@ static enum skua_vendor missed(struct turn *t, struct skua_fault *f, bool respon
 				     (miss->write ? SKUA_EQE_FAULT_WRITE : 0)),
 		.flags = cpu_to_le32(SKUA_FAULT_WAITS | SKUA_FAULT_PENDING),
 	};
+	note(t, responder, true);
 	t->dev->cnt[SKUA_CNT_PAGE_FAULTS]++;
 	dev_log(t->dev, 3, "QP %#x: key %#x: no page at %#llx", t->qp->qpn, miss->key,
 		(unsigned long long)miss->va);
@@ -85,12 +97,14 @@ void fault_forget_req(struct turn *t)
 {
 	fault_event_forget(t->dev, t->qp->qpn, false);
 	t->sqc->fault = (struct skua_fault){ 0 };
+	note(t, false, false);
 }
 
 void fault_forget_resp(struct turn *t)
 {
 	fault_event_forget(t->dev, t->qp->qpn, true);
 	t->rqc->fault = (struct skua_fault){ 0 };
+	note(t, true, false);
 }
 
 /*
@@ -121,6 +135,7 @@ static void settle(struct turn *t, bool responder, bool error)
 	/* Whoever guesses a token settles a fault that was not reported. */
 	fault_event_forget(t->dev, t->qp->qpn, responder);
 	f->flags = cpu_to_le32(error ? SKUA_FAULT_ERROR : 0);
+	note(t, responder, error);
 	t->dev->cnt[SKUA_CNT_PAGE_FAULT_RESUMED]++;
 	if (!responder)
 		req_unblock(t);

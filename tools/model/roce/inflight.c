@@ -16,7 +16,15 @@ void flight_put(struct engine *e, const struct flight *f, const struct wqe *w)
 {
 	uint32_t at = place(f->qpn, f->index);
 
-	e->flight[at] = *f;
+	e->flight[at] = (struct flight_place){
+		.qpn = f->qpn | u32_encode_bits(f->op, FLIGHT_OP),
+		.incarnation = f->incarnation,
+		.index = f->index,
+		.len = f->len,
+		.what = u32_encode_bits(f->psns, FLIGHT_PSNS) |
+			u32_encode_bits(f->blocks, FLIGHT_BLOCKS) |
+			(f->signaled ? FLIGHT_SIGNALED : 0) | (f->kept ? FLIGHT_KEPT : 0),
+	};
 	if (f->kept)
 		e->scatter[at] = w->sge[0];
 }
@@ -29,11 +37,22 @@ const struct sge *flight_sge(const struct engine *e, const struct flight *f)
 bool flight_get(const struct engine *e, uint32_t qpn, uint32_t incarnation, uint32_t index,
 		struct flight *f)
 {
-	const struct flight *at = &e->flight[place(qpn, index)];
+	const struct flight_place *at = &e->flight[place(qpn, index)];
 
-	if (at->qpn != qpn || at->incarnation != incarnation || at->index != index || !at->blocks)
+	if ((at->qpn & ~FLIGHT_OP) != qpn || at->incarnation != incarnation ||
+	    at->index != index || !(at->what & FLIGHT_BLOCKS))
 		return false;
-	*f = *at;
+	*f = (struct flight){
+		.qpn = qpn,
+		.incarnation = incarnation,
+		.index = index,
+		.blocks = u32_get_bits(at->what, FLIGHT_BLOCKS),
+		.psns = u32_get_bits(at->what, FLIGHT_PSNS),
+		.len = at->len,
+		.op = u32_get_bits(at->qpn, FLIGHT_OP),
+		.signaled = at->what & FLIGHT_SIGNALED,
+		.kept = at->what & FLIGHT_KEPT,
+	};
 	return true;
 }
 
@@ -54,8 +73,8 @@ struct onchip rlist_onchip(const struct skua_dev *dev)
 	const struct engine *e = dev->engine;
 
 	return (struct onchip){
-		.num = (sizeof(e->recv) + sizeof(e->read)) / sizeof(struct rlist),
-		.bytes = sizeof(e->recv) + sizeof(e->read),
+		.num = sizeof(e->lists) / sizeof(struct rlist),
+		.bytes = sizeof(e->lists),
 	};
 }
 

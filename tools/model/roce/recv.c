@@ -88,7 +88,7 @@ enum skua_vendor recv_fetch(struct turn *t, uint32_t ahead, struct rlist **out)
 {
 	uint32_t incarnation = le32_to_cpu(t->sqc->incarnation);
 	uint32_t index = recv_index(t) + ahead;
-	struct rlist *l = rlist_get(&t->dev->engine->recv, t->qp->qpn, incarnation, index);
+	struct rlist *l = rlist_get(&t->dev->engine->lists, t->qp->qpn, incarnation, index);
 	enum skua_vendor err;
 
 	*out = l;
@@ -180,7 +180,7 @@ bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited)
 	} else {
 		t->rqc->ci = cpu_to_le32(le32_to_cpu(t->rqc->ci) + 1);
 	}
-	rlist_drop(&t->dev->engine->recv, t->qp->qpn);
+	rlist_drop(&t->dev->engine->lists, t->qp->qpn);
 	return post_cqe(t, recv_cqn(t), cqe, solicited);
 }
 

@@ -63,9 +63,12 @@ void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
 	uint32_t there = le32_to_cpu(t->sqc->pi) - ci;
 
 	engine_settle(t->dev);
+	if (!turn_need_sq_rest(t))
+		return;
 	turn_count(t, SKUA_CNT_REQ_CQE_ERROR);
 	dev_log(t->dev, 2, "QP %#x: WQE %u: status %#x, vendor %#x", t->qp->qpn, ci & 0xffff,
 		status, vendor);
+	t->sqc->first = 0;
 	t->sqc->err_status = cpu_to_le32(status | vendor << 8);
 	t->sqc->ci = cpu_to_le32(ci + (blocks < there ? blocks : there));
 	req_cqe(t, ci, status, vendor, 0);
@@ -123,11 +126,50 @@ static struct flight flight_of(const struct turn *t, const struct wqe *w)
 	};
 }
 
+/*
+ * The oldest message: the context itself knows it, so that QPs of which each has one under way
+ * do not depend on the size of the cache that they share.
+ */
+static void first_put(struct turn *t, const struct flight *f)
+{
+	t->sqc->first_len = cpu_to_le32(f->len);
+	t->sqc->first = cpu_to_le16(u32_encode_bits(f->op, SKUA_SQC_FIRST_OP) |
+				    u32_encode_bits(f->blocks, SKUA_SQC_FIRST_BLOCKS) |
+				    (f->signaled ? SKUA_SQC_FIRST_SIGNALED : 0) |
+				    SKUA_SQC_FIRST_KNOWN);
+}
+
+/* The context may come from memory of the host: it is believed if it makes sense. */
+static bool first_get(const struct turn *t, uint32_t index, struct flight *f)
+{
+	uint32_t what = le16_to_cpu(t->sqc->first);
+	uint32_t blocks = u32_get_bits(what, SKUA_SQC_FIRST_BLOCKS);
+	enum skua_wqe_op op = u32_get_bits(what, SKUA_SQC_FIRST_OP);
+	uint32_t len = le32_to_cpu(t->sqc->first_len);
+
+	if (!(what & SKUA_SQC_FIRST_KNOWN) || index != le32_to_cpu(t->sqc->ci) || !blocks ||
+	    blocks > SKUA_WQE_MAX_BLOCKS || len > 1u << MODEL_LOG_MSG)
+		return false;
+	*f = (struct flight){
+		.qpn = t->qp->qpn,
+		.incarnation = le32_to_cpu(t->sqc->incarnation),
+		.index = index,
+		.blocks = blocks,
+		.psns = op_is_local(op) ? 0 : psns_of(len, t->mtu),
+		.len = len,
+		.op = op,
+		.signaled = what & SKUA_SQC_FIRST_SIGNALED,
+	};
+	return true;
+}
+
 enum skua_vendor req_flight_at(struct turn *t, uint32_t index, struct flight *f)
 {
 	struct engine *e = t->dev->engine;
 	enum skua_vendor err;
 
+	if (first_get(t, index, f))
+		return SKUA_VENDOR_NONE;
 	if (flight_get(e, t->qp->qpn, le32_to_cpu(t->sqc->incarnation), index, f))
 		return SKUA_VENDOR_NONE;
 	turn_count(t, SKUA_CNT_INFLIGHT_MISS);
@@ -162,9 +204,11 @@ bool req_complete(struct turn *t, const struct flight *f)
 	t->sqc->ci_psn = cpu_to_le32(end);
 	if (f->psns)
 		t->sqc->ci_ssn = cpu_to_le32(msn_add(le32_to_cpu(t->sqc->ci_ssn), 1));
-	seq_pass(&t->sqc->ci_recv_seq, &t->sqc->ci_rr_seq, f->op, f->psns);
+	if (sr_set_up(t->sqc))
+		seq_pass(&t->sqc->ci_recv_seq, &t->sqc->ci_rr_seq, f->op, f->psns);
+	t->sqc->first = 0;
 	if (!f->psns && t->sqc->local)
-		t->sqc->local = cpu_to_le32(le32_to_cpu(t->sqc->local) - 1);
+		t->sqc->local = cpu_to_le16(le16_to_cpu(t->sqc->local) - 1);
 	if (f->signaled)
 		req_cqe(t, ci, SKUA_CQE_OK, SKUA_VENDOR_NONE,
 			f->op == SKUA_WQE_READ || op_is_atomic(f->op) ? f->len : 0);
@@ -205,8 +249,10 @@ static void reposition(struct turn *t)
 	s->cur = s->ci;
 	s->cur_psn = s->ci_psn;
 	s->ssn = s->ci_ssn;
-	s->recv_seq = s->ci_recv_seq;
-	s->rr_seq = s->ci_rr_seq;
+	if (sr_set_up(s)) {
+		s->recv_seq = s->ci_recv_seq;
+		s->rr_seq = s->ci_rr_seq;
+	}
 	s->next_psn = s->una_psn;
 	sent = (uint64_t)psn_sub(le32_to_cpu(s->una_psn), le32_to_cpu(s->ci_psn)) * t->mtu;
 	s->cur_sent = cpu_to_le32(sent > UINT32_MAX ? UINT32_MAX : (uint32_t)sent);
@@ -249,7 +295,7 @@ static uint64_t ack_timeout(const struct turn *t)
 {
 	uint32_t code = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
 
-	return code && !fault_waits(&t->sqc->fault) ? t->now + (4096ull << code) : 0;
+	return code && !fault_req_waits(t) ? t->now + (4096ull << code) : 0;
 }
 
 void req_arm_ack(struct turn *t)
@@ -279,8 +325,8 @@ void req_progress(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
 
-	s->retry_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT));
-	s->rnr_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY));
+	s->retry_left = (uint8_t)le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT);
+	s->rnr_left = (uint8_t)le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY);
 	sqc_set(t, SKUA_SQC_IN_RECOVERY, false);
 	if (ib_psn_diff(le32_to_cpu(s->una_psn), le32_to_cpu(s->next_psn)) > 0 ||
 	    (int32_t)(le32_to_cpu(s->ci) - le32_to_cpu(s->cur)) > 0)
@@ -308,8 +354,8 @@ void req_start(struct turn *t)
 	/* The first message makes the peer's MSN 1. */
 	s->ssn = cpu_to_le32(1);
 	s->ci_ssn = s->ssn;
-	s->retry_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT));
-	s->rnr_left = cpu_to_le32(le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY));
+	s->retry_left = (uint8_t)le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT);
+	s->rnr_left = (uint8_t)le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY);
 	sr_req_start(t);
 }
 
@@ -325,6 +371,7 @@ void req_resume(struct turn *t)
 	s->ci_psn = s->next_psn;
 	s->hi_psn = s->next_psn;
 	s->cur_sent = 0;
+	s->first = 0;
 	s->local = 0;
 }
 
@@ -377,6 +424,17 @@ static void count_begun(struct turn *t, const struct wqe *w)
 	}
 }
 
+/* The message stays under way when the turn ends: what it is bound to goes to the context. */
+static void pin_keep(struct turn *t, const struct wqe *w)
+{
+	if (!sqc_is(t, SKUA_SQC_PINNED) || !turn_need_sq_rest(t))
+		return;
+	t->sqc->cur_op = cpu_to_le32(w->op | w->flags << 8);
+	t->sqc->cur_len = cpu_to_le32((uint32_t)w->len);
+	t->sqc->cur_va = cpu_to_le64(w->va);
+	t->sqc->cur_rkey = cpu_to_le32(w->rkey);
+}
+
 /* Bind the message to what its WQE says now, and make it known to the completer. */
 static enum skua_vendor pin(struct turn *t, const struct wqe *w)
 {
@@ -396,12 +454,10 @@ static enum skua_vendor pin(struct turn *t, const struct wqe *w)
 		return err;
 	if (t->sqc->cur == t->sqc->hi)
 		count_begun(t, w);
-	t->sqc->cur_op = cpu_to_le32(w->op | w->flags << 8);
-	t->sqc->cur_len = cpu_to_le32((uint32_t)w->len);
-	t->sqc->cur_va = cpu_to_le64(w->va);
-	t->sqc->cur_rkey = cpu_to_le32(w->rkey);
 	sqc_set(t, SKUA_SQC_PINNED, true);
 	flight_put(e, &f, w);
+	if (t->sqc->cur == t->sqc->ci && !f.kept)
+		first_put(t, &f);
 	return SKUA_VENDOR_NONE;
 }
 
@@ -424,7 +480,7 @@ static enum skua_vendor load(struct turn *t, struct wqe *w)
 /* Must the message, or the next part of a READ, wait for something of this QP? */
 static bool must_wait(const struct turn *t, const struct wqe *w)
 {
-	uint32_t reads = le32_to_cpu(t->sqc->rd_outstanding);
+	uint32_t reads = t->sqc->rd_outstanding;
 
 	if (w->flags & SKUA_WQE_F_FENCE && !sqc_is(t, SKUA_SQC_PINNED) && reads)
 		return true;
@@ -565,7 +621,7 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 		.psn = psn,
 		.off = off,
 		.len = n,
-		.seq = le32_to_cpu(t->sqc->recv_seq),
+		.seq = sr_set_up(t->sqc) ? le32_to_cpu(t->sqc->recv_seq) : 0,
 		.ackreq = t->reliable &&
 			  (off + n == w->len || (psn & t->ack_mask) == t->ack_mask ||
 			   limited(t, w) ||
@@ -614,13 +670,14 @@ static enum skua_vendor send_read(struct turn *t, const struct wqe *w)
 		.psn = le32_to_cpu(t->sqc->next_psn),
 		.off = off,
 		.len = n,
-		.seq = msn_add(le32_to_cpu(t->sqc->rr_seq), off / part_bytes(t)),
+		.seq = sr_set_up(t->sqc) ? msn_add(le32_to_cpu(t->sqc->rr_seq),
+						   off / part_bytes(t)) : 0,
 	};
 
 	req_put_read(t, w, &p);
 	turn_count(t, SKUA_CNT_TX_READ);
 	req_note_sent(t, psns_of(n, t->mtu), n);
-	t->sqc->rd_outstanding = cpu_to_le32(le32_to_cpu(t->sqc->rd_outstanding) + 1);
+	t->sqc->rd_outstanding++;
 	t->budget -= SKUA_PKT_OVERHEAD;
 	return SKUA_VENDOR_NONE;
 }
@@ -638,12 +695,13 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	s->cur_sent = 0;
 	if (!op_is_local(w->op)) {
 		s->ssn = cpu_to_le32(msn_add(le32_to_cpu(s->ssn), 1));
-		seq_pass(&s->recv_seq, &s->rr_seq, w->op, message_psns(t, w));
+		if (sr_set_up(s))
+			seq_pass(&s->recv_seq, &s->rr_seq, w->op, message_psns(t, w));
 	}
 	sqc_set(t, SKUA_SQC_PINNED, false);
 	if (old == hi) {
 		if (op_is_local(w->op))
-			s->local = cpu_to_le32(le32_to_cpu(s->local) + 1);
+			s->local = cpu_to_le16(le16_to_cpu(s->local) + 1);
 		s->hi = s->cur;
 		s->hi_psn = s->cur_psn;
 		return true;
@@ -716,6 +774,7 @@ static enum outcome send_cur(struct turn *t)
 {
 	struct wqe *w = &t->dev->engine->wqe;
 	enum skua_vendor err = load(t, w);
+	enum outcome o;
 
 	if (!err && op_is_answered(w->op) && !le32_get_bits(t->sqc->attr.rights,
 							      SKUA_ATTR_MAX_RD_ATOMIC))
@@ -731,7 +790,10 @@ static enum outcome send_cur(struct turn *t)
 		if (err)
 			return fail_cur(t, w, err);
 	}
-	return send_message(t, w);
+	o = send_message(t, w);
+	if (o != SENT)
+		pin_keep(t, w);
+	return o;
 }
 
 /* --- turns --- */
@@ -741,7 +803,7 @@ static bool may_send(const struct turn *t)
 {
 	const struct skua_sqc *s = t->sqc;
 
-	if (s->cur == s->pi || s->rnr_deadline || fault_waits(&s->fault))
+	if (s->cur == s->pi || s->rnr_deadline || fault_req_waits(t))
 		return false;
 	switch (qp_state(t->qp)) {
 	case SKUA_QP_RTS:
@@ -781,10 +843,13 @@ static void check_drained(struct turn *t)
 static uint32_t turn_blocks(const struct turn *t)
 {
 	const struct skua_sqc *s = t->sqc;
-	uint64_t left = (uint64_t)le32_to_cpu(s->cur_len) - le32_to_cpu(s->cur_sent);
 	struct flight f;
+	uint64_t left;
 
-	if (!sqc_is(t, SKUA_SQC_PINNED) || t->budget <= 0 || left < (uint32_t)t->budget ||
+	if (!sqc_is(t, SKUA_SQC_PINNED))
+		return 0;
+	left = (uint64_t)le32_to_cpu(s->cur_len) - le32_to_cpu(s->cur_sent);
+	if (t->budget <= 0 || left < (uint32_t)t->budget ||
 	    le32_to_cpu(s->cur_sent) > le32_to_cpu(s->cur_len) ||
 	    !flight_get(t->dev->engine, t->qp->qpn, le32_to_cpu(s->incarnation),
 			le32_to_cpu(s->cur), &f) ||
@@ -855,5 +920,5 @@ static __attribute__((noinline)) bool run_paced(struct turn *t)
 
 bool req_run(struct turn *t)
 {
-	return t->sqc->rate ? run_paced(t) : run(t, ACK_MASK);
+	return sqc_is(t, SKUA_SQC_PACED) ? run_paced(t) : run(t, ACK_MASK);
 }

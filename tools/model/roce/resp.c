@@ -60,6 +60,8 @@ static void want_nak(struct turn *t, uint8_t syndrome, uint32_t psn)
 
 void resp_fail_at(struct turn *t, uint32_t psn, enum ib_nak_code nak, enum skua_qp_event ev)
 {
+	if (!turn_need_rq_rest(t))
+		return;
 	rqc_set(t, SKUA_RQC_FAILED);
 	t->rqc->fail_event = cpu_to_le32(ev);
 	t->rqc->err_syndrome = cpu_to_le32(IB_AETH_NAK | nak);
@@ -198,7 +200,7 @@ bool resp_supported(const struct turn *t, const struct skua_pkt *pkt)
 		return access & SKUA_ACCESS_REMOTE_WRITE;
 	if (pkt->op->flags & IB_F_READ)
 		return access & SKUA_ACCESS_REMOTE_READ;
-	if (pkt->maskedeth && qp_without(t->sqc, SKUA_VENDOR_MASKED_ATOMIC))
+	if (pkt->maskedeth && qp_without(t->dev, t->sqc, SKUA_VENDOR_MASKED_ATOMIC))
 		return false;
 	if (pkt->op->flags & IB_F_ATOMIC)
 		return dev_has(t->dev, pkt->maskedeth ? SKUA_CAP_MASKED_ATOMIC :
@@ -545,7 +547,7 @@ bool resp_rx_train(struct turn *t, const struct skua_pkt *pkt, const struct skua
 	bool write = pkt->op->flags & IB_F_WRITE;
 
 	if (pkt->psn != le32_to_cpu(t->rqc->epsn) || rqc_is(t, busy) || pkt->seth ||
-	    train->mtu != t->mtu || fault_waits(&t->rqc->fault) || !resp_sequence_ok(t, pkt) ||
+	    train->mtu != t->mtu || fault_resp_waits(t) || !resp_sequence_ok(t, pkt) ||
 	    !resp_supported(t, pkt) ||
 	    (write ? write_train(t, pkt, train, got) : send_train(t, train, got)))
 		return false;
@@ -605,7 +607,7 @@ static void send_nak(struct turn *t)
 		ib_aeth_put(b.aeth, syndrome, le32_to_cpu(t->rqc->msn));
 		tx_finish(t, &b, 0);
 	}
-	if (rqc_is(t, SKUA_RQC_FAILED))
+	if (rqc_is(t, SKUA_RQC_FAILED) && turn_need_rq_rest(t))
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, fail_event(t));
 }
 

@@ -320,7 +320,8 @@ static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 /* Without a place it is as good as lost. */
 static void flush_request(struct turn *t, const struct skua_pkt *pkt)
 {
-	if (flush_waiting(t) == SKUA_RQC_FLUSHES || !executed(t, do_flush(t, pkt)))
+	if (!turn_need_rq_rest(t) || flush_waiting(t) == SKUA_RQC_FLUSHES ||
+	    !executed(t, do_flush(t, pkt)))
 		return;
 	flush_add(t, pkt->psn, next_msn(t));
 	taken(t, pkt, 1);
@@ -568,7 +569,9 @@ static void flush_again(struct turn *t, const struct skua_pkt *pkt)
 
 	if (!rrc)
 		return;
-	if (rr_find(t, rrc, pkt->psn, &number) || !resp_supported(t, pkt))
+	if (!turn_need_rq_rest(t))
+		turn_count(t, SKUA_CNT_RX_BAD_STATE);
+	else if (rr_find(t, rrc, pkt->psn, &number) || !resp_supported(t, pkt))
 		turn_count(t, SKUA_CNT_RX_MALFORMED);
 	else if (flush_add(t, pkt->psn, le32_to_cpu(t->rqc->msn)))
 		sched_kick_resp(t->dev, t->qp->qpn);
@@ -791,6 +794,8 @@ enum rres rres_run(struct turn *t)
 	struct skua_rr *rrc;
 
 	if (!anything_waits(t))
+		return RRES_DONE;
+	if (flush_waiting(t) && !turn_need_rq_rest(t))
 		return RRES_DONE;
 	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
 	if (!rrc)

@@ -44,7 +44,7 @@ static bool ext_ok(const struct qp *qp, const struct skua_pkt *pkt)
 {
 	bool bitmap = pkt->op->flags & IB_F_AETH && pkt->opcode >= IB_OPCODE_VENDOR_MIN;
 
-	return (!pkt->seth && !bitmap) || qp->sqc->attr.ext;
+	return (!pkt->seth && !bitmap) || sr_set_up(qp->sqc);
 }
 
 /* SKUA_CNT_COUNT: the packet is the QP's. Else the counter of the reason to drop it. */

@@ -21,21 +21,29 @@
 struct skua_lrc *sr_lrc(struct turn *t);
 void sr_lrc_put(struct turn *t, struct skua_lrc *lrc, bool dirty);
 
+/* Was it set up for the extension? Only then its state is looked at. */
+static inline bool sr_set_up(const struct skua_sqc *sqc)
+{
+	return le32_to_cpu(sqc->valid) & SKUA_SQC_EXT;
+}
+
 static inline uint32_t sr_mode(const struct turn *t)
 {
-	return le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_MODE);
+	return sr_set_up(t->sqc) ? le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_MODE) :
+				   SKUA_EXT_PLAIN;
 }
 
 /* What each packet says of the window in which the QP takes packets out of order; 0: none. */
 static inline uint8_t sr_offer(const struct turn *t)
 {
-	return (uint8_t)le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_LOG_WINDOW);
+	return sr_set_up(t->sqc) ?
+	       (uint8_t)le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_LOG_WINDOW) : 0;
 }
 
 /* Does the QP send packets of the extension? */
 static inline bool sr_on(const struct turn *t)
 {
-	return t->sqc->sr_window;
+	return sr_set_up(t->sqc) && t->sqc->sr_window;
 }
 
 /* A packet of the peer's came: does it speak the extension too? */
@@ -58,7 +66,7 @@ bool sr_req_run(struct turn *t);
 static inline bool sr_req_wants(const struct turn *t)
 {
 	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS && !t->sqc->rnr_deadline &&
-	       !fault_waits(&t->sqc->fault) &&
+	       !fault_req_waits(t) &&
 	       (qp_state(t->qp) == SKUA_QP_RTS || qp_state(t->qp) == SKUA_QP_SQD);
 }
 

@@ -445,7 +445,7 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 		if (psn != end)
 			break;
 		if (f.op == SKUA_WQE_READ || op_is_atomic(f.op))
-			rlist_drop(&t->dev->engine->read, t->qp->qpn);
+			rlist_drop(&t->dev->engine->lists, t->qp->qpn | LIST_READ);
 		if (!req_complete(t, &f))
 			return false;
 	}
@@ -495,8 +495,6 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 	if (ib_psn_diff(epsn, una(t)) < 0)
 		return;
 	comp_credits(t, pkt->aeth);
-	if (ib_psn_diff(epsn, le32_to_cpu(lrc->cum)) >= 0)
-		t->sqc->msn = cpu_to_le32(be24_get(pkt->aeth->msn));
 	if (ib_psn_diff(epsn, le32_to_cpu(lrc->cum)) > 0) {
 		heard(lrc);
 		raise(&lrc->cum, epsn);
@@ -507,7 +505,7 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 	if (!advance(t, lrc) || type == IB_AETH_ACK || epsn != una(t))
 		return;
 	if (type == IB_AETH_RNR_NAK)
-		comp_rnr_nak(t, value);
+		comp_rnr_nak(t, value, be24_get(pkt->aeth->msn));
 	else if (type == IB_AETH_NAK)
 		comp_nak(t, value);
 	else
