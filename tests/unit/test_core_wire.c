@@ -13,116 +13,12 @@
 
 #include <skua/cqe_parse.h>
 
-#include "rc.h"
-#include "wire/wire.h"
+#include "net.h"
 
 #define N(a)		(sizeof(a) / sizeof((a)[0]))
 #define SEC		1000000000ull
-#define ROUNDS_MAX	10000000
 #define MESSAGES	60
 #define PLACE		(64u << 10)
-
-/* A connection of rc.h whose frames go through a switch. */
-struct net {
-	struct rc rc;
-	struct wire *wire;
-	struct wire_port *port[2];
-};
-
-static void station(void *priv, void *frame, size_t len, bool icrc_pending)
-{
-	assert_false(icrc_pending);
-	fake_rx(priv, frame, len);
-}
-
-static uint64_t clock_of(void *priv)
-{
-	return ((struct fake *)priv)->now;
-}
-
-static void net_open(struct net *n, const struct rc_opt *opt, const char *faults)
-{
-	static const char *const name[] = { "nic0", "nic1" };
-	char err[200] = "";
-
-	rc_open(&n->rc, opt);
-	n->wire = wire_create(7);
-	assert_non_null(n->wire);
-	for (int i = 0; i < 2; i++) {
-		n->port[i] = wire_add_dev(n->wire, name[i], station, &n->rc.s[i].f);
-		assert_non_null(n->port[i]);
-	}
-	wire_set_clock(n->wire, clock_of, &n->rc.s[0].f);
-	if (faults && wire_fault(n->wire, faults, err, sizeof(err)))
-		fail_msg("%s: %s", faults, err);
-}
-
-static void net_close(struct net *n)
-{
-	wire_destroy(n->wire);
-	rc_close(&n->rc);
-}
-
-/* What can be done now. */
-static void settle(struct net *n)
-{
-	bool more = true;
-
-	for (unsigned int round = 0; more; round++) {
-		assert_true(round < ROUNDS_MAX);
-		more = false;
-		for (int i = 0; i < 2; i++) {
-			struct fake *f = &n->rc.s[i].f;
-			struct fake_frame *frame;
-
-			more |= skua_dev_run(f->dev);
-			while ((frame = fake_tx(f))) {
-				wire_port_send(n->port[i], frame->data, frame->len);
-				free(frame);
-				more = true;
-			}
-		}
-		more |= wire_poll(n->wire, n->rc.s[0].f.now);
-	}
-}
-
-static uint64_t next_deadline(struct net *n)
-{
-	uint64_t next = wire_deadline(n->wire);
-
-	for (int i = 0; i < 2; i++) {
-		if (n->rc.s[i].f.deadline < next)
-			next = n->rc.s[i].f.deadline;
-	}
-	return next;
-}
-
-/* Let time pass. */
-static void pass(struct net *n, uint64_t ns)
-{
-	struct fake *f[2] = { &n->rc.s[0].f, &n->rc.s[1].f };
-	uint64_t end = f[0]->now + ns;
-
-	settle(n);
-	for (unsigned int round = 0; next_deadline(n) <= end; round++) {
-		uint64_t next = next_deadline(n);
-
-		assert_true(round < ROUNDS_MAX);
-		for (int i = 0; i < 2; i++) {
-			if (next > f[i]->now)
-				f[i]->now = next;
-		}
-		for (int i = 0; i < 2; i++) {
-			if (f[i]->deadline > f[i]->now)
-				continue;
-			f[i]->deadline = SKUA_TIME_NEVER;
-			skua_dev_tick(f[i]->dev);
-		}
-		settle(n);
-	}
-	f[0]->now = end;
-	f[1]->now = end;
-}
 
 struct message {
 	enum skua_wqe_op op;
@@ -155,7 +51,7 @@ static void traffic(struct net *n, unsigned int seed)
 			.op = op, .len = len, .off = at, .roff = at, .imm = k });
 	}
 	mini_ring(&rc->s[0].m, &rc->s[0].qp);
-	pass(n, 20 * SEC);
+	net_pass(n, 20 * SEC);
 	for (uint32_t k = 0; k < MESSAGES; k++) {
 		uint64_t at = (uint64_t)k * PLACE;
 		int to = m[k].op == SKUA_WQE_READ || m[k].op == SKUA_WQE_FAA ? 0 : 1;
@@ -190,16 +86,17 @@ static const struct {
 };
 
 /* Whatever the wire does, each message arrives once and whole; and it did do it. */
-static void test_wires(void **state)
+static void run_wires(const uint32_t ext[2], uint32_t log_window)
 {
-	(void)state;
 	for (size_t k = 0; k < N(wires); k++) {
 		static struct net n;
 		uint64_t hits = 0, retries;
 
 		print_message("%s\n", wires[k].spec ? wires[k].spec : "no faults");
 		net_open(&n, &(struct rc_opt){ .mtu_code = 3, .log_sq = 8, .log_rq = 7,
-					       .timeout = 10 }, wires[k].spec);
+					       .timeout = 10, .ext = { ext[0], ext[1] },
+					       .log_window = log_window,
+					       .psn = { 0xfffff0, 0xffff00 } }, wires[k].spec);
 		for (unsigned int seed = 1; seed < 4; seed++)
 			traffic(&n, seed);
 		for (int i = 0; i < 2; i++) {
@@ -207,7 +104,7 @@ static void test_wires(void **state)
 
 			hits += *(const uint64_t *)((const char *)s + wires[k].stat);
 			assert_int_equal(s->drop_queue + s->drop_len + s->drop_memory, 0);
-			assert_true(n.rc.s[i].f.judge.num > 100);
+			assert_true(ext[i] || n.rc.s[i].f.judge.num > 100);
 		}
 		retries = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
 		if (wires[k].spec)
@@ -216,6 +113,31 @@ static void test_wires(void **state)
 			assert_int_equal(retries, 0);
 		net_close(&n);
 	}
+}
+
+static void test_wires(void **state)
+{
+	(void)state;
+	run_wires((uint32_t[2]){ SKUA_EXT_PLAIN, SKUA_EXT_PLAIN }, 0);
+}
+
+/* The extension, agreed on by the way, from the beginning, by one end only. */
+static void test_wires_ext(void **state)
+{
+	static const uint32_t ext[][2] = {
+		{ SKUA_EXT_NEGOTIATE, SKUA_EXT_NEGOTIATE },
+		{ SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS },
+		{ SKUA_EXT_ALWAYS, SKUA_EXT_NEGOTIATE },
+		{ SKUA_EXT_NEGOTIATE, SKUA_EXT_PLAIN },
+		{ SKUA_EXT_PLAIN, SKUA_EXT_NEGOTIATE },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < N(ext); k++) {
+		print_message("modes %u, %u\n", ext[k][0], ext[k][1]);
+		run_wires(ext[k], 0);
+	}
+	run_wires(ext[0], SKUA_EXT_LOG_WINDOW_MIN);
 }
 
 /* The same seed, the same frames: what happened can be had again. */
@@ -246,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wires),
+		cmocka_unit_test(test_wires_ext),
 		cmocka_unit_test(test_replay),
 	};
 

@@ -542,7 +542,7 @@ static enum skua_vendor write_train(struct turn *t, const struct skua_pkt *pkt,
 bool resp_rx_train(struct turn *t, const struct skua_pkt *pkt, const struct skua_train *train)
 {
 	const uint32_t busy = SKUA_RQC_FAILED | SKUA_RQC_NAK_PENDING | SKUA_RQC_NAK_SENT |
-			      SKUA_RQC_RNR_SENT | SKUA_RQC_EXT;
+			      SKUA_RQC_RNR_SENT | SKUA_RQC_HELD;
 	uint32_t got = resp_got(t, pkt);
 	bool write = pkt->op->flags & IB_F_WRITE;
 

@@ -132,6 +132,8 @@ static bool deliver_train(struct skua_dev *dev, struct qp *qp, const struct skua
 	if (qp_type(qp) != SKUA_QP_RC || check(dev, qp, pkt) != SKUA_CNT_COUNT)
 		return false;
 	turn_begin(&t, dev, qp);
+	if (pkt->resv7)
+		sr_hear(&t, pkt);
 	if (!turn_need_rq(&t))
 		return false;
 	taken = resp_rx_train(&t, pkt, train);
@@ -288,7 +290,7 @@ bool roce_rx_train(struct skua_dev *dev, struct roce_in *in, const struct skua_t
 	struct qp qp;
 
 	if (in->status || skua_pkt_parse_ib_pending(pkt) || ib_gid_is_multicast(pkt->dgid) ||
-	    pkt->resv7 || (pkt->tclass & IP_ECN_MASK) == IP_ECN_CE ||
+	    (pkt->tclass & IP_ECN_MASK) == IP_ECN_CE ||
 	    !(pkt->op->flags & (IB_F_SEND | IB_F_WRITE)) || qp_get(dev, pkt->dqpn, &qp))
 		return false;
 	taken = deliver_train(dev, &qp, pkt, train);

@@ -52,10 +52,16 @@ void sr_hear(struct turn *t, const struct skua_pkt *pkt);
 /* --- sr_req.c --- */
 /* RTR to RTS. */
 void sr_req_start(struct turn *t);
+/* Is anything missing of what was sent? */
+static inline bool sr_in_loss(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS;
+}
+
 /* Is the acknowledgment or response one that only sr_comp_rx() understands? */
 static inline bool sr_deals_with(const struct turn *t, const struct skua_pkt *pkt)
 {
-	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS ||
+	return sr_in_loss(t) ||
 	       (pkt->op->flags & IB_F_PAYLOAD && pkt->opcode >= IB_OPCODE_VENDOR_MIN);
 }
 
@@ -65,8 +71,7 @@ bool sr_req_run(struct turn *t);
 /* Might there be anything to be sent again? */
 static inline bool sr_req_wants(const struct turn *t)
 {
-	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS && !t->sqc->rnr_deadline &&
-	       !fault_req_waits(t) &&
+	return sr_in_loss(t) && !t->sqc->rnr_deadline && !fault_req_waits(t) &&
 	       (qp_state(t->qp) == SKUA_QP_RTS || qp_state(t->qp) == SKUA_QP_SQD);
 }
 

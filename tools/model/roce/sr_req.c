@@ -73,18 +73,13 @@ static void mark(struct skua_lrc *lrc, uint32_t psn)
 
 /* --- entering and leaving --- */
 
-static bool in_loss(const struct turn *t)
-{
-	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS;
-}
-
 /* The LRC, with the requester's part in use from now on. */
 static struct skua_lrc *enter(struct turn *t)
 {
 	struct skua_lrc *lrc = sr_lrc(t);
 	const __le32 here = t->sqc->una_psn;
 
-	if (!lrc || in_loss(t))
+	if (!lrc || sr_in_loss(t))
 		return lrc;
 	memset(lrc->arrived, 0, sizeof(lrc->arrived));
 	lrc->cum = here;
@@ -112,7 +107,7 @@ void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns)
 	uint32_t end = psn_add(psn, psns);
 
 	/* The last packet before an answer is asked for would do better; it is not known here. */
-	if (!s->rtt_time && !in_loss(t) && s->max_psn == cpu_to_le32(end)) {
+	if (!s->rtt_time && !sr_in_loss(t) && s->max_psn == cpu_to_le32(end)) {
 		s->rtt_psn = cpu_to_le32(psn);
 		s->rtt_time = cpu_to_le64(t->now);
 	}
@@ -160,7 +155,7 @@ void sr_progress(struct turn *t)
 		measure(s, t->now - le64_to_cpu(s->rtt_time));
 		s->rtt_time = 0;
 	}
-	if (!in_loss(t))
+	if (!sr_in_loss(t))
 		s->sr_deadline = cpu_to_le64(una(t) == max_psn(t) ? 0 : t->now + probe_time(t));
 }
 
@@ -312,7 +307,7 @@ void sr_req_timer(struct turn *t)
 	uint64_t wait, hole;
 	bool late = false;
 
-	if (una(t) == max_psn(t) && !in_loss(t))
+	if (una(t) == max_psn(t) && !sr_in_loss(t))
 		return;
 	lrc = enter(t);
 	if (!lrc)

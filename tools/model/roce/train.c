@@ -121,8 +121,8 @@ static bool may_train(const struct turn *t, const struct wqe *w)
 {
 	const struct train_qp *q = place_of(t->dev->engine, t->qp->qpn);
 
-	/* With selective repeat packets arrive, and are acknowledged, one by one. */
-	return t->transport == IB_TRANSPORT_RC && !sr_on(t) && !(w->flags & SKUA_WQE_F_INLINE) &&
+	/* While packets are missing each is looked at by itself. */
+	return t->transport == IB_TRANSPORT_RC && !sr_in_loss(t) && !(w->flags & SKUA_WQE_F_INLINE) &&
 	       w->len > t->mtu && t->sqc->next_psn == t->sqc->max_psn &&
 	       (!q->num || q->qpn == t->qp->qpn) && port_direct(t->dev, t->sqc->attr.av.dmac);
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "net.h"
+
+#define ROUNDS_MAX	10000000
+
+static void take(struct net *n, int i, void *frame, size_t len, bool icrc_pending)
+{
+	assert_false(icrc_pending);
+	n->came = true;
+	fake_rx(&n->rc.s[i].f, frame, len);
+}
+
+static void station0(void *priv, void *frame, size_t len, bool icrc_pending)
+{
+	take(priv, 0, frame, len, icrc_pending);
+}
+
+static void station1(void *priv, void *frame, size_t len, bool icrc_pending)
+{
+	take(priv, 1, frame, len, icrc_pending);
+}
+
+static uint64_t clock_of(void *priv)
+{
+	return ((struct fake *)priv)->now;
+}
+
+void net_open(struct net *n, const struct rc_opt *opt, const char *faults)
+{
+	static const char *const name[] = { "nic0", "nic1" };
+	void (*const station[])(void *, void *, size_t, bool) = { station0, station1 };
+	char err[200] = "";
+
+	rc_open(&n->rc, opt);
+	n->wire = wire_create(7);
+	assert_non_null(n->wire);
+	for (int i = 0; i < 2; i++) {
+		n->port[i] = wire_add_dev(n->wire, name[i], station[i], n);
+		assert_non_null(n->port[i]);
+	}
+	wire_set_clock(n->wire, clock_of, &n->rc.s[0].f);
+	if (faults && wire_fault(n->wire, faults, err, sizeof(err)))
+		fail_msg("%s: %s", faults, err);
+}
+
+void net_close(struct net *n)
+{
+	wire_destroy(n->wire);
+	rc_close(&n->rc);
+}
+
+/* What can be done now. */
+void net_settle(struct net *n)
+{
+	bool more = true;
+
+	for (unsigned int round = 0; more; round++) {
+		assert_true(round < ROUNDS_MAX);
+		more = false;
+		for (int i = 0; i < 2; i++) {
+			struct fake *f = &n->rc.s[i].f;
+			struct fake_frame *frame;
+
+			more |= skua_dev_run(f->dev);
+			while ((frame = fake_tx(f))) {
+				wire_port_send(n->port[i], frame->data, frame->len);
+				free(frame);
+				more = true;
+			}
+		}
+		n->came = false;
+		more |= wire_poll(n->wire, n->rc.s[0].f.now);
+		more |= n->came;
+	}
+}
+
+static uint64_t next_deadline(struct net *n)
+{
+	uint64_t next = wire_deadline(n->wire);
+
+	for (int i = 0; i < 2; i++) {
+		if (n->rc.s[i].f.deadline < next)
+			next = n->rc.s[i].f.deadline;
+	}
+	return next;
+}
+
+/* Let time pass. */
+void net_pass(struct net *n, uint64_t ns)
+{
+	struct fake *f[2] = { &n->rc.s[0].f, &n->rc.s[1].f };
+	uint64_t end = f[0]->now + ns;
+
+	net_settle(n);
+	for (unsigned int round = 0; next_deadline(n) <= end; round++) {
+		uint64_t next = next_deadline(n);
+
+		assert_true(round < ROUNDS_MAX);
+		for (int i = 0; i < 2; i++) {
+			if (next > f[i]->now)
+				f[i]->now = next;
+		}
+		for (int i = 0; i < 2; i++) {
+			if (f[i]->deadline > f[i]->now)
+				continue;
+			f[i]->deadline = SKUA_TIME_NEVER;
+			skua_dev_tick(f[i]->dev);
+		}
+		net_settle(n);
+	}
+	f[0]->now = end;
+	f[1]->now = end;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Two device cores and the real switch between them, both as they are in the daemon, under
+ * one virtual clock.
+ */
+#ifndef SKUA_TEST_NET_H
+#define SKUA_TEST_NET_H
+
+#include "rc.h"
+#include "wire/wire.h"
+
+/* A connection of rc.h whose frames go through a switch. */
+struct net {
+	struct rc rc;
+	struct wire *wire;
+	struct wire_port *port[2];
+	bool came;		/* a frame, since net_settle() looked last */
+};
+
+/* @faults: of the wire, as --fault has them, or NULL. */
+void net_open(struct net *n, const struct rc_opt *opt, const char *faults);
+void net_close(struct net *n);
+/* What can be done now. */
+void net_settle(struct net *n);
+/* Let time pass. */
+void net_pass(struct net *n, uint64_t ns);
+
+#endif /* SKUA_TEST_NET_H */

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Selective repeat between two devices and a wire that loses and reorders: what is sent
+ * again is what was lost, and hardly more; nothing is for reordering alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <skua/cqe_parse.h>
+
+#include "net.h"
+
+#define N(a)		(sizeof(a) / sizeof((a)[0]))
+#define SEC		1000000000ull
+#define LEN		(64u << 10)
+/* Messages under way at once: more than the window holds. */
+#define BATCH		64
+#define BATCHES		12
+
+static void connect(struct net *n, uint32_t mode, const char *faults)
+{
+	net_open(n, &(struct rc_opt){ .mtu_code = 3, .log_sq = 9, .log_rq = 8, .timeout = 14,
+				      .ext = { mode, mode }, .psn = { 0xfffa00, 0xffa000 } },
+		 faults);
+}
+
+/* @batches of BATCH messages of @op from side 0, all verified. */
+static void run(struct net *n, enum skua_wqe_op op, uint32_t len, unsigned int batches)
+{
+	int to = op == SKUA_WQE_READ ? 0 : 1;
+	struct rc *rc = &n->rc;
+
+	for (unsigned int b = 0; b < batches; b++) {
+		for (uint32_t k = 0; k < BATCH; k++) {
+			uint64_t at = (uint64_t)k * LEN;
+
+			memset(rc->s[to].buf + at, 0x5a, len);
+			rc_fill(rc->s[1 - to].buf + at, len, b * BATCH + k);
+			if (op == SKUA_WQE_SEND)
+				rc_recv(rc, 1, at, len);
+			rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
+				.op = op, .len = len, .off = at, .roff = at });
+		}
+		mini_ring(&rc->s[0].m, &rc->s[0].qp);
+		net_pass(n, 2 * SEC);
+		for (uint32_t k = 0; k < BATCH; k++) {
+			rc_expect(rc, 0, false, SKUA_CQE_OK);
+			if (op == SKUA_WQE_SEND)
+				rc_expect(rc, 1, true, SKUA_CQE_OK);
+			rc_check(rc->s[to].buf + (uint64_t)k * LEN, len, b * BATCH + k);
+		}
+	}
+	rc_expect_none(rc, 0, false);
+	rc_expect_none(rc, 1, true);
+}
+
+static const struct {
+	enum skua_wqe_op op;
+	uint32_t len;
+} kinds[] = {
+	{ SKUA_WQE_WRITE, LEN }, { SKUA_WQE_SEND, LEN }, { SKUA_WQE_READ, LEN },
+	{ SKUA_WQE_WRITE, 64 }, { SKUA_WQE_SEND, 64 }, { SKUA_WQE_READ, 64 },
+};
+
+static const char *const names[] = {
+	"WRITE 64 KiB", "SEND 64 KiB", "READ 64 KiB", "WRITE 64 B", "SEND 64 B", "READ 64 B",
+};
+
+/* Without faults nothing is sent twice, and what is said of selective repeat is nothing. */
+static void test_clean(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	for (size_t k = 0; k < N(kinds); k++) {
+		connect(&n, SKUA_EXT_NEGOTIATE, "delay=20us");
+		run(&n, kinds[k].op, kinds[k].len, 2);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(rc_cnt(&n.rc, i, SKUA_CNT_TX_RETRANS_PKTS), 0);
+			assert_int_equal(rc_cnt(&n.rc, i, SKUA_CNT_TX_SACK), 0);
+			assert_int_equal(rc_cnt(&n.rc, i, SKUA_CNT_RX_EARLY), 0);
+			assert_int_equal(rc_cnt(&n.rc, i, SKUA_CNT_TX_PROBE), 0);
+		}
+		net_close(&n);
+	}
+}
+
+/* Packets that wait until up to 64 later ones went past them, or for less than a round trip. */
+static void test_reorder(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	for (size_t k = 0; k < N(kinds); k++) {
+		connect(&n, SKUA_EXT_ALWAYS, "reorder=20%:64,hold=30us,delay=20us");
+		run(&n, kinds[k].op, kinds[k].len, 4);
+		print_message("%s: early %llu, again %llu\n", names[k],
+			      (unsigned long long)rc_cnt(&n.rc, 1, SKUA_CNT_RX_EARLY),
+			      (unsigned long long)rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS));
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 0);
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+		net_close(&n);
+	}
+}
+
+/*
+ * Requests that are lost, or responses: the packets sent again, READ responses asked for
+ * again among them, are as many as were lost but for what the tail costs.
+ */
+static void test_loss(void **state)
+{
+	static const char *const wires[] = {
+		"loss=0.1%,delay=20us", "loss=1%,delay=20us", "loss=5%,delay=20us",
+	};
+	static struct net n;
+
+	(void)state;
+	for (size_t w = 0; w < N(wires); w++) {
+		for (size_t k = 0; k < N(kinds); k++) {
+			uint64_t lost, again, sent;
+			int data = kinds[k].op == SKUA_WQE_READ ? 1 : 0;
+			char spec[100];
+
+			snprintf(spec, sizeof(spec), "port=nic%d,%s", data, wires[w]);
+			connect(&n, SKUA_EXT_ALWAYS, spec);
+			run(&n, kinds[k].op, kinds[k].len, BATCHES);
+			lost = wire_port_stats(n.port[data])->fault_loss;
+			sent = n.rc.s[data].f.sent;
+			again = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
+			print_message("%s %s: sent %llu lost %llu again %llu, probes %llu, timeouts %llu\n",
+				      spec, names[k], (unsigned long long)sent,
+				      (unsigned long long)lost, (unsigned long long)again,
+				      (unsigned long long)rc_cnt(&n.rc, 0, SKUA_CNT_TX_PROBE),
+				      (unsigned long long)rc_cnt(&n.rc, 0,
+								 SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR));
+			assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+			/* What the ends of the batches cost besides. */
+			assert_true(100 * again <= 105 * lost + 100 * 3);
+			net_close(&n);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_reorder),
+		cmocka_unit_test(test_loss),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
