@@ -393,6 +393,20 @@ static bool walk_to(struct turn *t, struct walk *w, uint32_t psn)
 	return false;
 }
 
+/* First PSN of the part of a READ that @psn is of. */
+static uint32_t part_start(const struct walk *w, uint32_t psn)
+{
+	return psn_sub(psn, psn_sub(psn, w->psn) % ENGINE_READ_PSNS);
+}
+
+/* PSNs of a READ up to the end of the part that @psn is of. */
+static uint32_t part_end(const struct walk *w, uint32_t psn)
+{
+	uint32_t end = psn_sub(part_start(w, psn), w->psn) + ENGINE_READ_PSNS;
+
+	return end < w->f.psns ? end : w->f.psns;
+}
+
 /* The READ request, atomic ... that @psn belongs to, as a bit of rr_held. */
 static uint32_t rr_bit(const struct walk *w, uint32_t psn)
 {
@@ -519,7 +533,7 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}
-	raise(&lrc->cum, w.psn);
+	raise(&lrc->cum, w.f.op == SKUA_WQE_READ ? part_start(&w, pkt->psn) : w.psn);
 	lrc->rr_held &= ~cpu_to_le32(rr_bit(&w, pkt->psn));
 	if (!advance(t, lrc))
 		return;
@@ -563,20 +577,14 @@ enum hole {
 static uint32_t read_run(const struct skua_lrc *lrc, const struct walk *w, uint32_t *psn,
 			 uint32_t end)
 {
-	uint32_t from = psn_sub(*psn, w->psn), part_end = from - from % ENGINE_READ_PSNS;
-	uint32_t n = 0;
+	uint32_t start = part_start(w, *psn), stop = part_end(w, *psn), n = 0;
 
-	if (ib_psn_diff(le32_to_cpu(lrc->cum), w->psn) <= 0) {
-		*psn = psn_add(w->psn, part_end);
-		end = 0;
+	if (ib_psn_diff(le32_to_cpu(lrc->cum), start) <= 0) {
+		*psn = start;
+		return stop - psn_sub(start, w->psn);
 	}
-	from = psn_sub(*psn, w->psn);
-	part_end += ENGINE_READ_PSNS;
-	if (part_end > w->f.psns)
-		part_end = w->f.psns;
-	if (!end && ib_psn_diff(le32_to_cpu(lrc->cum), w->psn) <= 0)
-		return part_end - from;
-	while (from + n < part_end && psn_add(*psn, n) != end && !arrived(lrc, psn_add(*psn, n)))
+	stop -= psn_sub(*psn, w->psn);
+	while (n < stop && psn_add(*psn, n) != end && !arrived(lrc, psn_add(*psn, n)))
 		n++;
 	return n;
 }
@@ -592,10 +600,9 @@ static enum hole send_hole(struct turn *t, struct skua_lrc *lrc, struct walk *w,
 	uint32_t n = 1, left;
 
 	if (w->f.op == SKUA_WQE_READ && le32_to_cpu(lrc->rr_held) & rr_bit(w, *psn) &&
-	    ib_psn_diff(le32_to_cpu(lrc->cum), w->psn) <= 0) {
+	    ib_psn_diff(le32_to_cpu(lrc->cum), part_start(w, *psn)) <= 0) {
 		/* The peer has the request; it is its turn when what is before has come. */
-		*psn = psn_add(*psn, ENGINE_READ_PSNS -
-				     psn_sub(*psn, w->psn) % ENGINE_READ_PSNS);
+		*psn = psn_add(w->psn, part_end(w, *psn));
 		return HOLE_SENT;
 	}
 	if (t->budget <= 0 || tx_peer_waits(t))
@@ -651,7 +658,9 @@ static enum hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *from, 
 		}
 		if (!walk_to(t, &w, psn))
 			break;
-		if (!op_is_answered(w.f.op) && ib_psn_diff(psn, le32_to_cpu(lrc->cum)) < 0) {
+		/* Of what has a response, that came; of the rest, the peer has it. */
+		if (op_is_answered(w.f.op) ? arrived(lrc, psn) :
+					     ib_psn_diff(psn, le32_to_cpu(lrc->cum)) < 0) {
 			psn = psn_add(psn, 1);
 			continue;
 		}
