@@ -38,7 +38,7 @@ static void traffic(struct net *n, unsigned int seed)
 
 	for (uint32_t k = 0; k < MESSAGES; k++) {
 		enum skua_wqe_op op = ops[rand_r(&seed) % N(ops)];
-		uint32_t len = op == SKUA_WQE_FAA ? 8 : rand_r(&seed) % (PLACE / 4);
+		uint32_t len = op == SKUA_WQE_FAA ? 8 : rand_r(&seed) % (PLACE / 2);
 		uint64_t at = (uint64_t)k * PLACE;
 		int to = op == SKUA_WQE_READ || op == SKUA_WQE_FAA ? 0 : 1;
 
@@ -77,6 +77,7 @@ static const struct {
 } wires[] = {
 	{ NULL, 0 },
 	{ "loss=3%", offsetof(struct wire_stats, fault_loss) },
+	{ "loss=12%", offsetof(struct wire_stats, fault_loss) },
 	{ "reorder=5%:3", offsetof(struct wire_stats, fault_reorder) },
 	{ "dup=5%", offsetof(struct wire_stats, fault_dup) },
 	{ "corrupt=3%", offsetof(struct wire_stats, fault_corrupt) },
@@ -86,15 +87,15 @@ static const struct {
 };
 
 /* Whatever the wire does, each message arrives once and whole; and it did do it. */
-static void run_wires(const uint32_t ext[2], uint32_t log_window)
+static void run_wires(const uint32_t ext[2], uint32_t log_window, uint32_t mtu_code)
 {
 	for (size_t k = 0; k < N(wires); k++) {
 		static struct net n;
 		uint64_t hits = 0, retries;
 
 		print_message("%s\n", wires[k].spec ? wires[k].spec : "no faults");
-		net_open(&n, &(struct rc_opt){ .mtu_code = 3, .log_sq = 8, .log_rq = 7,
-					       .timeout = 10, .ext = { ext[0], ext[1] },
+		net_open(&n, &(struct rc_opt){ .mtu_code = mtu_code, .log_sq = 8,
+					       .log_rq = 7, .timeout = 10, .ext = { ext[0], ext[1] },
 					       .log_window = log_window,
 					       .psn = { 0xfffff0, 0xffff00 } }, wires[k].spec);
 		for (unsigned int seed = 1; seed < 4; seed++)
@@ -118,7 +119,7 @@ static void run_wires(const uint32_t ext[2], uint32_t log_window)
 static void test_wires(void **state)
 {
 	(void)state;
-	run_wires((uint32_t[2]){ SKUA_EXT_PLAIN, SKUA_EXT_PLAIN }, 0);
+	run_wires((uint32_t[2]){ SKUA_EXT_PLAIN, SKUA_EXT_PLAIN }, 0, 3);
 }
 
 /* The extension, agreed on by the way, from the beginning, by one end only. */
@@ -135,9 +136,11 @@ static void test_wires_ext(void **state)
 	(void)state;
 	for (size_t k = 0; k < N(ext); k++) {
 		print_message("modes %u, %u\n", ext[k][0], ext[k][1]);
-		run_wires(ext[k], 0);
+		run_wires(ext[k], 0, 3);
 	}
-	run_wires(ext[0], SKUA_EXT_LOG_WINDOW_MIN);
+	/* READs of several parts, and windows smaller than a part. */
+	for (uint32_t log = SKUA_EXT_LOG_WINDOW_MIN; log <= SKUA_EXT_LOG_WINDOW_MAX; log++)
+		run_wires(ext[log % 2], log, 1 + log % 3);
 }
 
 /* The same seed, the same frames: what happened can be had again. */
