@@ -283,8 +283,6 @@ void sr_lost_all(struct turn *t)
 	lrc->again = t->sqc->una_psn;
 	lrc->again_end = t->sqc->max_psn;
 	lrc->mark_end = t->sqc->una_psn;
-	/* The peer waits for this one, whatever it said of it before. */
-	set_arrived(lrc, le32_to_cpu(lrc->cum), false);
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_IN_RECOVERY);
 	/* It runs again from when they are sent. */
 	t->sqc->ack_deadline = 0;
