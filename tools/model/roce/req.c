@@ -96,13 +96,23 @@ static enum skua_cqe_status status_of(enum skua_wqe_op op, enum skua_vendor vend
 
 /* --- messages under way --- */
 
-/* What selective repeat numbers, behind a message. */
-static void seq_pass(__le32 *recv_seq, __le32 *rr_seq, enum skua_wqe_op op, uint32_t psns)
+/* What selective repeat numbers, behind the message at ci. */
+static void ci_seq_pass(struct skua_sqc *s, enum skua_wqe_op op, uint32_t psns)
 {
 	if (op_takes_recv(op))
-		*recv_seq = cpu_to_le32(msn_add(le32_to_cpu(*recv_seq), 1));
+		s->ci_recv_seq = cpu_to_le32(msn_add(le32_to_cpu(s->ci_recv_seq), 1));
 	else if (op_is_answered(op))
-		*rr_seq = cpu_to_le32(msn_add(le32_to_cpu(*rr_seq), rrs_of(op, psns)));
+		s->ci_rr_seq = cpu_to_le32(msn_add(le32_to_cpu(s->ci_rr_seq),
+						   rrs_of(op, psns)));
+}
+
+/* Likewise behind the current one. */
+static void cur_seq_pass(struct skua_sqc *s, enum skua_wqe_op op, uint32_t psns)
+{
+	if (op_takes_recv(op))
+		s->recv_seq = cpu_to_le32(msn_add(le32_to_cpu(s->recv_seq), 1));
+	else if (op_is_answered(op))
+		s->rr_seq = cpu_to_le32(msn_add(le32_to_cpu(s->rr_seq), rrs_of(op, psns)));
 }
 
 static uint32_t message_psns(const struct turn *t, const struct wqe *w)
@@ -205,7 +215,7 @@ bool req_complete(struct turn *t, const struct flight *f)
 	if (f->psns)
 		t->sqc->ci_ssn = cpu_to_le32(msn_add(le32_to_cpu(t->sqc->ci_ssn), 1));
 	if (sr_set_up(t->sqc))
-		seq_pass(&t->sqc->ci_recv_seq, &t->sqc->ci_rr_seq, f->op, f->psns);
+		ci_seq_pass(t->sqc, f->op, f->psns);
 	t->sqc->first = 0;
 	if (!f->psns && t->sqc->local)
 		t->sqc->local = cpu_to_le16(le16_to_cpu(t->sqc->local) - 1);
@@ -696,7 +706,7 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	if (!op_is_local(w->op)) {
 		s->ssn = cpu_to_le32(msn_add(le32_to_cpu(s->ssn), 1));
 		if (sr_set_up(s))
-			seq_pass(&s->recv_seq, &s->rr_seq, w->op, message_psns(t, w));
+			cur_seq_pass(s, w->op, message_psns(t, w));
 	}
 	sqc_set(t, SKUA_SQC_PINNED, false);
 	if (old == hi) {
