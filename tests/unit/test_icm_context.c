@@ -146,6 +146,7 @@ static const struct row bad[] = {
 	{ "SQ: no such state", SQC, S(attr.state), SKUA_ATTR_STATE, SKUA_QP_ERR + 1 },
 	{ "SQ: no such counter set", SQC, S(counter), ALL, 5 },
 	{ "SQ: more posted than the ring holds", SQC, S(pi), ALL, 17 },
+	{ "SQ: paced without a rate", SQC, S(valid), 0, SKUA_SQC_PACED },
 	{ "RQ: unknown flag", RQC, R(cfg.flags), 0, 1u << 31 },
 	{ "RQ: ring too long", RQC, R(cfg.flags), SKUA_RQ_LOG_SIZE, MODEL_LOG_RQ_MAX + 1 },
 	{ "RQ: WQE too long", RQC, R(cfg.flags), SKUA_RQ_LOG_STRIDE,

@@ -71,6 +71,9 @@ bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t h
 	    (!sqn_ok(&sqc->cfg) || qp_index(le32_to_cpu(sqc->cfg.qpn)) != index ||
 	     le32_get_bits(sqc->attr.state, SKUA_ATTR_STATE) > SKUA_QP_ERR))
 		return false;
+	if (pi && HAS(have, struct skua_sqc, rate) && !sqc->rate &&
+	    le32_to_cpu(sqc->valid) & SKUA_SQC_PACED)
+		return false;
 	return !pi || !cfg ||
 	       le32_to_cpu(sqc->pi) - le32_to_cpu(sqc->ci) <= sq_blocks(&sqc->cfg);
 }
