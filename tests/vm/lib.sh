@@ -58,10 +58,11 @@ link_counter()
 	ip netns exec "$1" cat "/sys/class/net/$2/statistics/$3"
 }
 
-# objects: the RDMA objects of all devices, user space's and the kernel's
+# objects: the RDMA objects of all devices, user space's and the kernel's. The numbers before the
+# names, which order them, are others after a reload
 objects()
 {
-	rdma resource show
+	rdma resource show | sed 's/^[0-9]*: //' | sort
 }
 
 # icm_in_use: pages of each table that the core has given to the devices, and that

@@ -109,8 +109,8 @@ void sr_hear(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t log = pkt->resv7 & IB_RESV7_LOG_WINDOW;
 
-	if (log > sr_offer(t))
-		log = sr_offer(t);
+	if (log > sr_log_window(t))
+		log = sr_log_window(t);
 	if (!t->reliable || sr_mode(t) == SKUA_EXT_PLAIN || log < SKUA_EXT_LOG_WINDOW_MIN)
 		return;
 	if (sr_on(t) && 1u << log >= le32_to_cpu(t->sqc->sr_window))

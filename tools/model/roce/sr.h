@@ -33,11 +33,21 @@ static inline uint32_t sr_mode(const struct turn *t)
 				   SKUA_EXT_PLAIN;
 }
 
-/* What each packet says of the window in which the QP takes packets out of order; 0: none. */
-static inline uint8_t sr_offer(const struct turn *t)
+/* Log2 of the QP's own window; 0: it has none. */
+static inline uint8_t sr_log_window(const struct turn *t)
 {
 	return sr_set_up(t->sqc) ?
 	       (uint8_t)le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_LOG_WINDOW) : 0;
+}
+
+/*
+ * What each packet says of the window in which the QP takes packets out of order; 0: none.
+ * SENDs find their receives by number, which those of an SRQ do not have: a peer that goes
+ * back is better off than one of which nearly all early SENDs are dropped.
+ */
+static inline uint8_t sr_offer(const struct turn *t)
+{
+	return recv_is_shared(t) ? 0 : sr_log_window(t);
 }
 
 /* Does the QP send packets of the extension? */

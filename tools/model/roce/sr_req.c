@@ -692,5 +692,5 @@ bool sr_req_run(struct turn *t)
 void sr_req_start(struct turn *t)
 {
 	if (t->reliable && sr_mode(t) == SKUA_EXT_ALWAYS && !sr_on(t))
-		t->sqc->sr_window = cpu_to_le32(1u << sr_offer(t));
+		t->sqc->sr_window = cpu_to_le32(1u << sr_log_window(t));
 }
