@@ -261,27 +261,29 @@ static int finish_nics(struct options *opt)
 	return -1;
 }
 
+enum { NIC = 256, DGRAM, TAP, FAULT, CMD_FAULT, CAPS_ON, CAPS_OFF, CONTROL, PCAP, STATS, SEED,
+       HELP, VERS };
+
+static const struct option longopts[] = {
+	{ "nic", required_argument, NULL, NIC },
+	{ "dgram", required_argument, NULL, DGRAM },
+	{ "tap", required_argument, NULL, TAP },
+	{ "fault", required_argument, NULL, FAULT },
+	{ "cmd-fault", required_argument, NULL, CMD_FAULT },
+	{ "caps-on", required_argument, NULL, CAPS_ON },
+	{ "caps-off", required_argument, NULL, CAPS_OFF },
+	{ "control", required_argument, NULL, CONTROL },
+	{ "pcap", required_argument, NULL, PCAP },
+	{ "stats", required_argument, NULL, STATS },
+	{ "seed", required_argument, NULL, SEED },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, HELP },
+	{ "version", no_argument, NULL, VERS },
+	{ 0 }
+};
+
 int options_parse(struct options *opt, int argc, char **argv)
 {
-	enum { NIC = 256, DGRAM, TAP, FAULT, CMD_FAULT, CAPS_ON, CAPS_OFF, CONTROL, PCAP, STATS, SEED,
-	       HELP, VERS };
-	static const struct option longopts[] = {
-		{ "nic", required_argument, NULL, NIC },
-		{ "dgram", required_argument, NULL, DGRAM },
-		{ "tap", required_argument, NULL, TAP },
-		{ "fault", required_argument, NULL, FAULT },
-		{ "cmd-fault", required_argument, NULL, CMD_FAULT },
-		{ "caps-on", required_argument, NULL, CAPS_ON },
-		{ "caps-off", required_argument, NULL, CAPS_OFF },
-		{ "control", required_argument, NULL, CONTROL },
-		{ "pcap", required_argument, NULL, PCAP },
-		{ "stats", required_argument, NULL, STATS },
-		{ "seed", required_argument, NULL, SEED },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERS },
-		{ 0 }
-	};
 	int c, ret = -1;
 
 	memset(opt, 0, sizeof(*opt));
