@@ -233,6 +233,12 @@ struct turn {
 	uint32_t pd;
 };
 
+/* Is one of these SKUA_RQC_* set? The receive queue's half is pinned. */
+static inline bool rqc_is(const struct turn *t, uint32_t flags)
+{
+	return le32_to_cpu(t->rqc->flags) & flags;
+}
+
 /* It happened once, to this QP. */
 static inline void turn_count(struct turn *t, enum skua_counter counter)
 {
@@ -298,6 +304,18 @@ static inline uint32_t rrs_of(enum skua_wqe_op op, uint32_t psns)
 	if (op == SKUA_WQE_FLUSH)
 		return 0;
 	return (psns + ENGINE_READ_PSNS - 1) / ENGINE_READ_PSNS;
+}
+
+/* What selective repeat numbers, behind a message: those that take a receive ... */
+static inline uint32_t recv_seq_after(uint32_t seq, enum skua_wqe_op op)
+{
+	return op_takes_recv(op) ? msn_add(seq, 1) : seq;
+}
+
+/* ... and requests that take a responder resource. */
+static inline uint32_t rr_seq_after(uint32_t seq, enum skua_wqe_op op, uint32_t psns)
+{
+	return op_is_answered(op) ? msn_add(seq, rrs_of(op, psns)) : seq;
 }
 
 /* Packets of them. */

@@ -96,25 +96,6 @@ static enum skua_cqe_status status_of(enum skua_wqe_op op, enum skua_vendor vend
 
 /* --- messages under way --- */
 
-/* What selective repeat numbers, behind the message at ci. */
-static void ci_seq_pass(struct skua_sqc *s, enum skua_wqe_op op, uint32_t psns)
-{
-	if (op_takes_recv(op))
-		s->ci_recv_seq = cpu_to_le32(msn_add(le32_to_cpu(s->ci_recv_seq), 1));
-	else if (op_is_answered(op))
-		s->ci_rr_seq = cpu_to_le32(msn_add(le32_to_cpu(s->ci_rr_seq),
-						   rrs_of(op, psns)));
-}
-
-/* Likewise behind the current one. */
-static void cur_seq_pass(struct skua_sqc *s, enum skua_wqe_op op, uint32_t psns)
-{
-	if (op_takes_recv(op))
-		s->recv_seq = cpu_to_le32(msn_add(le32_to_cpu(s->recv_seq), 1));
-	else if (op_is_answered(op))
-		s->rr_seq = cpu_to_le32(msn_add(le32_to_cpu(s->rr_seq), rrs_of(op, psns)));
-}
-
 static uint32_t message_psns(const struct turn *t, const struct wqe *w)
 {
 	return op_is_local(w->op) ? 0 : psns_of(w->len, t->mtu);
@@ -214,8 +195,13 @@ bool req_complete(struct turn *t, const struct flight *f)
 	t->sqc->ci_psn = cpu_to_le32(end);
 	if (f->psns)
 		t->sqc->ci_ssn = cpu_to_le32(msn_add(le32_to_cpu(t->sqc->ci_ssn), 1));
-	if (sr_set_up(t->sqc))
-		ci_seq_pass(t->sqc, f->op, f->psns);
+	if (sr_set_up(t->sqc)) {
+		struct skua_sqc *s = t->sqc;
+
+		s->ci_recv_seq = cpu_to_le32(recv_seq_after(le32_to_cpu(s->ci_recv_seq), f->op));
+		s->ci_rr_seq = cpu_to_le32(rr_seq_after(le32_to_cpu(s->ci_rr_seq), f->op,
+							f->psns));
+	}
 	t->sqc->first = 0;
 	if (!f->psns && t->sqc->local)
 		t->sqc->local = cpu_to_le16(le16_to_cpu(t->sqc->local) - 1);
@@ -705,8 +691,11 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	s->cur_sent = 0;
 	if (!op_is_local(w->op)) {
 		s->ssn = cpu_to_le32(msn_add(le32_to_cpu(s->ssn), 1));
-		if (sr_set_up(s))
-			cur_seq_pass(s, w->op, message_psns(t, w));
+		if (sr_set_up(s)) {
+			s->recv_seq = cpu_to_le32(recv_seq_after(le32_to_cpu(s->recv_seq), w->op));
+			s->rr_seq = cpu_to_le32(rr_seq_after(le32_to_cpu(s->rr_seq), w->op,
+							     message_psns(t, w)));
+		}
 	}
 	sqc_set(t, SKUA_SQC_PINNED, false);
 	if (old == hi) {

@@ -17,11 +17,6 @@
 
 #include "sr.h"
 
-static bool rqc_is(const struct turn *t, uint32_t flag)
-{
-	return le32_to_cpu(t->rqc->flags) & flag;
-}
-
 static void rqc_set(struct turn *t, uint32_t flag)
 {
 	t->rqc->flags |= cpu_to_le32(flag);

@@ -230,6 +230,13 @@ static void lost_again(struct turn *t, struct skua_lrc *lrc)
 	lrc->mark_end = cpu_to_le32(una(t));
 }
 
+/* The holes that there are now grow old from now on. */
+static void set_holes(const struct turn *t, struct skua_lrc *lrc)
+{
+	lrc->hole_time = cpu_to_le64(t->now);
+	lrc->hole_top = lrc->seen;
+}
+
 /* Take a new look at the marks after something came, or after a time. */
 static void judge(struct turn *t, struct skua_lrc *lrc)
 {
@@ -250,8 +257,7 @@ static void judge(struct turn *t, struct skua_lrc *lrc)
 		lrc->hole_time = 0;
 	} else if (!lrc->hole_time ||
 		   ib_psn_diff(una(t), le32_to_cpu(lrc->hole_top)) >= 0) {
-		lrc->hole_time = cpu_to_le64(t->now);
-		lrc->hole_top = lrc->seen;
+		set_holes(t, lrc);
 	}
 }
 
@@ -315,8 +321,7 @@ void sr_req_timer(struct turn *t)
 	hole = le64_to_cpu(lrc->hole_time);
 	if (hole && t->now >= hole + wait) {
 		raise(&lrc->lost, le32_to_cpu(lrc->hole_top));
-		lrc->hole_time = cpu_to_le64(t->now);
-		lrc->hole_top = lrc->seen;
+		set_holes(t, lrc);
 		late = true;
 	}
 	if (mark_waits(t, lrc) && t->now >= le64_to_cpu(lrc->mark_time) + wait) {
@@ -383,10 +388,8 @@ static bool walk_to(struct turn *t, struct walk *w, uint32_t psn)
 		if (!w->f.psns)
 			continue;
 		w->ssn = msn_add(w->ssn, 1);
-		if (op_takes_recv(w->f.op))
-			w->recv_seq = msn_add(w->recv_seq, 1);
-		else if (op_is_answered(w->f.op))
-			w->rr_seq = msn_add(w->rr_seq, rrs_of(w->f.op, w->f.psns));
+		w->recv_seq = recv_seq_after(w->recv_seq, w->f.op);
+		w->rr_seq = rr_seq_after(w->rr_seq, w->f.op, w->f.psns);
 	}
 	return false;
 }

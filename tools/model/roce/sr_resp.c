@@ -40,11 +40,6 @@ static const uint8_t code_op[] = {
 /* A kind of packet whatever headers its last one has besides. */
 #define KIND	(IB_F_SEND | IB_F_WRITE | IB_F_READ | IB_F_ONLY | IB_F_RECV)
 
-static bool rqc_is(const struct turn *t, uint32_t flag)
-{
-	return le32_to_cpu(t->rqc->flags) & flag;
-}
-
 /* --- the LRC --- */
 
 static uint32_t window(const struct skua_lrc *lrc)
