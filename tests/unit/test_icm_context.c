@@ -202,14 +202,18 @@ static void evict(struct rig *r)
 	cache_evict_range(r->f.dev, 0, UINT64_MAX);
 }
 
-static void change(struct rig *r, const struct objects *o, const struct row *row)
+static void change_at(uint8_t *at, const struct row *row)
 {
-	uint8_t *at = mini_icm(&r->m, table_of[row->obj], index_of(o, row->obj));
 	__le32 word;
 
 	memcpy(&word, at + row->at, sizeof(word));
 	word = cpu_to_le32((le32_to_cpu(word) & ~row->clear) | row->set);
 	memcpy(at + row->at, &word, sizeof(word));
+}
+
+static void change(struct rig *r, const struct objects *o, const struct row *row)
+{
+	change_at(mini_icm(&r->m, table_of[row->obj], index_of(o, row->obj)), row);
 }
 
 /* As they were, all are taken; and the rows are about what they say. */
@@ -333,6 +337,58 @@ static void touched(void **state)
 	}
 }
 
+/* Everything that the device did to its host so far. */
+static uint64_t done_to_host(const struct rig *r)
+{
+	uint64_t sum = r->f.writes;
+
+	for (unsigned int v = 0; v < SKUA_MSIX_VECTORS_MAX; v++)
+		sum += r->f.msix[v];
+	return sum;
+}
+
+/*
+ * The EQ that would tell of it is itself what came back wrong, or did not come: its words
+ * are not used, not even for that. The registers say that the device has stopped.
+ */
+static void no_eq_to_tell(void **state)
+{
+	unsigned int tried = 0;
+
+	(void)state;
+	for (size_t k = 0; k < N(bad) + 1; k++) {
+		uint8_t *at, was[SKUA_ICM_EQC_SIZE];
+		uint64_t done;
+		struct objects o;
+		struct rig *r;
+
+		if (k < N(bad) && bad[k].obj != EQC)
+			continue;
+		rig_setup((void **)&r);
+		make(&o, r);
+		evict(r);
+		at = mini_icm(&r->m, SKUA_ICM_EQC, MINI_EQ_ASYNC);
+		memcpy(was, at, sizeof(was));
+		if (k < N(bad))
+			change_at(at, &bad[k]);
+		else
+			fake_hole(&r->f, r->m.icm[SKUA_ICM_EQC], 1);
+		done = done_to_host(r);
+		if (k == N(bad) || memcmp(was, at, sizeof(was))) {
+			skua_dev_link(r->f.dev, false);
+			fake_run(&r->f);
+			assert_int_equal(r->f.dev->fatal, k < N(bad) ? SKUA_FATAL_ICM_CORRUPT :
+								       SKUA_FATAL_ICM_DMA);
+			if (done_to_host(r) != done)
+				fail_msg("%s: an event was written",
+					 k < N(bad) ? bad[k].what : "EQ: does not come");
+			tried++;
+		}
+		rig_teardown((void **)&r);
+	}
+	assert_in_range(tried, 5, N(bad));
+}
+
 /* What is no object may be anything: it is not looked at. */
 static void no_object(void **state)
 {
@@ -402,6 +458,7 @@ int main(void)
 		cmocka_unit_test(changed),
 		cmocka_unit_test(in_parts),
 		cmocka_unit_test(touched),
+		cmocka_unit_test(no_eq_to_tell),
 		rig_test(no_object),
 		rig_test(evict_range),
 		cmocka_unit_test(pinned),

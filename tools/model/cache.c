@@ -441,21 +441,16 @@ static bool sane(struct skua_dev *dev, struct ctx_ent *ent)
 }
 
 /* Read sectors from ICM. What comes is believed only together with what was there. */
-static bool fetch(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
+static enum skua_fatal fetch(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 {
-	enum skua_fatal why = SKUA_FATAL_ICM_DMA;
-
 	dev->icm->table[ent->table].cache.misses++;
 	reveal(ent, true);
-	if (!transfer(dev, ent, sectors, false)) {
-		if (sane(dev, ent)) {
-			reveal(ent, false);
-			return true;
-		}
-		why = SKUA_FATAL_ICM_CORRUPT;
-	}
-	dev_fatal(dev, why);
-	return false;
+	if (transfer(dev, ent, sectors, false))
+		return SKUA_FATAL_ICM_DMA;
+	if (!sane(dev, ent))
+		return SKUA_FATAL_ICM_CORRUPT;
+	reveal(ent, false);
+	return SKUA_FATAL_NONE;
 }
 
 void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t index,
@@ -463,6 +458,7 @@ void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t ind
 {
 	struct icm_table *t = &dev->icm->table[table];
 	struct ctx_ent *ent = lookup(&t->cache, index);
+	enum skua_fatal why;
 	uint32_t missing;
 
 	if (dev->cfg.whole)
@@ -479,10 +475,13 @@ void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t ind
 	ent = hold(dev, table, index, sectors, &missing);
 	if (!ent)
 		return NULL;
-	if (fetch(dev, ent, missing))
+	why = fetch(dev, ent, missing);
+	if (why == SKUA_FATAL_NONE)
 		return ctx_of(ent);
+	/* First it goes: it may be the context of the very EQ that tells of the error. */
 	ent->pins--;
 	forget(dev, ent, missing);
+	dev_fatal(dev, why);
 	return NULL;
 }
 
