@@ -304,7 +304,11 @@ int skua_en_up(struct skua_en *en)
 			   ERR_PTR(err));
 		goto err_stop;
 	}
-	netif_tx_start_all_queues(en->ndev);
+	/*
+	 * Wake, not start: if the netdev was detached, packets wait in the qdiscs, and
+	 * netif_device_attach() schedules only those of queues that are still stopped.
+	 */
+	netif_tx_wake_all_queues(en->ndev);
 	skua_en_link_watch(en, true);
 	schedule_delayed_work(&en->watch, en->ndev->watchdog_timeo);
 	return 0;
