@@ -256,8 +256,8 @@ class Model(UserSpace):
     """The model with its unit and contract tests."""
 
     name = 'model'
-    copied = ['tools/model', 'include', 'uapi', 'tests/unit', 'tests/contract', 'dkms.conf',
-              'Documentation/tlp.rst']
+    copied = ['tools/model', 'tools/dissector', 'include', 'uapi', 'tests/unit',
+              'tests/contract', 'dkms.conf', 'Documentation/tlp.rst']
 
     def all_tests(self):
         return (['unit:' + t for t in self.programs('tests/unit')] +
