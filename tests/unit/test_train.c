@@ -196,11 +196,9 @@ static void test_packets(void **state)
 /* --- the sender's memory --- */
 
 /* The addresses are learnt with the first messages, which go as they always did. */
-static void open_link(struct rc *rc, uint32_t mtu_code)
+static void open_by(struct rc *rc, const struct rc_opt *opt)
 {
-	struct rc_opt opt = { .mtu_code = mtu_code, .timeout = 10 };
-
-	rc_open(rc, &opt);
+	rc_open(rc, opt);
 	fake_switch(&rc->s[0].f, &rc->s[1].f);
 	for (int i = 0; i < 2; i++) {
 		rc_post(rc, i, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 });
@@ -209,6 +207,13 @@ static void open_link(struct rc *rc, uint32_t mtu_code)
 	}
 	rc_fill(rc->s[0].buf, LONG, 7);
 	memset(rc->s[1].buf, 0, LONG);
+}
+
+static void open_link(struct rc *rc, uint32_t mtu_code)
+{
+	const struct rc_opt opt = { .mtu_code = mtu_code, .timeout = 10 };
+
+	open_by(rc, &opt);
 }
 
 /* A message of side 0 is sent, and is not delivered yet. */
@@ -458,6 +463,50 @@ static void test_refused(void **state)
 	}
 }
 
+/* --- the window --- */
+
+struct last {
+	unsigned int frames;
+	bool ackreq;
+};
+
+static void note_last(void *priv, const void *frame, size_t len)
+{
+	struct last *l = priv;
+	struct skua_pkt pkt;
+
+	assert_int_equal(skua_pkt_parse(frame, len, &pkt), SKUA_PKT_OK);
+	l->frames++;
+	l->ackreq = pkt.ackreq;
+}
+
+/* Nothing is delivered: so many packets go, and the last one asks for an acknowledgment. */
+static void test_window(void **state)
+{
+	(void)state;
+	for (uint32_t log = 4; log <= SKUA_EXT_LOG_WINDOW_MAX; log++) {
+		/* Without selective repeat it has the engine's. */
+		const uint32_t mode = log < SKUA_EXT_LOG_WINDOW_MIN ? 0 : SKUA_EXT_ALWAYS;
+		const unsigned int want = mode ? 1u << log : ENGINE_WINDOW;
+		const struct rc_opt opt = { .mtu_code = 1, .timeout = 10, .ext = { mode, mode },
+					    .log_window = log };
+		struct last last = { 0 };
+		struct rc rc;
+
+		open_by(&rc, &opt);
+		rc.s[0].f.on_sent = note_last;
+		rc.s[0].f.on_priv = &last;
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 300000 });
+		fake_run(&rc.s[0].f);
+		assert_true(rc.s[0].f.trains > 0);
+		assert_int_equal(last.frames, want);
+		assert_true(last.ackreq);
+		rc_pump(&rc);
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+		rc_close(&rc);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_not_taken),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

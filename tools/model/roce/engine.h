@@ -411,6 +411,8 @@ void req_kick(struct turn *t);
 void req_go_back(struct turn *t);
 /* Did the READ part that ends at byte @end, of a message of @len bytes, end there? */
 bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len);
+/* So many PSNs more may be outstanding. */
+uint32_t req_room(const struct turn *t);
 /* A packet of @psns PSNs with @bytes of the message went out. */
 void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes);
 /* RTR to RTS. */

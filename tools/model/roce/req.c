@@ -504,9 +504,16 @@ static uint32_t outstanding(const struct turn *t)
 	return psn_sub(le32_to_cpu(t->sqc->next_psn), le32_to_cpu(t->sqc->una_psn));
 }
 
+uint32_t req_room(const struct turn *t)
+{
+	uint32_t most = window(t), out = outstanding(t);
+
+	return out < most ? most - out : 0;
+}
+
 static bool window_full(const struct turn *t)
 {
-	return outstanding(t) >= window(t);
+	return !req_room(t);
 }
 
 /* A READ's part takes many PSNs at once: of selective repeat each must have its bit. */
@@ -620,8 +627,7 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 		.seq = sr_set_up(t->sqc) ? le32_to_cpu(t->sqc->recv_seq) : 0,
 		.ackreq = t->reliable &&
 			  (off + n == w->len || (psn & t->ack_mask) == t->ack_mask ||
-			   limited(t, w) ||
-			   psn_sub(psn, le32_to_cpu(t->sqc->una_psn)) == window(t) - 1),
+			   limited(t, w) || req_room(t) == 1),
 	};
 	enum skua_vendor err = req_put_data(t, w, pos, &p);
 

@@ -105,8 +105,7 @@ static uint32_t train_bytes(const struct turn *t, const struct wqe *w)
 	uint32_t off = le32_to_cpu(s->cur_sent), left = (uint32_t)(w->len - off);
 	uint32_t budget = ((uint32_t)t->budget + t->mtu + SKUA_PKT_OVERHEAD - 1) /
 			  (t->mtu + SKUA_PKT_OVERHEAD);
-	uint32_t room = ENGINE_WINDOW -
-			psn_sub(le32_to_cpu(s->next_psn), le32_to_cpu(s->una_psn));
+	uint32_t room = req_room(t);
 	uint32_t most = (budget < room ? budget : room) * t->mtu;
 
 	if (w->len - off > most)
@@ -180,8 +179,7 @@ bool train_send(struct turn *t, const struct wqe *w, struct sge_pos *pos,
 	train->bytes = bytes;
 	train->ack_mask = t->ack_mask;
 	train->end = psn_add(psn, train->packets);
-	train->ack_last = last || psn_sub(train->end, le32_to_cpu(t->sqc->una_psn)) ==
-				  ENGINE_WINDOW;
+	train->ack_last = last || req_room(t) == train->packets;
 	train->middle = t->transport | op[0][0];
 	train->last = t->transport | op[0][last];
 	train->qpn = t->qp->qpn;
