@@ -23,8 +23,13 @@ EXPECTED = {0x00: "SEND first", 0x01: "SEND middle", 0x02: "SEND last", 0x04: "S
             0x0c: "READ request", 0x0d: "READ response first",
             0x0e: "READ response middle", 0x0f: "READ response last",
             0x11: "acknowledge"}
+# Skuas with each other use the selective repeat forms of these (Documentation/wire)
+SELECTIVE = 0xc0
+EXPECTED |= {SELECTIVE | op: f"{EXPECTED[op]}, selective repeat"
+             for op in (0x00, 0x01, 0x02, 0x04, 0x06, 0x07, 0x08, 0x0c)}
 # Those that may ask for an event at the other end: the last packet of a message alone
 SOLICIT = {0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17}
+SOLICIT |= {SELECTIVE | op for op in SOLICIT}
 failed = False
 
 
@@ -60,7 +65,9 @@ def solicited():
                    "-e", "infiniband.bth.opcode", "-e", "infiniband.bth.se")
     asks = collections.Counter(int(op, 0) for op, se in (x.split() for x in lines if x.strip())
                                if se in ("1", "True"))
-    case("tshark: solicited events in SEND and WRITE", asks[0x02] and asks[0x09], f"{asks}")
+    for form, base in (("", 0), (", selective repeat", SELECTIVE)):
+        case(f"tshark: solicited events in SEND and WRITE{form}",
+             asks[base | 0x02] and asks[base | 0x09], f"{asks}")
     case("tshark: in last packets alone", not set(asks) - SOLICIT, f"{asks}")
 
 

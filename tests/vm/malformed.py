@@ -16,7 +16,8 @@ import zlib
 
 COPIES = 3
 SEND_ONLY, WRITE_ONLY, READ_REQUEST, ACK = 0x04, 0x0a, 0x0c, 0x11
-UC_SEND_ONLY, RD_SEND_ONLY, UD_SEND_ONLY, RESERVED, VENDOR = 0x24, 0x44, 0x64, 0x1f, 0xc0
+UC_SEND_ONLY, RD_SEND_ONLY, UD_SEND_ONLY, RESERVED, VENDOR = 0x24, 0x44, 0x64, 0x1f, 0xdf
+SR_SEND_FIRST = 0xc0
 RETH = bytes(16)
 AETH = bytes(4)
 
@@ -85,6 +86,7 @@ def cases():
                  {"opcode": WRITE_ONLY, "body": RETH, "pad": 2}),
                 ("length not aligned", bad, {"body": b"12345"}),
                 ("RETH cut short", bad, {"opcode": WRITE_ONLY, "body": RETH[:12]}),
+                ("SETH cut short", bad, {"opcode": SR_SEND_FIRST, "body": bytes(4)}),
                 ("AETH missing", bad, {"opcode": ACK, "body": b""}),
                 ("payload on a READ request", bad,
                  {"opcode": READ_REQUEST, "body": RETH + bytes(4)}),

@@ -5,7 +5,8 @@
  *   threads  four threads post to one QP, four poll its CQ
  *   wrap     indices of CQ, send and receive ring wrap many times
  *   overflow a CQ too small: the async event, and nothing worse
- *   solicited messages of several packets, and who waits for those that ask for it
+ *   solicited messages of several packets, and who waits for those that ask for it;
+ *            then the same by QPs that do without selective repeat
  * "skua-multi -d DEV -g GID [-D DEV2 -G GID2] [-n QPS] [-c CASE]"; TAP.
  */
 #include <errno.h>
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <rdma/skua-abi.h>
 
 #include "common.h"
 
@@ -460,7 +463,21 @@ static bool solicited(struct ibv_qp *a, struct ibv_qp *b, struct ibv_cq *cq, str
 	return true;
 }
 
-static bool case_solicited(void)
+/* The QP is told that the peer has agreed on all options but selective repeat. */
+static void go_back(struct ibv_qp *qp)
+{
+	struct ibv_ece ece = {};
+
+	if (ibv_query_ece(qp, &ece))
+		die("query_ece: %m");
+	if (!(ece.options & SKUA_ECE_SELECTIVE_REPEAT))
+		return;
+	ece.options &= ~SKUA_ECE_SELECTIVE_REPEAT;
+	if (ibv_set_ece(qp, &ece))
+		die("set_ece: %m");
+}
+
+static bool solicited_by(bool selective)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ends[1].dev.ctx);
 	struct ibv_cq *cq = make_cq(&ends[0], 16), *rcq;
@@ -474,6 +491,10 @@ static bool case_solicited(void)
 		die("create_cq: %m");
 	a = make_qp(&ends[0], cq, 8);
 	b = make_qp(&ends[1], rcq, 8);
+	if (!selective) {
+		go_back(a);
+		go_back(b);
+	}
 	join(a, b);
 	ok = solicited(a, b, cq, rcq, ch);
 	ibv_destroy_qp(a);
@@ -482,6 +503,11 @@ static bool case_solicited(void)
 	ibv_destroy_cq(rcq);
 	ibv_destroy_comp_channel(ch);
 	return ok;
+}
+
+static bool case_solicited(void)
+{
+	return solicited_by(true) && solicited_by(false);
 }
 
 int main(int argc, char **argv)
