@@ -24,9 +24,7 @@
 			 SKUA_CAP_CQ_RESIZE | SKUA_CAP_INVALIDATE | SKUA_CAP_MW | SKUA_CAP_FAST_REG | \
 			 SKUA_CAP_XRC | SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_ODP | SKUA_CAP_MCAST | \
 			 SKUA_CAP_COUNTER_SET | SKUA_CAP_RATE_LIMIT | SKUA_CAP_VENDOR_OFF | SKUA_CAP_PUSH | \
-			 SKUA_CAP_DB_SUPPRESS | SKUA_CAP_SCATTER_CQE)
-/* What it has only if it is told to. */
-#define MODEL_CAPS_MORE	SKUA_CAP_SR
+			 SKUA_CAP_DB_SUPPRESS | SKUA_CAP_SCATTER_CQE | SKUA_CAP_SR)
 
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 {
@@ -127,7 +125,7 @@ struct skua_dev *skua_dev_create(const struct skua_dev_cfg *cfg,
 	dev->host_priv = host_priv;
 	dev->wire = wire;
 	dev->wire_priv = wire_priv;
-	dev->caps = (MODEL_CAPS | (MODEL_CAPS_MORE & cfg->caps_on)) & ~cfg->caps_off;
+	dev->caps = MODEL_CAPS & ~cfg->caps_off;
 	skua_pci_init(&dev->pci, cfg);
 #define X(part)					\
 	if (part##_init(dev)) {			\

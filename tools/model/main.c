@@ -219,7 +219,6 @@ static int add_nic(struct daemon *d, unsigned int i)
 		.msix_vectors = nic->vectors,
 		.turn_ns = TURN_NSEC,
 		.push_segs = nic->push,
-		.caps_on = d->opt.caps_on,
 		.caps_off = d->opt.caps_off,
 		.log = log_msg,
 		.log_priv = fn,

@@ -105,8 +105,6 @@ struct skua_wire_ops {
  * @push_segs: longest WQE, in segments, that software is told to push
  * @hot_looks: looks at a doorbell record, in a row and with nothing new, after which its
  *	software is to ring the doorbell again (0: the default)
- * @caps_on: SKUA_CAP_* that the device is to have of those that it can have, but has not
- *	by itself (SR)
  * @caps_off: SKUA_CAP_* that the device is to be without
  * @log: where the model's messages go (may be NULL); @level 0 error,
  *	1 warning, 2 info, 3 debug
@@ -121,7 +119,6 @@ struct skua_dev_cfg {
 	uint64_t turn_ns;
 	unsigned int push_segs;
 	unsigned int hot_looks;
-	uint64_t caps_on;
 	uint64_t caps_off;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;

@@ -51,7 +51,6 @@ static const char usage[] =
 "        lose, twice       no completion, two completions\n"
 "        long              ETH_RECV: completes with too many bytes\n"
 "  --caps-off CAP[,...]  the NICs lack these capabilities (RSS, CSUM ...)\n"
-"  --caps-on SR          the NICs have selective repeat too\n"
 "  --control PATH        take commands at this unix datagram socket: \"cmd-fault\"\n"
 "                        as above (OPCODE... may be \"off\"), \"cmd-fault show\",\n"
 "                        \"fault\" as above, \"fault off\"\n"
@@ -209,8 +208,7 @@ static int parse_dgram(struct options *opt, char *arg)
 	return -1;
 }
 
-/* @of: those that may be named. */
-static int parse_caps(const char *option, uint64_t of, char *arg, uint64_t *to)
+static int parse_caps(struct options *opt, char *arg)
 {
 	static const struct {
 		const char *name;
@@ -225,12 +223,11 @@ static int parse_caps(const char *option, uint64_t of, char *arg, uint64_t *to)
 	while ((name = strsep(&arg, ","))) {
 		unsigned int i = 0;
 
-		while (i < sizeof(caps) / sizeof(caps[0]) &&
-		       (!(caps[i].cap & of) || strcmp(caps[i].name, name)))
+		while (i < sizeof(caps) / sizeof(caps[0]) && strcmp(caps[i].name, name))
 			i++;
 		if (i == sizeof(caps) / sizeof(caps[0]))
-			return bad("%s: '%s' is no capability that it takes", option, name);
-		*to |= caps[i].cap;
+			return bad("--caps-off: unknown capability '%s'", name);
+		opt->caps_off |= caps[i].cap;
 	}
 	return -1;
 }
@@ -261,7 +258,7 @@ static int finish_nics(struct options *opt)
 	return -1;
 }
 
-enum { NIC = 256, DGRAM, TAP, FAULT, CMD_FAULT, CAPS_ON, CAPS_OFF, CONTROL, PCAP, STATS, SEED,
+enum { NIC = 256, DGRAM, TAP, FAULT, CMD_FAULT, CAPS_OFF, CONTROL, PCAP, STATS, SEED,
        HELP, VERS };
 
 static const struct option longopts[] = {
@@ -270,7 +267,6 @@ static const struct option longopts[] = {
 	{ "tap", required_argument, NULL, TAP },
 	{ "fault", required_argument, NULL, FAULT },
 	{ "cmd-fault", required_argument, NULL, CMD_FAULT },
-	{ "caps-on", required_argument, NULL, CAPS_ON },
 	{ "caps-off", required_argument, NULL, CAPS_OFF },
 	{ "control", required_argument, NULL, CONTROL },
 	{ "pcap", required_argument, NULL, PCAP },
@@ -311,10 +307,7 @@ int options_parse(struct options *opt, int argc, char **argv)
 			opt->cmd_faults[opt->num_cmd_faults++] = optarg;
 			break;
 		case CAPS_OFF:
-			ret = parse_caps("--caps-off", UINT64_MAX, optarg, &opt->caps_off);
-			break;
-		case CAPS_ON:
-			ret = parse_caps("--caps-on", SKUA_CAP_SR, optarg, &opt->caps_on);
+			ret = parse_caps(opt, optarg);
 			break;
 		case CONTROL:
 			opt->control = optarg;

@@ -57,7 +57,6 @@ struct options {
 	unsigned int num_faults;
 	const char *cmd_faults[OPT_MAX_FAULTS];
 	unsigned int num_cmd_faults;
-	uint64_t caps_on;
 	uint64_t caps_off;
 	const char *control;
 	const char *pcap;

@@ -58,7 +58,6 @@ def options():
     p.add_argument("--nic-opt", action="append", default=[])
     p.add_argument("--fault")
     p.add_argument("--cmd-fault", action="append", default=[])
-    p.add_argument("--caps-on")
     p.add_argument("--caps-off")
     p.add_argument("--pcap")
     p.add_argument("--qemu-arg", action="append", default=[])
@@ -156,8 +155,6 @@ class Model:
             cmd += ["--fault", o.fault]
         for spec in o.cmd_fault:
             cmd += ["--cmd-fault", spec]
-        if o.caps_on:
-            cmd += ["--caps-on", o.caps_on]
         if o.caps_off:
             cmd += ["--caps-off", o.caps_off]
         if o.pcap:
