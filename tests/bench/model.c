@@ -4,11 +4,12 @@
  * in place of guests. Run under callgrind by tests/bench/model, which counts what is spent
  * in bench_run() and leaves out posting and polling.
  *
- *   model OP LENGTH MTU QPS MESSAGES [finished|single]
+ *   model OP LENGTH MTU QPS MESSAGES [finished|single] [plain]
  *
  * OP: write, send, read, ud. MTU: path MTU in bytes. `finished': each packet has its ICRC
- * when it is sent, as if somebody saw it; `single': packets are not sent as trains. Messages
- * of 1 MiB are written from and to 16 MiB, one after the other, as if each QP had its own.
+ * when it is sent, as if somebody saw it; `single': packets are not sent as trains; `plain':
+ * QPs have no selective repeat. Behind the nanoseconds of a message come the reads and writes
+ * by DMA of both devices. Messages of 1 MiB are written from and to 16 MiB, one after the other, as if each QP had its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,13 +77,33 @@ static uint64_t now(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
+static bool has(int argc, char **argv, const char *word)
+{
+	for (int i = 6; i < argc; i++) {
+		if (!strcmp(argv[i], word))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t transactions(unsigned int type)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < 2; i++) {
+		for (unsigned int k = 0; k < TLP_PURPOSE_COUNT; k++)
+			n += rc.s[i].f.dev->tlp.fn.v[type][k].count;
+	}
+	return n;
+}
+
 int main(int argc, char **argv)
 {
 	struct rc_opt opt = { .log_sq = 7, .log_rq = 7, .log_cq = 13, .timeout = 20 };
 	unsigned int len, qps, messages, done = 0, posted = 0;
 	struct rc_wr wr = { 0 };
 	bool recv, ud;
-	uint64_t ns = 0, start;
+	uint64_t ns = 0, start, reads, writes;
 
 	if (argc < 6)
 		return 2;
@@ -99,6 +120,8 @@ int main(int argc, char **argv)
 	wr.len = len;
 	wr.roff = 1 << 20;
 	opt.type = ud ? SKUA_QP_UD : SKUA_QP_RC;
+	for (int i = 0; i < 2; i++)
+		opt.ext[i] = ud || has(argc, argv, "plain") ? SKUA_EXT_PLAIN : SKUA_EXT_NEGOTIATE;
 	rc_open(&rc, &opt);
 	if (ud)
 		qp[0][0] = rc.s[0].qp;
@@ -107,9 +130,11 @@ int main(int argc, char **argv)
 	fake_switch(&rc.s[0].f, &rc.s[1].f);
 	for (int i = 0; i < 2; i++) {
 		rc.s[i].f.raw = true;
-		rc.s[i].f.pending = argc == 6 || strcmp(argv[6], "finished");
-		rc.s[i].f.no_trains = argc > 6;
+		rc.s[i].f.pending = !has(argc, argv, "finished");
+		rc.s[i].f.no_trains = has(argc, argv, "finished") || has(argc, argv, "single");
 	}
+	reads = transactions(TLP_MRD_UP);
+	writes = transactions(TLP_MWR_UP);
 	while (done < messages) {
 		for (; posted < messages && posted - done < WINDOW; posted++) {
 			struct mini_qp *from = &qp[0][posted % qps];
@@ -134,7 +159,9 @@ int main(int argc, char **argv)
 		if (recv)
 			completions(1, &rc.s[1].rcq);
 	}
-	printf("%.1f\n", (double)ns / messages);
+	printf("%.1f %.3f %.3f\n", (double)ns / messages,
+	       (double)(transactions(TLP_MRD_UP) - reads) / messages,
+	       (double)(transactions(TLP_MWR_UP) - writes) / messages);
 	rc_close(&rc);
 	return 0;
 }
