@@ -24,6 +24,7 @@
 
 /* With a sanitizer, who touches a sector that he has not asked for is stopped. */
 #ifdef POISON
+#include <stdio.h>
 #include <sanitizer/asan_interface.h>
 #define hide(at, len)	ASAN_POISON_MEMORY_REGION(at, len)
 #define show(at, len)	ASAN_UNPOISON_MEMORY_REGION(at, len)
@@ -32,7 +33,11 @@
 #define show(at, len)	((void)(at), (void)(len))
 #endif
 
-/* More than one code path ever pins at once. */
+/*
+ * However little there is on the chip, contexts have so much: more than all that are in use
+ * at once ever take, so that there always is room for one more. With a sanitizer, pin() looks
+ * at that.
+ */
 #define ROOM_MIN	4096
 
 static struct ctx_ent *ent_at(const struct ctx_cache *c, uint32_t place)
@@ -151,6 +156,7 @@ void cache_reset(struct skua_dev *dev)
 		c->writebacks = 0;
 	}
 	dev->icm->bytes = 0;
+	dev->icm->pinned = 0;
 	dev->icm->hand = 0;
 	dev->icm->hand_table = 0;
 	mtt_forget_all(m);
@@ -196,6 +202,46 @@ static struct ctx_ent *lookup(const struct ctx_cache *c, uint32_t index)
 		n = ent->next;
 	}
 	return NULL;
+}
+
+/* --- users --- */
+
+#ifdef POISON
+static void must(bool cond, const char *what)
+{
+	if (cond)
+		return;
+	fprintf(stderr, "contexts: %s\n", what);
+	abort();
+}
+
+static uint32_t most_of(const struct ctx_cache *c)
+{
+	return CTX_TAG + c->stride - sizeof(struct ctx_ent);
+}
+#endif
+
+static void pin(struct skua_dev *dev, struct ctx_ent *ent)
+{
+#ifdef POISON
+	if (!ent->pins)
+		dev->icm->pinned += most_of(&dev->icm->table[ent->table].cache);
+	must(dev->icm->pinned <= ROOM_MIN, "more are in use at once than there is room for");
+#else
+	(void)dev;
+#endif
+	ent->pins++;
+}
+
+static void unpin(struct skua_dev *dev, struct ctx_ent *ent)
+{
+	ent->pins--;
+#ifdef POISON
+	if (!ent->pins)
+		dev->icm->pinned -= most_of(&dev->icm->table[ent->table].cache);
+#else
+	(void)dev;
+#endif
 }
 
 static enum tlp_purpose purpose_of(unsigned int table)
@@ -306,6 +352,9 @@ static void forget(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 		hide((uint8_t *)ctx_of(ent) + __builtin_ctz(left) * CTX_SECTOR, CTX_SECTOR);
 	if (ent->valid)
 		return;
+#ifdef POISON
+	must(!ent->pins, "one in use goes");
+#endif
 	unhash(c, ent);
 	dev->icm->bytes -= CTX_TAG;
 }
@@ -400,17 +449,17 @@ static struct ctx_ent *hold(struct skua_dev *dev, enum skua_icm_table table, uin
 	*missing = ent ? sectors & ~ent->valid : sectors;
 	/* To make room must not take it away. */
 	if (ent)
-		ent->pins++;
+		pin(dev, ent);
 	if (*missing && !make_room(dev, num_of(*missing) * CTX_SECTOR + (ent ? 0 : CTX_TAG))) {
 		if (ent)
-			ent->pins--;
+			unpin(dev, ent);
 		return NULL;
 	}
 	if (!ent) {
 		ent = insert(dev, table, index);
 		if (!ent)
 			return NULL;
-		ent->pins = 1;
+		pin(dev, ent);
 	}
 	if (*missing)
 		add(dev, ent, *missing);
@@ -466,7 +515,8 @@ void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t ind
 	if (ent && !(sectors & ~ent->valid)) {
 		t->cache.hits++;
 		ent->ref |= sectors;
-		ent->asked = sectors | (ent->pins++ ? ent->asked : 0);
+		ent->asked = sectors | (ent->pins ? ent->asked : 0);
+		pin(dev, ent);
 		reveal(ent, false);
 		return ctx_of(ent);
 	}
@@ -479,7 +529,7 @@ void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t ind
 	if (why == SKUA_FATAL_NONE)
 		return ctx_of(ent);
 	/* First it goes: it may be the context of the very EQ that tells of the error. */
-	ent->pins--;
+	unpin(dev, ent);
 	forget(dev, ent, missing);
 	dev_fatal(dev, why);
 	return NULL;
@@ -501,7 +551,7 @@ bool ctx_need(struct skua_dev *dev, void *ctx)
 #endif
 	if (!ctx_get_part(dev, ent->table, ent->index, all))
 		return false;
-	ent->pins--;
+	unpin(dev, ent);
 	return true;
 }
 
@@ -524,8 +574,7 @@ void *ctx_new(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
 
 void ctx_put(struct skua_dev *dev, void *ctx)
 {
-	(void)dev;
-	ent_of(ctx)->pins--;
+	unpin(dev, ent_of(ctx));
 }
 
 void ctx_dirty_part(struct skua_dev *dev, void *ctx, uint32_t sectors)

@@ -146,6 +146,7 @@ struct icm_node {
  * @mapped: how many pages are, bounded by @limit: what all tables together need
  * @laid_out: INIT_DEVICE gave the tables their places
  * @bytes: that contexts take on the chip
+ * @pinned: with a sanitizer: that those in use take there at most
  * @hand: where the search for room goes on: place in a table's cache
  * @hand_table: see @hand
  */
@@ -156,6 +157,7 @@ struct icm {
 	uint64_t limit;
 	bool laid_out;
 	uint64_t bytes;
+	uint64_t pinned;
 	uint32_t hand, hand_table;
 	struct icm_table table[SKUA_ICM_TABLES];
 	struct mtt_cache mtt;
