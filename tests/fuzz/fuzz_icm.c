@@ -146,7 +146,7 @@ static void scribble(struct input *in)
 }
 
 /* A doorbell only: with a device that stops no state can be asked for. */
-static void post(int i, struct mini_qp *qp, struct input *in)
+static void post(int i, struct mini_qp *qp, bool push, struct input *in)
 {
 	static const uint8_t ops[] = {
 		SKUA_WQE_SEND, SKUA_WQE_WRITE, SKUA_WQE_READ, SKUA_WQE_FAA, SKUA_WQE_WRITE_IMM,
@@ -160,7 +160,10 @@ static void post(int i, struct mini_qp *qp, struct input *in)
 	wr.roff = (take(in, 2) & ~7ull);
 	wr.rkey = rc_fuzz_key(1 - i, in);
 	rc_post_quiet(&rc, i, qp, &wr);
-	mini_ring(&rc.s[i].m, qp);
+	if (push)
+		rc_fuzz_push(i, qp, 0, NULL);
+	else
+		mini_ring(&rc.s[i].m, qp);
 }
 
 /* Selective repeat: a packet before its turn, or what was missing. */
@@ -210,7 +213,7 @@ static void step(struct input *in)
 		scribble(in);
 		break;
 	case 4 ... 6:
-		post(i, act & 0x10 ? &shared[i] : &rc.s[i].qp, in);
+		post(i, act & 0x10 ? &shared[i] : &rc.s[i].qp, act & 0x20, in);
 		break;
 	case 7:
 		rc_recv(&rc, i, (uint64_t)take(in, 2), (uint32_t)take(in, 2));

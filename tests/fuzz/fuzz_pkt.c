@@ -100,6 +100,8 @@ static void packet(struct input *in)
 	bth.psn = some_psn(in, op->flags & IB_F_REQUEST);
 	bth.ackreq = pick & 1;
 	bth.se = pick & 2;
+	/* The offer of selective repeat. */
+	bth.resv7 = pick & 0x10 ? SKUA_EXT_LOG_WINDOW_MIN + (pick >> 5) : 0;
 	if (pick == 255)
 		addr.sgid[15] ^= (uint8_t)take(in, 1);
 	if (pick == 254)

@@ -133,7 +133,10 @@ static void step(struct input *in)
 		post(i, in);
 		break;
 	case 4 ... 5:
-		mini_ring(&rc.s[i].m, qp);
+		if (act & 0x10)
+			rc_fuzz_push(i, qp, act >> 5 & 3, in);
+		else
+			mini_ring(&rc.s[i].m, qp);
 		break;
 	case 6:
 		receive(i, in);

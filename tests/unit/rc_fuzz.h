@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <skua/sq_event.h>
+
 #include "rc.h"
 
 /* The input, taken byte by byte; zero behind its end. */
@@ -35,6 +37,12 @@ static inline void take_bytes(struct input *in, void *to, size_t bytes)
 
 	while (bytes--)
 		*p++ = (uint8_t)take(in, 1);
+}
+
+/* Its last byte, for what the input is about as a whole: others keep their places so. */
+static inline uint8_t take_last(struct input *in)
+{
+	return in->left ? in->p[--in->left] : 0;
 }
 
 static inline void must(bool cond, const char *what)
@@ -161,6 +169,31 @@ static inline void rc_fuzz_odp(int i, struct input *in)
 	mini_cmd(&rc.s[i].m, SKUA_CMD_RESUME_PAGE_FAULT, &resume, sizeof(resume), NULL, 0);
 }
 
+/*
+ * By push slot: the first block of what was posted last, and the doorbell. With an input a
+ * word may be another one, or not come.
+ */
+static inline void rc_fuzz_push(int i, struct mini_qp *qp, unsigned int slot, struct input *in)
+{
+	const uint64_t at = ((uint64_t)MINI_UAR << rc.s[i].f.dev->uar_shift) + SKUA_UAR_PUSH +
+			    slot % SKUA_UAR_PUSH_SLOTS * SKUA_UAR_PUSH_SLOT_SIZE;
+	const uint32_t block = (qp->sq_pi - 1) & ((1u << qp->log_sq) - 1);
+	uint8_t skip = in ? (uint8_t)take(in, 1) : 0;
+	__le64 word[SKUA_UAR_PUSH_SLOT_SIZE / 8];
+
+	memcpy(word, fake_ptr(&rc.s[i].f, qp->sq + (uint64_t)block * SKUA_WQE_BLOCK), 48);
+	word[6] = 0;
+	word[7] = cpu_to_le64(qp->sq_pi | (uint64_t)qp->qpn << 32);
+	if (skip & 0x40)
+		word[take(in, 1) % 8] ^= cpu_to_le64(take(in, 8));
+	skua_sq_record(fake_ptr(&rc.s[i].f, qp->dbr), qp->sq_pi, qp->sq_told, false);
+	qp->sq_told = qp->sq_pi;
+	for (unsigned int k = 0; k < 8; k++) {
+		if (!(skip & 0x80) || !(skip >> k % 6 & 1))
+			skua_dev_bar_write(rc.s[i].f.dev, SKUA_BAR_UAR, at + 8 * k, &word[k], 8);
+	}
+}
+
 /* Nothing but a reset of the queue pair is left of the input before. */
 static inline void rc_fuzz_reset(int i)
 {
@@ -258,10 +291,12 @@ static inline uint32_t rc_fuzz_key(int i, struct input *in)
 	return other[pick % 4];
 }
 
-/* Both QPs to RTS, their attributes from the input. */
+/* Both QPs to RTS, their attributes and what lies between them from the input. */
 static inline void rc_fuzz_start(struct input *in)
 {
-	uint8_t cfg = (uint8_t)take(in, 1);
+	uint8_t cfg = (uint8_t)take(in, 1), last = take_last(in);
+	uint32_t ext = cfg & 0x20 ? SKUA_EXT_ALWAYS :
+		       last & 0x02 ? SKUA_EXT_NEGOTIATE : SKUA_EXT_PLAIN;
 	struct rc_opt opt = {
 		.mtu_code = 1 + cfg % 5,
 		.psn = { cfg & 0x40 ? 0xfffff8 : 0, cfg & 0x80 ? 0xfffff8 : 0x7ffffc },
@@ -271,8 +306,7 @@ static inline void rc_fuzz_start(struct input *in)
 		.rd_atomic = 1 + cfg % 17,
 		.access = SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_REMOTE_READ |
 			  SKUA_ACCESS_REMOTE_ATOMIC | SKUA_ACCESS_FLUSH_GLOBAL,
-		.ext = { cfg & 0x20 ? SKUA_EXT_ALWAYS : SKUA_EXT_PLAIN,
-			 cfg & 0x20 ? SKUA_EXT_ALWAYS : SKUA_EXT_PLAIN },
+		.ext = { ext, ext },
 		.log_window = SKUA_EXT_LOG_WINDOW_MIN + cfg % 5,
 	};
 
@@ -283,6 +317,9 @@ static inline void rc_fuzz_start(struct input *in)
 		rc.s[i].attr = rc_attr(&rc, i, &opt, rc.s[1 - i].qp.qpn);
 		mini_rc_to_rts(&rc.s[i].m, &rc.s[i].qp, &rc.s[i].attr);
 	}
+	/* There payload goes in trains. */
+	if (last & 0x01)
+		fake_switch(&rc.s[0].f, &rc.s[1].f);
 }
 
 /* Frames that arrive are all well formed: no side sends nonsense to the other. */
