@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include <skua/bits.h>
+#include <skua/hw/cc.h>
 #include <skua/hw/cmd.h>
 #include <skua/hw/counters.h>
 #include <skua/hw/cqe.h>

@@ -90,6 +90,8 @@ static const struct {
 	{ SKUA_CMD_MODIFY_EQ,	SKUA_CAP_MODERATION },
 	{ SKUA_CMD_MODIFY_CQ,	SKUA_CAP_MODERATION },
 	{ SKUA_CMD_RESUME_PAGE_FAULT, SKUA_CAP_ODP },
+	{ SKUA_CMD_QUERY_CC,	SKUA_CAP_DCQCN },
+	{ SKUA_CMD_MODIFY_CC,	SKUA_CAP_DCQCN },
 };
 
 bool all_zero(const void *p, size_t len)

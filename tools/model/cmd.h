@@ -68,6 +68,8 @@ struct cmd {
 	X(DETACH_MCG, detach_mcg)					\
 	X(QUERY_PORT, query_port)					\
 	X(MODIFY_PORT, modify_port)					\
+	X(QUERY_CC, query_cc)						\
+	X(MODIFY_CC, modify_cc)						\
 	X(QUERY_COUNTERS, query_counters)				\
 	X(QUERY_ICM_CACHE, query_icm_cache)				\
 	X(CREATE_COUNTER, create_counter)				\

@@ -84,6 +84,7 @@ struct events;		/* eq.c: what waits for room in an EQ */
 struct sched;		/* sched.c: ready queue */
 struct hot;		/* hot.c: send queues whose doorbell records are looked at */
 struct timers;		/* timer.c */
+struct cc;		/* roce/cc.c: congestion control */
 struct engine;		/* roce/: buffers, shared cache of WQEs under way */
 
 /**
@@ -157,6 +158,7 @@ struct skua_dev {
 	struct hot *hot;
 	struct timers *timers;
 	struct engine *engine;
+	struct cc *cc;
 	struct mr_miss miss;	/* with SKUA_VENDOR_MISS */
 	struct cq_batch batch;
 	uint8_t *dm;		/* device memory, SKUA_BAR_DM_SIZE bytes; NULL without */
@@ -181,7 +183,8 @@ struct skua_dev {
 	X(port)		/* port.c */						\
 	X(sched)	/* sched.c */						\
 	X(hot)		/* hot.c */						\
-	X(engine)	/* roce/ */
+	X(engine)	/* roce/ */						\
+	X(cc)		/* roce/cc.c */
 struct skua_train;
 
 #define X(part)									\
@@ -281,7 +284,8 @@ struct onchip {
 	X(eq, "events")			/* eq.c: what waits for room */		\
 	X(steer, "steering")		/* port.c: rules, groups, addresses */	\
 	X(flight, "messages")		/* roce/: under way */			\
-	X(rlist, "lists")		/* roce/: scatter lists in use */
+	X(rlist, "lists")		/* roce/: scatter lists in use */	\
+	X(cc, "congestion")		/* roce/: parameters, CNPs sent */
 #define X(part, text) struct onchip part##_onchip(const struct skua_dev *dev);
 ONCHIP_PARTS(X)
 #undef X
@@ -787,7 +791,7 @@ void port_tx_train(struct skua_dev *dev, void *head, size_t len, const struct sk
 /* RAW_ETH send queue: do at most @budget frames; true while more. */
 bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget);
 
-/* --- pace.c: send queues with a rate (sqc->rate is not 0) --- */
+/* --- pace.c: send queues with a rate (SKUA_SQC_PACED: sqc->rate is not 0) --- */
 /* Bytes that may go now; a packet that has begun goes whole. */
 uint64_t pace_room(const struct skua_sqc *sqc, uint64_t now);
 /* So many went. */
@@ -796,7 +800,7 @@ void pace_charge(struct skua_sqc *sqc, uint64_t now, uint64_t bytes);
 void pace_wait(struct skua_dev *dev, struct qp *qp, uint64_t now);
 /* The timer is free: a QP that waits needs it again. */
 void pace_arm(struct skua_dev *dev, struct qp *qp);
-/* MODIFY_QP changed the limit. */
+/* MODIFY_QP changed the limit, or congestion control did. */
 void pace_set(struct skua_dev *dev, struct qp *qp);
 
 /* --- roce/: the engine --- */

@@ -20,6 +20,9 @@
 /* A burst that software did not choose. */
 #define BURST_BYTES	(16u << 10)
 #define BURST_NS	1000000u
+/* Of a queue that congestion control holds back. */
+#define CC_BURST_BYTES	(8u << 10)
+#define CC_BURST_NS	10000u
 /* What one turn may send beyond its allowance, or before anybody looks. */
 #define TURN_MAX	(1u << 20)
 
@@ -45,10 +48,19 @@ static uint64_t at_most(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* The rate that congestion control imposes, 0: none. */
+static uint32_t cc_rate(const struct skua_sqc *sqc)
+{
+	return le32_to_cpu(sqc->valid) & SKUA_SQC_CC ? le32_to_cpu(sqc->cc.rate) : 0;
+}
+
+/* What all who share a queue send at once is what that has to hold. */
 static uint64_t burst_of(const struct skua_sqc *sqc)
 {
 	uint32_t burst = le32_to_cpu(sqc->attr.rate_burst);
 
+	if (sqc->rate != sqc->attr.rate_kbps)
+		return at_least(CC_BURST_BYTES, bytes_in(sqc, CC_BURST_NS));
 	return burst ? burst : at_least(BURST_BYTES, bytes_in(sqc, BURST_NS));
 }
 
@@ -113,11 +125,13 @@ void pace_set(struct skua_dev *dev, struct qp *qp)
 {
 	struct skua_sqc *sqc = qp->sqc;
 	uint32_t old = le32_to_cpu(sqc->rate);
-	uint32_t rate = le32_to_cpu(sqc->attr.rate_kbps);
+	uint32_t rate = le32_to_cpu(sqc->attr.rate_kbps), cc = cc_rate(sqc);
 	uint64_t now = dev_now(dev);
 	/* Bounded by a burst: times the rate it fits. */
 	uint64_t used = old ? bytes_in(sqc, ahead(sqc, now)) : 0;
 
+	if (cc && (!rate || cc < rate))
+		rate = cc;
 	if (old == rate)
 		return;
 	sqc->rate = cpu_to_le32(rate);

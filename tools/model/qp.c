@@ -99,7 +99,8 @@ bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t h
 static bool needs_rest(const struct qp *qp)
 {
 	const uint32_t flags = SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED | SKUA_SQC_LOSS |
-			       SKUA_SQC_PACED | SKUA_SQC_FAULT | SKUA_SQC_EXT;
+			       SKUA_SQC_PACED | SKUA_SQC_FAULT | SKUA_SQC_EXT |
+			       SKUA_SQC_CC;
 
 	return le32_to_cpu(qp->sqc->valid) & flags || qp_is_datagram(qp) ||
 	       qp_type(qp) == SKUA_QP_RAW_ETH;

@@ -22,6 +22,7 @@
 #define SKUA_HW_CMD_H
 
 #include <linux/types.h>
+#include <skua/hw/cc.h>
 #include <skua/hw/icm.h>
 #include <skua/hw/queue.h>
 #include <skua/hw/steer.h>
@@ -158,6 +159,8 @@ struct skua_cmd_none {
 	X(DETACH_MCG,		0x051, index_in,	none,		  O,  FAST)	\
 	X(QUERY_PORT,		0x058, none,		query_port_out,	  O,  FAST)	\
 	X(MODIFY_PORT,		0x059, modify_port_in,	none,		  O,  FAST)	\
+	X(QUERY_CC,		0x05a, none,		query_cc_out,	  O,  FAST)	\
+	X(MODIFY_CC,		0x05b, modify_cc_in,	none,		  O,  FAST)	\
 	X(QUERY_COUNTERS,	0x060, index_in,	query_counters_out, O, FAST)	\
 	X(QUERY_ICM_CACHE,	0x061, index_in,	query_icm_cache_out, O, FAST)	\
 	X(CREATE_COUNTER,	0x062, index_in,	none,		  O,  FAST)	\
@@ -199,7 +202,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_DB_SUPPRESS		BIT_ULL(25)	/* of send queues, by their records */
 #define SKUA_CAP_SCATTER_CQE		BIT_ULL(26)
 #define SKUA_CAP_RATE_LIMIT		BIT_ULL(27)	/* of a QP, in its attributes */
-#define SKUA_CAP_DCQCN			BIT_ULL(28)
+#define SKUA_CAP_DCQCN			BIT_ULL(28)	/* CNPs, and rates by them (cc.h) */
 #define SKUA_CAP_SR			BIT_ULL(29)	/* selective repeat, all in device */
 #define SKUA_CAP_RECOVERY		BIT_ULL(30)	/* loss tracking by the driver */
 #define SKUA_CAP_MCAST			BIT_ULL(31)	/* UD multicast */
@@ -207,6 +210,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_NULL_MR		BIT_ULL(33)
 #define SKUA_CAP_SRQ_RESIZE		BIT_ULL(34)
 #define SKUA_CAP_VENDOR_OFF		BIT_ULL(35)	/* QPs without Skua's own operations */
+#define SKUA_CAP_CC_DELAY		BIT_ULL(36)	/* windows by delay (cc.h) */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -215,7 +219,7 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE) X(VENDOR_OFF)
+	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {

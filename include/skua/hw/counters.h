@@ -49,7 +49,7 @@
 	X(TX_RNR,		RDMA, tx_rnr_nak,	"RNR NAKs sent")			\
 	X(NP_CNP_SENT,		RDMA, np_cnp_sent,	"CNPs sent")				\
 	X(NP_ECN_MARKED,	RDMA, np_ecn_marked_roce_packets, "ECN-marked packets received") \
-	X(RP_CNP_HANDLED,	RDMA, rp_cnp_handled,	"CNPs received")			\
+	X(RP_CNP_HANDLED,	RDMA, rp_cnp_handled,	"CNPs received that slowed a QP down")	\
 	X(RX_ICRC,		RDMA, rx_icrc_encapsulated, "packets of wrong ICRC dropped")	\
 	X(RX_MALFORMED,		RDMA, rx_malformed,	"malformed RoCE packets dropped")	\
 	X(RX_NO_QP,		RDMA, rx_no_qp,		"packets for no QP dropped")		\
@@ -111,7 +111,8 @@
 	X(RX_EARLY_DROP,	RDMA, rx_early_dropped,	"packets before their turn dropped")	\
 	X(TX_SACK,		RDMA, tx_sack,		"acknowledgments with a bitmap sent")	\
 	X(RX_SACK,		RDMA, rx_sack,		"acknowledgments with a bitmap received") \
-	X(TX_PROBE,		RDMA, tx_probes,	"packets sent again to learn what arrived")
+	X(TX_PROBE,		RDMA, tx_probes,	"packets sent again to learn what came") \
+	X(RP_CNP_IGNORED,	RDMA, rp_cnp_ignored,	"CNPs received that changed nothing")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -11,6 +11,7 @@
 #define SKUA_HW_QUEUE_H
 
 #include <linux/types.h>
+#include <skua/hw/cc.h>
 #include <skua/hw/icm.h>
 #include <skua/hw/wqe.h>
 
@@ -212,7 +213,9 @@ enum skua_qp_state {
  * (RAW_ETH: of the WQE, as it may be a large segment). Bytes are those of the frames,
  * from the MAC header to the ICRC or the end of the payload; what the link adds (FCS,
  * preamble, gap) does not count. Requests are limited, retransmissions included.
- * Responses (acknowledgments, READ and atomic responses) are not.
+ * Responses (acknowledgments, READ and atomic responses) are not. Where congestion control
+ * (cc.h) imposes a lower rate, that counts in place of the limit, with a burst of the
+ * device's choice, and READ responses keep to it too.
  *
  * A QP whose turn it is not waits for the time when it is, and costs nothing until then;
  * it does not delay others. A new limit holds from the next packet on: what was sent
@@ -376,7 +379,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * kind: SKUA_SQC_HOT and SKUA_RQC_HOT bytes. A device that has little room for contexts
  * keeps no more than these of a QP. The others are for what is rare, or for kinds of QPs
  * that are few: a message that takes several turns, going back, errors and events, page
- * faults, rate limits, datagrams, selective repeat.
+ * faults, rate limits, congestion, datagrams, selective repeat.
  */
 #define SKUA_SQC_HOT			192
 #define SKUA_RQC_HOT			128
@@ -429,7 +432,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @rate_time: device time (ns) at which what was sent would be over if it had been sent
  *	at @rate, without a burst
  * @rate: rate in force, kbit/s, 0: none: the least of @attr.rate_kbps and of what the
- *	device itself imposes (SKUA_CAP_DCQCN)
+ *	device itself imposes (@cc.rate)
  * @rate_frac: of @rate_time, parts of a nanosecond: @rate of them are one
  * @fault: page fault of the requester
  * @sr_window: packets that may be outstanding under selective repeat, 0: the peer has not
@@ -443,6 +446,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @ci_recv_seq: likewise of the WQE at @ci
  * @rr_seq: how many READ requests, atomics and ATOMIC WRITEs come before it
  * @ci_rr_seq: likewise of the WQE at @ci
+ * @cc: congestion control (SKUA_CAP_DCQCN, SKUA_CAP_CC_DELAY)
  * @engine: the requester's own further state
  */
 struct skua_sqc {
@@ -499,7 +503,8 @@ struct skua_sqc {
 	__le32 ci_recv_seq;
 	__le32 rr_seq;
 	__le32 ci_rr_seq;
-	__le32 engine[36];
+	struct skua_cc cc;
+	__le32 engine[14];
 };
 
 _Static_assert(__builtin_offsetof(struct skua_sqc, attr.sq_psn) == SKUA_SQC_HOT, "skua_sqc");
@@ -516,6 +521,9 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_PACED			BIT(8)	/* rate is not 0 */
 #define SKUA_SQC_FAULT			BIT(9)	/* fault.flags are not 0 */
 #define SKUA_SQC_EXT			BIT(10)	/* attr.ext is not 0 */
+#define SKUA_SQC_CC			BIT(11)	/* congestion control holds the QP back */
+#define SKUA_SQC_ECT			BIT(12)	/* its packets may be marked: ECT(0) */
+#define SKUA_SQC_CC_NEW			BIT(13)	/* under congestion control, has sent no request */
 
 /*
  * first: what is known of the message at ci when it was begun, so that its completion needs

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "cc.h"
 #include "engine.h"
 #include "sr.h"
 
@@ -79,6 +80,7 @@ void comp_timeout(struct turn *t)
 	if (t->sqc->una_psn == t->sqc->max_psn)
 		return;
 	turn_count(t, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR);
+	cc_timeout(t);
 	retry(t, SKUA_VENDOR_TIMEOUT);
 }
 

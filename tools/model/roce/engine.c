@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cc.h"
 #include "engine.h"
 #include "sr.h"
 
@@ -123,6 +124,37 @@ bool turn_need_rq_rest(struct turn *t)
 	return ctx_need(t->dev, t->rqc);
 }
 
+/* Is its rate the one that congestion control imposes? */
+static bool cc_limits(struct turn *t)
+{
+	cc_turn(t);
+	return cc_on(t) && t->sqc->cc.rate && t->sqc->rate == t->sqc->cc.rate;
+}
+
+/* READ responses under the rate; acknowledgments do not wait for it. */
+static bool run_resp_paced(struct turn *t)
+{
+	const uint64_t *bytes = &t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES];
+	uint64_t room = pace_room(t->sqc, t->now), before = *bytes;
+	bool more;
+
+	if (t->budget > 0 && room < (uint32_t)t->budget)
+		t->budget = (int32_t)room;
+	more = resp_run(t);
+	if (!more)
+		sched_resp_done(t->dev, t->qp->qpn);
+	turn_end_resp(t);
+	pace_charge(t->sqc, t->now, *bytes - before);
+	ctx_dirty(t->dev, t->sqc);
+	cc_sent(t, *bytes - before);
+	if (!more || t->full || !cc_on(t) || !le32_to_cpu(t->sqc->rate) ||
+	    pace_room(t->sqc, t->now))
+		return more;
+	pace_wait(t->dev, t->qp, t->now);
+	cc_wait(t);
+	return false;
+}
+
 /* What the responder has to send, if anything. True: the budget ended first. */
 static bool run_resp(struct turn *t)
 {
@@ -130,6 +162,8 @@ static bool run_resp(struct turn *t)
 
 	if (!sched_resp(t->dev, t->qp->qpn) || !turn_need_rq(t))
 		return false;
+	if (cc_on(t) && cc_limits(t))
+		return run_resp_paced(t);
 	more = resp_run(t);
 	if (!more)
 		sched_resp_done(t->dev, t->qp->qpn);
@@ -332,6 +366,8 @@ bool tx_path(const struct turn *t, const struct skua_av *av, uint32_t dest,
 	a->vlan = le16_to_cpu(gid->vlan) != SKUA_GID_NO_VLAN;
 	a->tci = a->vlan ? le16_to_cpu(gid->vlan) | le32_get_bits(av->flow, SKUA_AV_PCP) << 13 : 0;
 	a->tclass = av->tclass;
+	if (!(a->tclass & IP_ECN_MASK) && le32_to_cpu(t->sqc->valid) & SKUA_SQC_ECT)
+		a->tclass |= IP_ECN_ECT0;
 	a->sport = source_port(t, av, dest);
 	memcpy(a->sgid, gid->gid, sizeof(a->sgid));
 	memcpy(a->dgid, av->dgid, sizeof(a->dgid));

@@ -10,6 +10,7 @@
  *   resp.c      responder: requests to memory, receives and answers
  *   rres.c      responder resources: requests that have responses of their own
  *   sr*.c       selective repeat, of which sr.h tells
+ *   cc*.c       congestion control, of which cc.h tells
  *   recv.c      receive WQEs, the QP's own and those of SRQs
  *   uc.c        responder of unreliable connections
  *   ud.c        datagrams: sending and receiving

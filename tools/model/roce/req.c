@@ -17,6 +17,7 @@
  */
 #include <string.h>
 
+#include "cc.h"
 #include "engine.h"
 #include "sr.h"
 
@@ -281,6 +282,8 @@ void req_complete_local(struct turn *t)
 void req_go_back(struct turn *t)
 {
 	reposition(t);
+	if (cc_on(t))
+		cc_note_again(t);
 	t->sqc->ack_deadline = 0;
 	sqc_set(t, SKUA_SQC_IN_RECOVERY, true);
 	sched_kick(t->dev, t->qp->qpn);
@@ -330,6 +333,8 @@ void req_progress(struct turn *t)
 	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
 	if (sr_on(t))
 		sr_progress(t);
+	if (cc_on(t))
+		cc_progress(t);
 	if (s->local)
 		req_complete_local(t);
 	req_kick(t);
@@ -353,6 +358,7 @@ void req_start(struct turn *t)
 	s->retry_left = (uint8_t)le32_get_bits(s->attr.retry, SKUA_ATTR_RETRY_CNT);
 	s->rnr_left = (uint8_t)le32_get_bits(s->attr.retry, SKUA_ATTR_RNR_RETRY);
 	sr_req_start(t);
+	cc_start(t);
 }
 
 void req_resume(struct turn *t)
@@ -496,7 +502,9 @@ static bool fenced(struct turn *t, const struct wqe *w)
 /* PSNs that may be outstanding. */
 static uint32_t window(const struct turn *t)
 {
-	return sr_on(t) ? le32_to_cpu(t->sqc->sr_window) : ENGINE_WINDOW;
+	uint32_t most = sr_on(t) ? le32_to_cpu(t->sqc->sr_window) : ENGINE_WINDOW;
+
+	return cc_has_window(t) ? cc_psns(t, most) : most;
 }
 
 static uint32_t outstanding(const struct turn *t)
@@ -557,6 +565,8 @@ void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes)
 	s->cur_sent = cpu_to_le32(le32_to_cpu(s->cur_sent) + bytes);
 	if (sr_on(t))
 		sr_note_sent(t, psn, psns);
+	if (cc_on(t) && s->max_psn == cpu_to_le32(next))
+		cc_note_sent(t, psn);
 	if (!t->reliable)
 		s->una_psn = s->next_psn;
 	else
@@ -905,8 +915,7 @@ static uint32_t paced_ack_mask(const struct turn *t)
 	return bits * 1000000 / le32_to_cpu(t->sqc->rate) > (4096ull << code) / 2 ? 0 : ACK_MASK;
 }
 
-/* Apart, so that those without a rate pay for one look only. */
-static __attribute__((noinline)) bool run_paced(struct turn *t)
+static bool run_paced(struct turn *t, uint32_t ack_mask)
 {
 	const uint64_t *bytes = &t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES];
 	uint64_t room = pace_room(t->sqc, t->now), before = *bytes;
@@ -915,15 +924,40 @@ static __attribute__((noinline)) bool run_paced(struct turn *t)
 	t->sqc->rate_deadline = 0;
 	if (t->budget > 0 && room < (uint32_t)t->budget)
 		t->budget = (int32_t)room;
-	more = run(t, paced_ack_mask(t));
+	more = run(t, ack_mask & paced_ack_mask(t));
+	/* The limit may have ended meanwhile. */
+	if (!sqc_is(t, SKUA_SQC_PACED))
+		return more;
 	pace_charge(t->sqc, t->now, *bytes - before);
-	if (!more || !may_send(t) || pace_room(t->sqc, t->now))
+	if (!more || (!may_send(t) && !sr_req_wants(t)) || pace_room(t->sqc, t->now))
 		return more;
 	pace_wait(t->dev, t->qp, t->now);
 	return false;
 }
 
+/* Apart, so that those without a limit pay for one look only. */
+static __attribute__((noinline)) bool run_limited(struct turn *t)
+{
+	const uint64_t *bytes = &t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES];
+	uint64_t before = *bytes;
+	bool more, waits;
+
+	if (sqc_is(t, SKUA_SQC_CC_NEW) && may_send(t))
+		cc_first_request(t);
+	if (cc_on(t))
+		cc_turn(t);
+	/* A window is measured by what is acknowledged. */
+	t->ack_mask = cc_has_window(t) ? 0 : ACK_MASK;
+	more = sqc_is(t, SKUA_SQC_PACED) ? run_paced(t, t->ack_mask) : run(t, t->ack_mask);
+	waits = sqc_is(t, SKUA_SQC_PACED) && t->sqc->rate_deadline;
+	cc_sent(t, *bytes - before);
+	if (waits)
+		cc_wait(t);
+	return more;
+}
+
 bool req_run(struct turn *t)
 {
-	return sqc_is(t, SKUA_SQC_PACED) ? run_paced(t) : run(t, ACK_MASK);
+	return sqc_is(t, SKUA_SQC_PACED | SKUA_SQC_CC | SKUA_SQC_CC_NEW) ? run_limited(t) :
+								     run(t, ACK_MASK);
 }

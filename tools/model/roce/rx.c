@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "cc.h"
 #include "engine.h"
 #include "sr.h"
 
@@ -47,10 +48,28 @@ static bool ext_ok(const struct qp *qp, const struct skua_pkt *pkt)
 	return (!pkt->seth && !bitmap) || sr_set_up(qp->sqc);
 }
 
+/* Those that send requests, or READ responses, may be told to do so more slowly. */
+static enum skua_counter check_cnp(struct skua_dev *dev, const struct qp *qp,
+				   const struct skua_pkt *pkt)
+{
+	enum skua_qp_state state = qp_state(qp);
+
+	if (qp_is_datagram(qp) || qp_type(qp) == SKUA_QP_RAW_ETH)
+		return SKUA_CNT_RP_CNP_IGNORED;
+	if (!pkey_ok(pkt->pkey))
+		return SKUA_CNT_RX_BAD_PKEY;
+	if (!peer_ok(dev, qp, pkt))
+		return SKUA_CNT_RX_BAD_PEER;
+	return state == SKUA_QP_RTS || state == SKUA_QP_SQD ? SKUA_CNT_COUNT :
+							      SKUA_CNT_RP_CNP_IGNORED;
+}
+
 /* SKUA_CNT_COUNT: the packet is the QP's. Else the counter of the reason to drop it. */
 static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 			       const struct skua_pkt *pkt)
 {
+	if (pkt->opcode == IB_OPCODE_CNP)
+		return check_cnp(dev, qp, pkt);
 	if (ib_opcode_transport(pkt->opcode) != transport_of(qp_type(qp)))
 		return SKUA_CNT_RX_MALFORMED;
 	if (qp_type(qp) == (pkt->op->flags & IB_F_REQUEST ? SKUA_QP_XRC_INI : SKUA_QP_XRC_TGT))
@@ -71,6 +90,12 @@ static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
+	if (pkt->opcode == IB_OPCODE_CNP) {
+		cc_rx_cnp(&t);
+		return;
+	}
+	if ((pkt->tclass & IP_ECN_MASK) == IP_ECN_CE)
+		cc_rx_ce(&t, pkt);
 	if (pkt->resv7)
 		sr_hear(&t, pkt);
 	if (!(pkt->op->flags & IB_F_REQUEST)) {
@@ -274,9 +299,7 @@ void roce_rx(struct skua_dev *dev, struct roce_in *in)
 	dev->cnt[SKUA_CNT_RDMA_RX_BYTES] += in->len;
 	if ((pkt->tclass & IP_ECN_MASK) == IP_ECN_CE)
 		dev->cnt[SKUA_CNT_NP_ECN_MARKED]++;
-	if (pkt->opcode == IB_OPCODE_CNP)
-		dev->cnt[SKUA_CNT_RP_CNP_HANDLED]++;
-	else if (ib_gid_is_multicast(pkt->dgid))
+	if (ib_gid_is_multicast(pkt->dgid))
 		deliver_group(dev, in);
 	else
 		deliver(dev, pkt, in->len, pkt->dqpn);

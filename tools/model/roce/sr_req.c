@@ -16,6 +16,7 @@
  */
 #include <string.h>
 
+#include "cc.h"
 #include "sr.h"
 
 /* A hole counts as lost when something has arrived this part of the window behind it. */
@@ -96,6 +97,8 @@ static struct skua_lrc *enter(struct turn *t)
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_LOSS);
 	/* What is sent again does not measure a round trip. */
 	t->sqc->rtt_time = 0;
+	if (cc_on(t))
+		cc_note_again(t);
 	return lrc;
 }
 

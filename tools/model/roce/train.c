@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "cc.h"
 #include "engine.h"
 #include "sr.h"
 
@@ -120,8 +121,9 @@ static bool may_train(const struct turn *t, const struct wqe *w)
 {
 	const struct train_qp *q = place_of(t->dev->engine, t->qp->qpn);
 
-	/* While packets are missing each is looked at by itself. */
-	return t->transport == IB_TRANSPORT_RC && !sr_in_loss(t) && !(w->flags & SKUA_WQE_F_INLINE) &&
+	/* While packets are missing, or have a window, each is looked at by itself. */
+	return t->transport == IB_TRANSPORT_RC && !sr_in_loss(t) && !cc_on(t) &&
+	       !(w->flags & SKUA_WQE_F_INLINE) &&
 	       w->len > t->mtu && t->sqc->next_psn == t->sqc->max_psn &&
 	       (!q->num || q->qpn == t->qp->qpn) && port_direct(t->dev, t->sqc->attr.av.dmac);
 }

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * DCQCN: a rate for each QP that was told of congestion.
+ *
+ * A CNP takes a part of the rate, the larger the more CNPs there were of late (alpha).
+ * From then on the rate rises in stages, by time and by bytes sent: first half of the way
+ * back to the target, which is the rate before the decrease; then the target rises too, by
+ * additive and, when both kinds have come so far, by hyper increase. A rate that has come to
+ * the port's is none: the QP forgets all of it.
+ *
+ * Beyond what was published: a QP does not begin with the port's rate. Its first packets are
+ * bound by a window, which opens by what is acknowledged, until it does not bind any more,
+ * round trips become longer, or a CNP comes. What was delivered is the rate then. Without it, many that
+ * begin at once lose most of what they send before the first CNP can arrive.
+ */
+#include "cc.h"
+
+#define ALPHA_ONE	(1u << 20)	/* of struct skua_cc */
+#define ALPHA_SHIFT	10		/* parameters have 1024ths */
+#define KBPS		1000u		/* parameters have Mbit/s */
+/* Increases that time has brought before anybody looked, at most: more say nothing. */
+#define STAGES_AT_ONCE	1024
+
+static uint32_t rate_of(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->cc.rate);
+}
+
+static uint32_t rate_max(const struct turn *t)
+{
+	uint32_t max = cc_param(t, SKUA_CC_RP_MAX_RATE) * KBPS;
+
+	return max && max < MODEL_RATE_MAX ? max : MODEL_RATE_MAX;
+}
+
+static uint32_t rate_min(const struct turn *t)
+{
+	uint32_t min = cc_param(t, SKUA_CC_RP_MIN_RATE) * KBPS;
+
+	return min < rate_max(t) ? min : rate_max(t);
+}
+
+static uint32_t bound(const struct turn *t, uint64_t kbps)
+{
+	if (kbps < rate_min(t))
+		return rate_min(t);
+	return kbps < rate_max(t) ? (uint32_t)kbps : rate_max(t);
+}
+
+/* --- alpha --- */
+
+/* @alpha after @n periods without a CNP. */
+static uint32_t decay(uint32_t alpha, uint32_t g, uint64_t n)
+{
+	uint64_t factor = ALPHA_ONE - (uint64_t)g * (ALPHA_ONE >> ALPHA_SHIFT);
+	uint64_t a = alpha;
+
+	for (; n && a; n >>= 1) {
+		if (n & 1)
+			a = a * factor >> 20;
+		factor = factor * factor >> 20;
+	}
+	return (uint32_t)a;
+}
+
+static void alpha_now(struct turn *t)
+{
+	uint64_t period = cc_param_ns(t, SKUA_CC_RP_DCE_TCP_RTT);
+	uint32_t g = cc_param(t, SKUA_CC_RP_DCE_TCP_G);
+	struct skua_cc *cc = &t->sqc->cc;
+	uint64_t then = le64_to_cpu(cc->alpha_time), n;
+	uint32_t alpha = le32_to_cpu(cc->alpha);
+
+	if (then > t->now)
+		then = t->now;
+	n = (t->now - then) / period;
+	if (!n)
+		return;
+	if (alpha > ALPHA_ONE)
+		alpha = ALPHA_ONE;
+	if (cc_is(t, SKUA_CC_CNP_SEEN)) {
+		alpha = decay(alpha, g, 1) + g * (ALPHA_ONE >> ALPHA_SHIFT);
+		n--;
+		then += period;
+		cc_set(t, SKUA_CC_CNP_SEEN, false);
+	}
+	cc->alpha = cpu_to_le32(decay(alpha < ALPHA_ONE ? alpha : ALPHA_ONE, g, n));
+	cc->alpha_time = cpu_to_le64(then + n * period);
+}
+
+/* --- down --- */
+
+static void no_stages(struct turn *t)
+{
+	struct skua_cc *cc = &t->sqc->cc;
+
+	cc->stages = 0;
+	cc->bytes = 0;
+	cc->inc_time = cpu_to_le64(t->now);
+}
+
+static void decrease(struct turn *t)
+{
+	struct skua_cc *cc = &t->sqc->cc;
+	uint64_t rate = rate_of(t), min = rate * cc_param(t, SKUA_CC_RP_MIN_DEC_FAC) / 100;
+	uint64_t alpha = le32_to_cpu(cc->alpha) >> ALPHA_SHIFT;
+	uint64_t by = rate * alpha >> cc_param(t, SKUA_CC_RP_GD);
+	uint64_t to = by < rate ? rate - by : 0;
+
+	if (cc_param(t, SKUA_CC_RP_CLAMP_TGT_RATE) ||
+	    le32_get_bits(cc->stages, SKUA_CC_STAGE_BYTES) ||
+	    (cc_param(t, SKUA_CC_RP_CLAMP_TGT_RATE_ATI) &&
+	     le32_get_bits(cc->stages, SKUA_CC_STAGE_TIME)))
+		cc->target = cpu_to_le32((uint32_t)rate);
+	cc_set(t, SKUA_CC_CNP_WAITS, false);
+	cc->dec_time = cpu_to_le64(t->now);
+	no_stages(t);
+	cc_set_rate(t, bound(t, to > min ? to : min));
+}
+
+/* Kbit/s that were delivered while the window opened to what it is now. */
+static uint64_t delivered(const struct turn *t)
+{
+	const struct skua_cc *cc = &t->sqc->cc;
+	uint64_t ns = cc->rtt ? le32_to_cpu(cc->rtt) : t->now - le64_to_cpu(cc->inc_time);
+
+	/* Half of it was outstanding when the round trip began that is over now. */
+	return le32_to_cpu(cc->window) * 4000000ull / (ns ? ns : 1);
+}
+
+/* Before this a window limited the QP, or nothing did. */
+static void first_rate(struct turn *t)
+{
+	uint32_t first = cc_param(t, SKUA_CC_RP_RATE_TO_SET_ON_FIRST_CNP) * KBPS;
+	struct skua_cc *cc = &t->sqc->cc;
+	bool opening = cc_on(t);
+	uint64_t rate = opening ? delivered(t) : rate_max(t);
+
+	if (!opening)
+		cc_begin(t);
+	cc_set(t, SKUA_CC_START, false);
+	cc->window = 0;
+	cc->rtt_time = 0;
+	cc->alpha = cpu_to_le32(cc_param(t, SKUA_CC_RP_INITIAL_ALPHA_VALUE) << ALPHA_SHIFT);
+	cc->alpha_time = cpu_to_le64(t->now);
+	cc->target = cpu_to_le32(bound(t, first ? first : rate));
+	cc->rate = cc->target;
+	if (first || opening) {
+		cc->dec_time = cpu_to_le64(t->now);
+		no_stages(t);
+		cc_set_rate(t, rate_of(t));
+	} else {
+		decrease(t);
+	}
+}
+
+static bool limited(const struct turn *t)
+{
+	return cc_on(t) && t->sqc->cc.rate;
+}
+
+static void slow_down(struct turn *t)
+{
+	uint64_t period = cc_param_ns(t, SKUA_CC_RP_RATE_REDUCE_MONITOR_PERIOD);
+	uint64_t then = le64_to_cpu(t->sqc->cc.dec_time);
+
+	if (then <= t->now && t->now - then < period)
+		cc_set(t, SKUA_CC_CNP_WAITS, true);
+	else
+		decrease(t);
+}
+
+static bool dcqcn_cnp(struct turn *t)
+{
+	if (!limited(t)) {
+		first_rate(t);
+	} else {
+		alpha_now(t);
+		slow_down(t);
+	}
+	cc_set(t, SKUA_CC_CNP_SEEN, true);
+	req_kick(t);
+	return true;
+}
+
+/* All of a window was lost: whoever still opens it has seen congestion without a mark. */
+static void dcqcn_timeout(struct turn *t)
+{
+	if (!limited(t))
+		first_rate(t);
+}
+
+/* --- up --- */
+
+/* One more stage. False: the rate is the port's. */
+static bool increase(struct turn *t)
+{
+	struct skua_cc *cc = &t->sqc->cc;
+	uint32_t by_time = le32_get_bits(cc->stages, SKUA_CC_STAGE_TIME);
+	uint32_t by_bytes = le32_get_bits(cc->stages, SKUA_CC_STAGE_BYTES);
+	uint32_t threshold = cc_param(t, SKUA_CC_RP_THRESHOLD);
+	uint32_t most = by_time > by_bytes ? by_time : by_bytes;
+	uint32_t least = by_time > by_bytes ? by_bytes : by_time;
+	uint64_t target = le32_to_cpu(cc->target), rate = rate_of(t);
+
+	if (least > threshold)
+		target += (uint64_t)cc_param(t, SKUA_CC_RP_HAI_RATE) * KBPS * (least - threshold);
+	else if (most > threshold)
+		target += (uint64_t)cc_param(t, SKUA_CC_RP_AI_RATE) * KBPS;
+	target = bound(t, target);
+	rate = target > rate ? (rate + target + 1) / 2 : target;
+	cc->target = cpu_to_le32((uint32_t)target);
+	/* Half of the way comes near, but takes long to arrive. */
+	if (rate >= rate_max(t) - rate_max(t) / 128 && rate_max(t) == MODEL_RATE_MAX) {
+		cc_end(t);
+		return false;
+	}
+	cc->rate = cpu_to_le32((uint32_t)rate);
+	return true;
+}
+
+static uint32_t one_more(uint32_t stage)
+{
+	return stage < 0xffff ? stage + 1 : stage;
+}
+
+static void time_stages(struct turn *t)
+{
+	uint64_t reset = cc_param_ns(t, SKUA_CC_RP_TIME_RESET);
+	struct skua_cc *cc = &t->sqc->cc;
+	uint64_t then = le64_to_cpu(cc->inc_time);
+	const __le32 before = cc->rate;
+
+	if (then > t->now)
+		then = t->now;
+	for (unsigned int n = 0; t->now - then >= reset; n++) {
+		uint32_t stage = le32_get_bits(cc->stages, SKUA_CC_STAGE_TIME);
+
+		then += reset;
+		if (n == STAGES_AT_ONCE)
+			then = t->now;
+		le32p_replace_bits(&cc->stages, one_more(stage), SKUA_CC_STAGE_TIME);
+		if (!increase(t))
+			return;
+	}
+	cc->inc_time = cpu_to_le64(then);
+	if (cc->rate != before)
+		cc_set_rate(t, rate_of(t));
+}
+
+static void dcqcn_turn(struct turn *t)
+{
+	uint64_t period = cc_param_ns(t, SKUA_CC_RP_RATE_REDUCE_MONITOR_PERIOD);
+	uint64_t then = le64_to_cpu(t->sqc->cc.dec_time);
+
+	if (!limited(t))
+		return;
+	alpha_now(t);
+	if (cc_is(t, SKUA_CC_CNP_WAITS) && (then > t->now || t->now - then >= period))
+		decrease(t);
+	time_stages(t);
+}
+
+static void dcqcn_sent(struct turn *t, uint64_t bytes)
+{
+	uint64_t reset = cc_param(t, SKUA_CC_RP_BYTE_RESET);
+	struct skua_cc *cc = &t->sqc->cc;
+	const __le32 before = cc->rate;
+	uint64_t sum;
+
+	if (!limited(t) || !reset)
+		return;
+	sum = le32_to_cpu(cc->bytes) + bytes;
+	for (unsigned int n = 0; sum >= reset && n < STAGES_AT_ONCE; n++) {
+		uint32_t stage = le32_get_bits(cc->stages, SKUA_CC_STAGE_BYTES);
+
+		sum -= reset;
+		le32p_replace_bits(&cc->stages, one_more(stage), SKUA_CC_STAGE_BYTES);
+		if (!increase(t))
+			return;
+	}
+	cc->bytes = cpu_to_le32((uint32_t)(sum % reset));
+	if (cc->rate != before)
+		cc_set_rate(t, rate_of(t));
+}
+
+static uint64_t dcqcn_next(const struct turn *t)
+{
+	return le64_to_cpu(t->sqc->cc.inc_time) + cc_param_ns(t, SKUA_CC_RP_TIME_RESET);
+}
+
+/* --- the beginning --- */
+
+static void dcqcn_start(struct turn *t)
+{
+	uint32_t window = cc_param(t, SKUA_CC_RP_INITIAL_WINDOW);
+
+	if (!window || window >= cc_window_max(t))
+		return;
+	cc_begin(t);
+	cc_set(t, SKUA_CC_START, true);
+	t->sqc->cc.window = cpu_to_le32(window);
+	t->sqc->cc.inc_time = cpu_to_le64(t->now);
+}
+
+static void dcqcn_acked(struct turn *t, uint32_t bytes, bool measured)
+{
+	if (!cc_is(t, SKUA_CC_START) || limited(t))
+		return;
+	if (cc_open(t, bytes, measured))
+		first_rate(t);
+	else if (le32_to_cpu(t->sqc->cc.window) >= cc_window_max(t))
+		cc_end(t);
+}
+
+const struct cc_ops cc_dcqcn = {
+	.ect = true,
+	.start = dcqcn_start,
+	.acked = dcqcn_acked,
+	.cnp = dcqcn_cnp,
+	.timeout = dcqcn_timeout,
+	.turn = dcqcn_turn,
+	.sent = dcqcn_sent,
+	.next = dcqcn_next,
+};
