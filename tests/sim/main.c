@@ -57,6 +57,8 @@ static const char usage[] =
 "                        repeat\n"
 "Devices:\n"
 "  --caps-off CAP[,...]  they lack these capabilities\n"
+"  --cc ALGORITHM        congestion control: none, dcqcn (with --ecn) or delay (none)\n"
+"  --cc-param NAME=VALUE  a parameter of it (Documentation/congestion.rst); may repeat\n"
 "  --sr LOG              selective repeat with a window of 2^LOG packets, 5 to 9 (go-back-N)\n"
 "  --onchip BYTES        memory on the chip, for contexts and what is under way (4505600)\n"
 "  --frame-gap TIME      that a device needs for each frame that it sends (0ns)\n"
@@ -75,7 +77,7 @@ static const char usage[] =
 enum {
 	LIST = 256, SEED, OP, SIZE, QPS, DEPTH, RUN, EACH, LIMIT, MTU, TIMEOUT, NO_ECT, MAY_FAIL,
 	PSN, NICS, RATE, RTT, QUEUE, ECN, LEAF, PLANES, SPINES, UP, PATHS, SPREAD, DEAD, LINK_LOSS,
-	FAULT, CAPS_OFF, SR, ONCHIP, FRAME_GAP, PCIE, CSV, PCAP, JUDGE, PERF, SPOIL, HELP,
+	FAULT, CAPS_OFF, CC, CC_PARAM, SR, ONCHIP, FRAME_GAP, PCIE, CSV, PCAP, JUDGE, PERF, SPOIL, HELP,
 };
 
 static const struct option options[] = {
@@ -108,6 +110,8 @@ static const struct option options[] = {
 	{ "link-loss", required_argument, NULL, LINK_LOSS },
 	{ "fault", required_argument, NULL, FAULT },
 	{ "caps-off", required_argument, NULL, CAPS_OFF },
+	{ "cc", required_argument, NULL, CC },
+	{ "cc-param", required_argument, NULL, CC_PARAM },
 	{ "sr", required_argument, NULL, SR },
 	{ "onchip", required_argument, NULL, ONCHIP },
 	{ "frame-gap", required_argument, NULL, FRAME_GAP },
@@ -318,6 +322,30 @@ static bool parse_traffic(struct scenario_opt *o, int c, char *arg)
 	return false;
 }
 
+/* Kept one higher, so that 0 is none given. */
+static void cc_param(struct sim_opt *s, char *text)
+{
+	static const struct {
+		const char *name;
+		uint32_t min, max;
+	} all[] = {
+#define X(name, user, min, max, dflt, text) { #user, min, max },
+		SKUA_CC_PARAM_TABLE(X)
+#undef X
+	};
+	char *value = strchr(text, '=');
+	size_t i = 0;
+
+	if (!value)
+		sim_die("--cc-param %s: NAME=VALUE", text);
+	*value++ = '\0';
+	while (i < sizeof(all) / sizeof(all[0]) && strcmp(all[i].name, text))
+		i++;
+	if (i == sizeof(all) / sizeof(all[0]))
+		sim_die("--cc-param: unknown parameter \"%s\"", text);
+	s->cc[i] = number(CC_PARAM, value, all[i].min, all[i].max) + 1;
+}
+
 static bool parse_network(struct scenario_opt *o, int c, char *arg)
 {
 	static const char *const spreads[] = { "flow", "packet", "turn", NULL };
@@ -374,6 +402,7 @@ static bool parse_network(struct scenario_opt *o, int c, char *arg)
 static bool parse_other(struct scenario_opt *o, int c, char *arg)
 {
 	static const char *const spoils[] = { "none", "data", "twice", "lost", NULL };
+	static const char *const algorithms[] = { "none", "dcqcn", "delay", NULL };
 	struct sim_opt *s = &o->sim;
 
 	switch (c) {
@@ -384,6 +413,12 @@ static bool parse_other(struct scenario_opt *o, int c, char *arg)
 		return true;
 	case CAPS_OFF:
 		s->caps_off |= caps(arg);
+		return true;
+	case CC:
+		s->cc[SKUA_CC_RP_ALGORITHM] = word(CC, arg, algorithms) + 1;
+		return true;
+	case CC_PARAM:
+		cc_param(s, arg);
 		return true;
 	case SR:
 		s->sr = (uint32_t)number(c, arg, SKUA_EXT_LOG_WINDOW_MIN, SKUA_EXT_LOG_WINDOW_MAX);

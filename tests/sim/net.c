@@ -137,6 +137,19 @@ static unsigned int qps_of(const struct sim *sim)
 	return sim->opt.qps * (sim->num_nics - 1);
 }
 
+static void cc_params(struct sim_nic *nic)
+{
+	for (unsigned int i = 0; i < SKUA_CC_PARAMS; i++) {
+		struct skua_cmd_modify_cc_in in = {
+			.param = cpu_to_le32(i),
+			.value = cpu_to_le32((uint32_t)(nic->sim->opt.cc[i] - 1)),
+		};
+
+		if (nic->sim->opt.cc[i])
+			mini_ok(&nic->m, SKUA_CMD_MODIFY_CC, &in, sizeof(in));
+	}
+}
+
 static void nic_open(struct sim *sim, unsigned int i)
 {
 	struct sim_nic *nic = &sim->nic[i];
@@ -174,6 +187,7 @@ static void nic_open(struct sim *sim, unsigned int i)
 	mini_up_qps(&nic->m, &nic->f, 2 * qps + 2);
 	if (mini_gid(&nic->m, 0, (uint16_t)(i + 1), false, SKUA_GID_NO_VLAN))
 		sim_die("nic%u: SET_GID failed", i);
+	cc_params(nic);
 	mini_cq_create(&nic->m, &nic->scq, log2_up(msgs));
 	mini_cq_create(&nic->m, &nic->rcq, log2_up(msgs));
 	nic->key = mini_mr(&nic->m, SIM_SOURCE, SIM_SOURCE, SIM_SOURCE, SKUA_ACCESS_LOCAL_WRITE |

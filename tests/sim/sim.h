@@ -53,6 +53,7 @@ enum sim_spoil {
  * @caps_off: capabilities that the devices do without
  * @pcap: capture into this file
  * @judge: an automaton of the IBTA's rules looks at each packet
+ * @cc: parameters of congestion control, by enum skua_cc_param, plus one; 0: not given
  * @sr: connections speak selective repeat with a window of 2^@sr packets; 0: go-back-N
  * @may_fail: a connection whose retries are exhausted is a result, and not wrong
  * @spoil: see above
@@ -77,6 +78,7 @@ struct sim_opt {
 	uint64_t pcie_ns;
 	uint32_t onchip;
 	uint64_t caps_off;
+	uint64_t cc[SKUA_CC_PARAMS];
 	uint32_t sr;
 	const char *pcap;
 	bool judge;
