@@ -563,10 +563,14 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 	if (!(mask & SKUA_QP_M_EXT))
 		in.attr.ext = 0;
 	if (in.attr.ext) {
-		in.ext_len = cpu_to_le32((uint32_t)sizeof(struct skua_ext_slot) <<
-					 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW));
-		in.ext_table = cpu_to_le64(fake_alloc(m->f, le32_to_cpu(in.ext_len),
-						     le32_to_cpu(in.ext_len)));
+		uint32_t table = (uint32_t)sizeof(struct skua_ext_slot) <<
+				 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW);
+		uint32_t ring = le32_to_cpu(in.attr.ext) & SKUA_ATTR_EXT_ONLOAD ?
+				SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd) : 0;
+
+		in.ext_len = cpu_to_le32(table + ring);
+		in.ext_table = cpu_to_le64(fake_alloc(m->f, table + ring, table));
+		m->rec_ring = le64_to_cpu(in.ext_table) + table;
 		/* It knows the standard only. */
 		m->f->unjudged = true;
 	}

@@ -68,6 +68,7 @@ struct mini_qp {
  * @gen: generation of command tokens
  * @slot: next slot of the ring
  * @qp_flags: SKUA_QP_F_* that QPs made from now on have besides
+ * @rec_ring: recovery ring of the QP that was given one last
  * @ring_align: of rings of QPs
  * @next_cqn: numbers not used yet
  * @next_qpn: likewise
@@ -86,6 +87,7 @@ struct mini {
 	uint16_t slot;
 	uint32_t qp_flags;
 	uint32_t next_cqn, next_qpn, next_mpt, next_mtt;
+	uint64_t rec_ring;
 	uint32_t ring_align;
 	struct mini_eq eq[MINI_EQS];
 };

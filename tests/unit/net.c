@@ -40,6 +40,7 @@ void net_open(struct net *n, const struct rc_opt *opt, const char *faults)
 	char err[200] = "";
 
 	rc_open(&n->rc, opt);
+	n->drive = NULL;
 	n->wire = wire_create(7);
 	assert_non_null(n->wire);
 	for (int i = 0; i < 2; i++) {
@@ -79,6 +80,8 @@ void net_settle(struct net *n)
 		n->came = false;
 		more |= wire_poll(n->wire, n->rc.s[0].f.now);
 		more |= n->came;
+		if (n->drive)
+			more |= n->drive(n);
 	}
 }
 
@@ -86,6 +89,8 @@ static uint64_t next_deadline(struct net *n)
 {
 	uint64_t next = wire_deadline(n->wire);
 
+	if (n->drive && n->drive_at < next)
+		next = n->drive_at;
 	for (int i = 0; i < 2; i++) {
 		if (n->rc.s[i].f.deadline < next)
 			next = n->rc.s[i].f.deadline;

@@ -9,12 +9,19 @@
 #include "rc.h"
 #include "wire/wire.h"
 
-/* A connection of rc.h whose frames go through a switch. */
+/**
+ * struct net - a connection of rc.h whose frames go through a switch
+ * @came: a frame, since net_settle() looked last
+ * @drive: software that works beside, or NULL: whether it did something now
+ * @drive_at: when it has something to do next
+ */
 struct net {
 	struct rc rc;
 	struct wire *wire;
 	struct wire_port *port[2];
-	bool came;		/* a frame, since net_settle() looked last */
+	bool came;
+	bool (*drive)(struct net *n);
+	uint64_t drive_at;
 };
 
 /* @faults: of the wire, as --fault has them, or NULL. */

@@ -36,7 +36,8 @@ struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint
 	if (opt->ext[i])
 		a.ext = le32_encode_bits(opt->ext[i], SKUA_ATTR_EXT_MODE) |
 			le32_encode_bits(opt->log_window ? opt->log_window :
-					 SKUA_EXT_LOG_WINDOW_MAX, SKUA_ATTR_EXT_LOG_WINDOW);
+					 SKUA_EXT_LOG_WINDOW_MAX, SKUA_ATTR_EXT_LOG_WINDOW) |
+			cpu_to_le32(opt->onload ? SKUA_ATTR_EXT_ONLOAD : 0);
 	a.qkey = cpu_to_le32(opt->type == SKUA_QP_UD ? RC_QKEY : 0);
 	return a;
 }
@@ -57,6 +58,7 @@ static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 		.serial = 0x0200000000000001ull + i,
 		.onchip = opt->onchip,
 		.whole = opt->whole,
+		.onload = opt->onload,
 		.hot_looks = opt->hot_looks,
 	};
 

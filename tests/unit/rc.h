@@ -35,6 +35,7 @@
  * @type: of the QPs: RC, UC or UD
  * @vendor_off: SKUA_VENDOR_*: what each side's QP does without
  * @ext: SKUA_EXT_* of each side's QP; the devices then have SKUA_CAP_SR
+ * @onload: the devices have SKUA_CAP_RECOVERY, and the QPs use it
  * @log_window: log2 of the window with it, default the largest
  * @qp_flags: SKUA_QP_F_* that the QPs have besides
  * @hot_looks: of the devices
@@ -57,6 +58,7 @@ struct rc_opt {
 	enum skua_qp_type type;
 	uint32_t vendor_off[2];
 	uint32_t ext[2];
+	bool onload;
 	uint32_t log_window;
 	uint32_t qp_flags;
 	uint32_t hot_looks;

@@ -49,7 +49,7 @@ static void test_nics(void **state)
 	assert_int_equal(opt.nics[1].serial, 0x020000fffe000009ull);
 	assert_int_equal(parse("--nic",
 			       "socket=/a,onchip=64K,vectors=8,bus=3,serial=0x77,spoofchk=on,push=2"
-			       ",contexts=whole", NULL),
+			       ",contexts=whole,recovery=driver", NULL),
 			 -1);
 	assert_int_equal(opt.nics[0].onchip, 65536);
 	assert_int_equal(opt.nics[0].vectors, 8);
@@ -72,7 +72,8 @@ static void test_bad(void **state)
 		"socket=/a,serial=0x10000000000000000", "socket=/a,onchip=0",
 		"socket=/a,onchip=1025M", "socket=/a,onchip=1KB", "socket=/a,onchip=K", "socket=/a,vectors=0", "socket=/a,vectors=65",
 		"socket=/a,bus=64", "socket=/a,spoofchk=", "socket=/a,spoofchk=yes",
-		"socket=/a,spoofchk", "socket=/a,push=4", "socket=/a,contexts=part", "socket=/a,push=", "socket=/a,other=1",
+		"socket=/a,spoofchk", "socket=/a,push=4", "socket=/a,contexts=part",
+		"socket=/a,recovery=me", "socket=/a,push=", "socket=/a,other=1",
 	};
 
 	(void)state;

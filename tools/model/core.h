@@ -473,6 +473,10 @@ void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev)
 void srq_event(struct skua_dev *dev, struct skua_srqc *srqc, enum skua_eqe_type type);
 /* A side's fault, which is noted in its context as pending, and that it is settled. */
 void fault_event(struct skua_dev *dev, uint32_t qpn, bool responder);
+/* A loss report. 0, or -errno: the EQ is full, or there is none. */
+int recovery_event(struct skua_dev *dev, const struct skua_eqe_recovery *e);
+/* UAR page of the EQ that they go to; UINT32_MAX: there is none. */
+uint32_t recovery_uar(struct skua_dev *dev);
 void fault_event_forget(struct skua_dev *dev, uint32_t qpn, bool responder);
 void port_event(struct skua_dev *dev);
 /* A command completed with SKUA_CMD_F_EVENT. */
@@ -491,6 +495,8 @@ void eq_kick(struct skua_dev *dev);
 
 /* Doorbells (db.c found the page): consumer index @lo, second word @hi. */
 void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
+/* Of a QP's recovery ring, roce/sr_onload.c. */
+void recovery_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
 void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
 /* @pushed: the WQE's segments if it came by a push slot, else NULL. */
 void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,

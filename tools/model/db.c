@@ -44,6 +44,8 @@ static enum tlp_purpose purpose(uint32_t in)
 		return TLP_DOORBELL;
 	if (in < SKUA_UAR_EQ + 8)
 		return TLP_ARM;
+	if (in < SKUA_UAR_RECOVERY + 8)
+		return TLP_DOORBELL;
 	if (in - SKUA_UAR_PUSH < SKUA_UAR_PUSH_SLOTS * SKUA_UAR_PUSH_SLOT_SIZE)
 		return TLP_PUSH;
 	return TLP_OTHER;
@@ -63,6 +65,9 @@ static void doorbell(struct skua_dev *dev, uint32_t page, unsigned int reg, uint
 		break;
 	case SKUA_UAR_EQ:
 		eq_doorbell(dev, page, lo, hi);
+		break;
+	case SKUA_UAR_RECOVERY:
+		recovery_doorbell(dev, page, lo, hi);
 		break;
 	}
 }
@@ -90,11 +95,12 @@ void db_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len)
 {
 	uint32_t page = off >> dev->uar_shift;
 	uint32_t in = off & ((1u << dev->uar_shift) - 1);
+	uint32_t end = (dev_has(dev, SKUA_CAP_RECOVERY) ? SKUA_UAR_RECOVERY : SKUA_UAR_EQ) + 8;
 	__le32 val[2] = { 0 };
 	bool ok = false;
 
 	tlp_mmio(dev, purpose(in), len);
-	if (in < SKUA_UAR_EQ + 8 && (len == 4 || len == 8) && in % len == 0 &&
+	if (in < end && (len == 4 || len == 8) && in % len == 0 &&
 	    dev->state == DEV_OPERATIONAL) {
 		memcpy(val, buf, len);
 		if (len == 8) {

@@ -127,6 +127,7 @@ struct skua_dev *skua_dev_create(const struct skua_dev_cfg *cfg,
 	dev->wire = wire;
 	dev->wire_priv = wire_priv;
 	dev->caps = MODEL_CAPS & ~cfg->caps_off;
+	dev->caps |= cfg->onload ? SKUA_CAP_RECOVERY & ~cfg->caps_off : 0;
 	skua_pci_init(&dev->pci, cfg);
 #define X(part)					\
 	if (part##_init(dev)) {			\

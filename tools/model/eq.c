@@ -536,6 +536,35 @@ void fault_event_forget(struct skua_dev *dev, uint32_t qpn, bool responder)
 	wait_del(dev, &dev->events->fault, fault_kind(responder), qp_index(qpn));
 }
 
+/* --- loss reports --- */
+
+int recovery_event(struct skua_dev *dev, const struct skua_eqe_recovery *e)
+{
+	struct skua_eqe eqe = eqe_make(SKUA_EQE_RECOVERY, 0, 0);
+	int err;
+
+	if (dev->recovery_eqn == SKUA_NO_EQ)
+		return -EIO;
+	memcpy(&eqe, e, sizeof(*e));
+	err = eq_post(dev, dev->recovery_eqn, &eqe);
+	if (err == -EAGAIN)
+		dev->cnt[SKUA_CNT_EQ_FULL]++;
+	return err;
+}
+
+uint32_t recovery_uar(struct skua_dev *dev)
+{
+	struct skua_eqc *eqc = dev->recovery_eqn != SKUA_NO_EQ ?
+			       eq_get(dev, dev->recovery_eqn) : NULL;
+	uint32_t uar = UINT32_MAX;
+
+	if (!eqc)
+		return uar;
+	uar = le32_to_cpu(eqc->uar);
+	ctx_put(dev, eqc);
+	return uar;
+}
+
 void eq_kick(struct skua_dev *dev)
 {
 	async_drain(dev);

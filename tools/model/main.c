@@ -216,6 +216,7 @@ static int add_nic(struct daemon *d, unsigned int i)
 		.serial = nic->serial,
 		.onchip = nic->onchip,
 		.whole = nic->whole,
+		.onload = nic->onload,
 		.msix_vectors = nic->vectors,
 		.turn_ns = TURN_NSEC,
 		.push_segs = nic->push,

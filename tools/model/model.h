@@ -98,6 +98,7 @@ struct skua_wire_ops {
  * @onchip: bytes of memory on the chip (0: the default); what is too little is taken as the
  *	least that the device can work with
  * @whole: contexts are on the chip as a whole, not by sectors, for comparison
+ * @onload: SKUA_CAP_RECOVERY: software may keep the loss state of QPs
  * @msix_vectors: MSI-X table size (0: the default)
  * @turn_ns: nanoseconds of @now that a call of skua_dev_run() or skua_dev_tick() may take,
  *	and a little more; 0, and under a clock that stands still meanwhile: only what is
@@ -115,6 +116,7 @@ struct skua_dev_cfg {
 	uint64_t serial;
 	uint32_t onchip;
 	bool whole;
+	bool onload;
 	unsigned int msix_vectors;
 	uint64_t turn_ns;
 	unsigned int push_segs;

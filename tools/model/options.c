@@ -32,6 +32,8 @@ static const char usage[] =
 "                          whatever address its driver sets (default: off)\n"
 "        push=N            tells software to push send WQEs of up to N segments, 0 to 3\n"
 "                          (default 0: none, as a doorbell costs less here)\n"
+"        recovery=device|driver  who keeps what has arrived of packets that were sent\n"
+"                          under selective repeat (default: device)\n"
 "  --dgram local=PATH,remote=PATH\n"
 "                        a peer with QEMU's -netdev dgram; local is its remote\n"
 "  --tap NAME            a TAP interface on the same wire\n"
@@ -155,6 +157,9 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 	case 8:
 		nic->whole = !strcmp(val, "whole");
 		return nic->whole || !strcmp(val, "sectors");
+	case 9:
+		nic->onload = !strcmp(val, "driver");
+		return nic->onload || !strcmp(val, "device");
 	}
 	return false;
 }
@@ -162,7 +167,7 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 static int parse_nic(struct options *opt, char *arg)
 {
 	char *const keys[] = { "socket", "mac", "serial", "onchip", "vectors", "bus",
-			       "spoofchk", "push", "contexts", NULL };
+			       "spoofchk", "push", "contexts", "recovery", NULL };
 	struct opt_nic *nic;
 	char *val, *text = arg;
 	int key;

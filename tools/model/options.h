@@ -18,6 +18,7 @@
  * @serial: PCIe serial number
  * @onchip: bytes of memory on the chip, 0: the default
  * @whole: contexts are there as a whole
+ * @onload: software may keep the loss state of QPs
  * @vectors: MSI-X vectors, 0: the default
  * @bus: PCIe bus where it reaches the other NICs there, if @has_bus
  * @push: longest WQE, in segments, that software is told to push
@@ -32,6 +33,7 @@ struct opt_nic {
 	uint64_t serial;
 	uint32_t onchip;
 	bool whole;
+	bool onload;
 	unsigned int vectors;
 	unsigned int bus;
 	unsigned int push;

@@ -19,7 +19,7 @@ struct skua_dev;
 
 /* X(name, text) */
 #define TLP_PURPOSES(X)								\
-	X(DOORBELL, "doorbell")		/* SQ register of a UAR page */		\
+	X(DOORBELL, "doorbell")		/* SQ and recovery register of a UAR page */ \
 	X(PUSH, "push")			/* push slot of a UAR page */		\
 	X(ARM, "arm")			/* CQ-arm and EQ register of a UAR page */ \
 	X(WQE, "wqe")			/* send queue */			\

@@ -339,7 +339,8 @@ _Static_assert(sizeof(struct skua_cmd_init_device_in) == 264, "init_device_in");
  * @async_eqn: EQ of asynchronous events, or SKUA_NO_EQ: they wait
  * @fault_eqn: EQ of page faults, or SKUA_NO_EQ: misses are then errors at once; what
  *	waits already goes on waiting
- * @recovery_eqn: EQ of loss reports, or SKUA_NO_EQ
+ * @recovery_eqn: EQ of loss reports, or SKUA_NO_EQ: QPs whose loss state software keeps go
+ *	back by themselves
  * @roce: 1: claim RoCEv2 for the GID table's addresses; 0: UDP 4791 is the netdev's
  */
 struct skua_cmd_modify_device_in {
@@ -555,9 +556,10 @@ enum {
  * @reserved: zero
  * @attr: values of the attributes in @mask; the others are zero
  * @ext_table: bus address of the table of struct skua_ext_slot, with EXT and a mode other
- *	than SKUA_EXT_PLAIN; a multiple of its size. The device uses it until the QP is in
+ *	than SKUA_EXT_PLAIN; a multiple of the table's size. The device uses it until the QP is in
  *	RESET or destroyed
- * @ext_len: its bytes: sizeof(struct skua_ext_slot) << SKUA_ATTR_EXT_LOG_WINDOW
+ * @ext_len: its bytes: sizeof(struct skua_ext_slot) << SKUA_ATTR_EXT_LOG_WINDOW, and with
+ *	SKUA_ATTR_EXT_ONLOAD those of the recovery ring behind it
  * @counter: counter set, 0: none, with COUNTER
  */
 struct skua_cmd_modify_qp_in {

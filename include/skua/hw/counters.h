@@ -112,7 +112,11 @@
 	X(TX_SACK,		RDMA, tx_sack,		"acknowledgments with a bitmap sent")	\
 	X(RX_SACK,		RDMA, rx_sack,		"acknowledgments with a bitmap received") \
 	X(TX_PROBE,		RDMA, tx_probes,	"packets sent again to learn what came") \
-	X(RP_CNP_IGNORED,	RDMA, rp_cnp_ignored,	"CNPs received that changed nothing")
+	X(RP_CNP_IGNORED,	RDMA, rp_cnp_ignored,	"CNPs received that changed nothing") \
+	X(RECOVERY_EVENT,	RDMA, recovery_events,	"loss reports to the driver")	\
+	X(RECOVERY_CMD,		RDMA, recovery_commands, "commands against loss executed") \
+	X(RECOVERY_STALE,	RDMA, recovery_stale,	"such commands without effect")		\
+	X(RECOVERY_FALLBACK,	RDMA, recovery_fallbacks, "times gone back without the driver")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -69,6 +69,13 @@
 #define SKUA_UAR_EQ_ARM			BIT(31)
 
 /*
+ * Recovery ring of a QP with SKUA_ATTR_EXT_ONLOAD (SKUA_CAP_RECOVERY): low half = producer
+ * index, a free-running count of struct skua_recovery_cmd since the QP left RESET; high half =
+ * QPN, bits 31:24 zero. Only in the page of the EQ of loss reports, which is the kernel's.
+ */
+#define SKUA_UAR_RECOVERY		0x018
+
+/*
  * Push slots (capability SKUA_CAP_PUSH): 64-byte slots, by which a doorbell brings the
  * WQE that it is about, so that the device need not read the ring. The WQE is in the
  * ring as well.

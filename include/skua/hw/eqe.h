@@ -121,31 +121,97 @@ _Static_assert(sizeof(struct skua_eqe_fault) == 24, "skua_eqe_fault");
 #define SKUA_EQE_FAULT_WRITE		BIT(31)
 
 /**
+ * enum skua_recovery_kind - SKUA_RECOVERY_KIND: what a loss report says
+ * @SKUA_RECOVERY_OPEN: the requester has begun to report, as something is missing; @bits:
+ *	in the low half after how many ns without news a packet counts as lost, in the high
+ *	half the round trip time in ns
+ * @SKUA_RECOVERY_PROBE: the same, as nothing came for long: what the peer has is to be asked
+ * @SKUA_RECOVERY_ARRIVED: PSNs that arrived: requests at the peer, responses here
+ * @SKUA_RECOVERY_HELD: PSNs of responses to READ requests that the peer holds before their
+ *	turn: nothing of them is missing before the peer's expected PSN is beyond them
+ * @SKUA_RECOVERY_ASKED: PSNs of responses that were asked for again now, although no command
+ *	named them: of a READ whose request was lost all is asked for at once
+ * @SKUA_RECOVERY_CLOSE: nothing is missing any more, or the device goes back by itself:
+ *	commands of this serial have no effect from now on
+ */
+enum skua_recovery_kind {
+	SKUA_RECOVERY_OPEN		= 1,
+	SKUA_RECOVERY_PROBE		= 2,
+	SKUA_RECOVERY_ARRIVED		= 3,
+	SKUA_RECOVERY_HELD		= 4,
+	SKUA_RECOVERY_ASKED		= 5,
+	SKUA_RECOVERY_CLOSE		= 6,
+};
+
+/**
  * struct skua_eqe_recovery - first 24 bytes of SKUA_EQE_RECOVERY
- * @qpn: QP in out-of-order mode
- * @serial: of this report: an answer that quotes an older one is refused
- * @epsn: next PSN expected in order (responder), oldest not acknowledged
- *	(requester)
- * @first: first PSN of the run that arrived
- * @last: last PSN of the run
- * @why: SKUA_RECOVERY_*
+ * @qpn: the QP; SKUA_RECOVERY_DONE: how many commands of its ring were dealt with, modulo 256
+ * @serial: of this time of loss, for commands to quote; no other time of any QP has the same
+ *	until the device is reset
+ * @una: oldest PSN that is not acknowledged
+ * @what: SKUA_RECOVERY_*
+ * @bits: by kind; ARRIVED, HELD, ASKED: bit *i* is PSN @una + 64 * WORD + *i*; else zero
+ *
+ * Documentation/recovery.rst describes how device and driver work together. What does not
+ * fit into the EQ is not kept: the QP then goes back by itself.
  */
 struct skua_eqe_recovery {
 	__le32 qpn;
 	__le32 serial;
-	__le32 epsn;
-	__le32 first;
-	__le32 last;
-	__le32 why;
+	__le32 una;
+	__le32 what;
+	__le64 bits;
 };
 
 _Static_assert(sizeof(struct skua_eqe_recovery) == 24, "skua_eqe_recovery");
 
-/* A hole opened; a run broke; the moderation timer ran out. */
-#define SKUA_RECOVERY_HOLE		BIT(0)
-#define SKUA_RECOVERY_RUN		BIT(1)
-#define SKUA_RECOVERY_TIMER		BIT(2)
-/* The report concerns the requester (acknowledgments, responses). */
-#define SKUA_RECOVERY_REQUESTER		BIT(8)
+/* qpn */
+#define SKUA_RECOVERY_QPN		GENMASK(23, 0)
+#define SKUA_RECOVERY_DONE		GENMASK(31, 24)
+/* what: PSNs from una up to the one that the peer expects, and up to the first never sent */
+#define SKUA_RECOVERY_KIND		GENMASK(3, 0)
+#define SKUA_RECOVERY_WORD		GENMASK(7, 4)
+#define SKUA_RECOVERY_CUM		GENMASK(17, 8)
+#define SKUA_RECOVERY_MAX		GENMASK(27, 18)
+
+/**
+ * enum skua_recovery_op - SKUA_RECOVERY_OP: what the requester is to do
+ * @SKUA_RECOVERY_SEND: send again what was sent with the PSNs from @first up to @end; those
+ *	that are acknowledged by then are left out
+ * @SKUA_RECOVERY_ADVANCE: all before @end arrived, responses too: complete it. It has no
+ *	effect beyond the PSN that the peer expects
+ * @SKUA_RECOVERY_GO_BACK: send all again that is not acknowledged, and report no more
+ * @SKUA_RECOVERY_FAIL: the QP goes to ERR, with SKUA_QP_EV_FATAL
+ */
+enum skua_recovery_op {
+	SKUA_RECOVERY_SEND		= 1,
+	SKUA_RECOVERY_ADVANCE		= 2,
+	SKUA_RECOVERY_GO_BACK		= 3,
+	SKUA_RECOVERY_FAIL		= 4,
+};
+
+/**
+ * struct skua_recovery_cmd - entry of a QP's recovery ring
+ * @op: SKUA_RECOVERY_OP
+ * @serial: of the report that it answers
+ * @first: PSN; zero where it is not used
+ * @end: PSN; zero where it is not used
+ *
+ * The ring has SKUA_RECOVERY_RING entries and lies behind the table of struct skua_ext_slot.
+ * Software writes entries and rings SKUA_UAR_RECOVERY; the device reads an entry when it is
+ * about to execute it. One with another serial than the present one, an unknown op, or PSNs
+ * that are not outstanding has no effect and is counted (SKUA_CNT_RECOVERY_STALE).
+ */
+struct skua_recovery_cmd {
+	__le32 op;
+	__le32 serial;
+	__le32 first;
+	__le32 end;
+};
+
+_Static_assert(sizeof(struct skua_recovery_cmd) == 16, "skua_recovery_cmd");
+
+#define SKUA_RECOVERY_OP		GENMASK(3, 0)
+#define SKUA_RECOVERY_RING		64
 
 #endif /* SKUA_HW_EQE_H */

@@ -270,6 +270,11 @@ _Static_assert(sizeof(struct skua_qp_attr) == 80, "skua_qp_attr");
 #define SKUA_EXT_LOG_WINDOW_MIN		5
 #define SKUA_EXT_LOG_WINDOW_MAX		9
 /*
+ * SKUA_CAP_RECOVERY: of what the QP sends, software keeps what has arrived, and decides what
+ * is sent again (Documentation/recovery.rst). Not with SKUA_EXT_PLAIN.
+ */
+#define SKUA_ATTR_EXT_ONLOAD		BIT(16)
+/*
  * vendor_off: a send WQE of such an operation ends with LOC_QP_OP_ERR, and to a packet
  * of one the responder says what a device without it does (NAK, invalid request).
  */
@@ -447,6 +452,18 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @rr_seq: how many READ requests, atomics and ATOMIC WRITEs come before it
  * @ci_rr_seq: likewise of the WQE at @ci
  * @cc: congestion control (SKUA_CAP_DCQCN, SKUA_CAP_CC_DELAY)
+ * @rec_ring: bus address of the recovery ring (SKUA_ATTR_EXT_ONLOAD)
+ * @rec_serial: of the present time of loss, with SKUA_SQC_LOSS
+ * @rec_pi: producer index of the ring as last taken from a doorbell
+ * @rec_ci: commands dealt with
+ * @rec_next: PSN at which the command at @rec_ci goes on, and SKUA_SQC_REC_BEGUN
+ * @rec_cum: PSN that the peer expects next, as it said last
+ * @rec_top: one after the furthest PSN of which something was reported
+ * @rec_sack: one after the furthest PSN that a bitmap of the peer's had
+ * @rec_holes: PSNs between @rec_cum and @rec_sack that it did not have
+ * @rec_first: first PSN of the run of arrivals that came last
+ * @rec_told: PSNs of it from here on are yet to be reported
+ * @rec_end: end of it
  * @engine: the requester's own further state
  */
 struct skua_sqc {
@@ -504,7 +521,19 @@ struct skua_sqc {
 	__le32 rr_seq;
 	__le32 ci_rr_seq;
 	struct skua_cc cc;
-	__le32 engine[14];
+	__le64 rec_ring;
+	__le32 rec_serial;
+	__le32 rec_pi;
+	__le32 rec_ci;
+	__le32 rec_next;
+	__le32 rec_cum;
+	__le32 rec_top;
+	__le32 rec_sack;
+	__le32 rec_holes;
+	__le32 rec_first;
+	__le32 rec_told;
+	__le32 rec_end;
+	__le32 engine[1];
 };
 
 _Static_assert(__builtin_offsetof(struct skua_sqc, attr.sq_psn) == SKUA_SQC_HOT, "skua_sqc");
@@ -517,13 +546,20 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_LAST_WQE_SENT		BIT(4)
 #define SKUA_SQC_PINNED			BIT(5)	/* cur_*: begun, must not change */
 #define SKUA_SQC_HI_PINNED		BIT(6)	/* hi_*: likewise */
-#define SKUA_SQC_LOSS			BIT(7)	/* the requester's part of the LRC holds */
+/*
+ * Something is missing: the requester's part of the LRC holds, or with SKUA_ATTR_EXT_ONLOAD
+ * the requester reports.
+ */
+#define SKUA_SQC_LOSS			BIT(7)
 #define SKUA_SQC_PACED			BIT(8)	/* rate is not 0 */
 #define SKUA_SQC_FAULT			BIT(9)	/* fault.flags are not 0 */
 #define SKUA_SQC_EXT			BIT(10)	/* attr.ext is not 0 */
 #define SKUA_SQC_CC			BIT(11)	/* congestion control holds the QP back */
 #define SKUA_SQC_ECT			BIT(12)	/* its packets may be marked: ECT(0) */
 #define SKUA_SQC_CC_NEW			BIT(13)	/* under congestion control, has sent no request */
+#define SKUA_SQC_REC_NEWS		BIT(14)	/* there is something to report */
+
+#define SKUA_SQC_REC_BEGUN		BIT(31)	/* in rec_next */
 
 /*
  * first: what is known of the message at ci when it was begun, so that its completion needs

@@ -62,6 +62,12 @@ static bool in_recovery(const struct turn *t)
 	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_IN_RECOVERY;
 }
 
+void comp_lost(struct turn *t)
+{
+	if (!in_recovery(t))
+		retry(t, SKUA_VENDOR_NAK_SEQ);
+}
+
 /* Once for each loss: what still comes of the time before says nothing new. */
 static void implied_nak(struct turn *t, const struct skua_pkt *pkt)
 {
@@ -128,6 +134,11 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 	if (t->sqc->una_psn != before)
 		req_progress(t);
 	return qp_state(t->qp) == SKUA_QP_ERR ? FAILED : reach;
+}
+
+bool comp_upto(struct turn *t, uint32_t psn)
+{
+	return ack_upto(t, psn) != FAILED;
 }
 
 /* --- credits --- */

@@ -25,6 +25,7 @@ void engine_reset(struct skua_dev *dev)
 	rlist_drop_all(&e->lists);
 	e->incarnations = 0;
 	e->faults = 0;
+	e->recoveries = 0;
 	e->group_head = e->group_tail;
 }
 

@@ -165,6 +165,7 @@ struct train_qp {
  * struct engine - the engine's memory besides the contexts
  * @incarnations: last number given
  * @faults: page faults, for their tokens
+ * @recoveries: times of loss that were reported, for their serials
  * @flight: messages under way, direct mapped
  * @scatter: elements of those that are answered and have one, likewise
  * @lists: receive WQEs under way, and READs whose responses come in
@@ -183,6 +184,7 @@ struct train_qp {
 struct engine {
 	uint32_t incarnations;
 	uint32_t faults;
+	uint32_t recoveries;
 	struct flight_place flight[1 << ENGINE_LOG_FLIGHTS];
 	struct sge scatter[1 << ENGINE_LOG_FLIGHTS];
 	struct rlists lists;
@@ -619,6 +621,13 @@ void comp_nak(struct turn *t, uint32_t code);
 void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn);
 /* Receives that an acknowledgment reports. */
 void comp_credits(struct turn *t, const struct ib_aeth *aeth);
+/*
+ * All before @psn is acknowledged, which is not behind una_psn: complete what that completes,
+ * up to a request that is not answered. False: the QP is in error.
+ */
+bool comp_upto(struct turn *t, uint32_t psn);
+/* Something is lost, and the QP goes back: once for each loss, and if retries are left. */
+void comp_lost(struct turn *t);
 /* The response of the expected PSN; false: it is not one of the message at ci. */
 void comp_expected(struct turn *t, const struct skua_pkt *pkt);
 /*

@@ -14,11 +14,20 @@ static uint32_t log_window(const struct skua_qp_attr *a)
 	return le32_get_bits(a->ext, SKUA_ATTR_EXT_LOG_WINDOW);
 }
 
+#define RING_BYTES	(SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd))
+
+/* Of struct skua_ext_slot. */
+static uint64_t table_bytes(const struct skua_qp_attr *a)
+{
+	return sizeof(struct skua_ext_slot) << log_window(a);
+}
+
 bool sr_attr_ok(const struct skua_qp_attr *a)
 {
 	uint32_t mode = le32_get_bits(a->ext, SKUA_ATTR_EXT_MODE);
 
-	if (le32_to_cpu(a->ext) & ~(SKUA_ATTR_EXT_MODE | SKUA_ATTR_EXT_LOG_WINDOW))
+	if (le32_to_cpu(a->ext) & ~(SKUA_ATTR_EXT_MODE | SKUA_ATTR_EXT_LOG_WINDOW |
+				    SKUA_ATTR_EXT_ONLOAD))
 		return false;
 	if (mode == SKUA_EXT_PLAIN)
 		return !a->ext;
@@ -29,11 +38,15 @@ bool sr_attr_ok(const struct skua_qp_attr *a)
 int sr_check(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, const struct qp *qp)
 {
 	uint64_t table = le64_to_cpu(in->ext_table);
-	uint64_t bytes = sizeof(struct skua_ext_slot) << log_window(&in->attr);
+	uint64_t bytes = table_bytes(&in->attr);
+	bool onload = le32_to_cpu(in->attr.ext) & SKUA_ATTR_EXT_ONLOAD;
 
 	if (!in->attr.ext)
 		return table || in->ext_len ? SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
-	if (!table || table % bytes || le32_to_cpu(in->ext_len) != bytes)
+	if (onload && !dev_has(dev, SKUA_CAP_RECOVERY))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (!table || table % bytes ||
+	    le32_to_cpu(in->ext_len) != bytes + (onload ? RING_BYTES : 0))
 		return SKUA_CMD_ST_BAD_PARAM;
 	if (qp_index(qp->qpn) >= icm_num(dev, SKUA_ICM_LRC) ||
 	    !icm_mapped(dev, SKUA_ICM_LRC, qp_index(qp->qpn)))
@@ -55,6 +68,7 @@ bool sr_open(struct skua_dev *dev, struct qp *qp, const struct skua_cmd_modify_q
 		return false;
 	lrc->table = in->ext_table;
 	lrc->log_window = cpu_to_le32(log_window(&in->attr));
+	qp->sqc->rec_ring = cpu_to_le64(le64_to_cpu(in->ext_table) + table_bytes(&in->attr));
 	obj_set(dev, SKUA_ICM_LRC, index, true);
 	ctx_put(dev, lrc);
 	return true;

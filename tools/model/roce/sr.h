@@ -5,6 +5,7 @@
  *
  *   sr.c        the loss recovery context; who speaks the extension
  *   sr_req.c    requester: what arrived, what is lost, sending it again
+ *   sr_onload.c requester whose loss state the driver keeps: reports and commands
  *   sr_resp.c   responder: taking packets before their turn
  *
  * While nothing is missing all of a QP's state is in SQC and RQC, and packets take the same
@@ -78,10 +79,18 @@ static inline bool sr_deals_with(const struct turn *t, const struct skua_pkt *pk
 void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt);
 /* Send again what is lost. True: the budget ended first. */
 bool sr_req_run(struct turn *t);
+
+/* Does the driver keep what has arrived of what the QP sent? */
+static inline bool sr_onload(const struct skua_sqc *sqc)
+{
+	return sr_set_up(sqc) && le32_to_cpu(sqc->attr.ext) & SKUA_ATTR_EXT_ONLOAD;
+}
+
 /* Might there be anything to be sent again? */
 static inline bool sr_req_wants(const struct turn *t)
 {
-	return sr_in_loss(t) && !t->sqc->rnr_deadline && !fault_req_waits(t) &&
+	return sr_in_loss(t) && (!sr_onload(t->sqc) || t->sqc->rec_pi != t->sqc->rec_ci) &&
+	       !t->sqc->rnr_deadline && !fault_req_waits(t) &&
 	       (qp_state(t->qp) == SKUA_QP_RTS || qp_state(t->qp) == SKUA_QP_SQD);
 }
 
@@ -93,6 +102,54 @@ void sr_progress(struct turn *t);
 void sr_lost_all(struct turn *t);
 /* sr_deadline has come. */
 void sr_req_timer(struct turn *t);
+
+/**
+ * struct sr_walk - a message between ci and what was sent last
+ * @index: of its WQE
+ * @psn: its first PSN
+ * @ssn: its number
+ * @recv_seq: messages before it that take a receive
+ * @rr_seq: requests before it that take a responder resource
+ * @f: the rest
+ * @ready: @f is that of @index
+ */
+struct sr_walk {
+	uint32_t index;
+	uint32_t psn;
+	uint32_t ssn;
+	uint32_t recv_seq;
+	uint32_t rr_seq;
+	struct flight f;
+	bool ready;
+};
+
+struct sr_walk sr_walk_start(const struct turn *t);
+/* On to the message that @psn belongs to. False: the ring does not say which that is. */
+bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn);
+/* First PSN of the part of a READ that @psn is of; PSNs of the READ up to the end of it. */
+uint32_t sr_part_start(const struct sr_walk *w, uint32_t psn);
+uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn);
+/* After so many ns what has not arrived is lost. */
+uint64_t sr_wait_time(const struct turn *t);
+
+/* What became of a hole. */
+enum sr_hole {
+	SR_HOLE_SENT,
+	SR_HOLE_WAITS,	/* for credits, or for what cannot be sent now */
+	SR_HOLE_BUDGET,	/* for the next turn */
+};
+
+/* May something of the message @w be sent now? */
+enum sr_hole sr_may_send_again(struct turn *t, const struct sr_walk *w, uint32_t psn);
+/* Send the packet of @psn again, of a READ the request for @n responses from there on. */
+enum sr_hole sr_send_again(struct turn *t, struct sr_walk *w, uint32_t psn, uint32_t n);
+
+/* --- sr_onload.c --- */
+/* With sr_onload(): sr_comp_rx(), sr_req_run(), sr_req_timer(), sr_lost_all(). */
+void sr_onload_rx(struct turn *t, const struct skua_pkt *pkt);
+bool sr_onload_run(struct turn *t);
+void sr_onload_timer(struct turn *t);
+void sr_onload_back(struct turn *t);
 
 /* --- sr_resp.c --- */
 /* A request that has a SETH, @d PSNs ahead of the one expected. */

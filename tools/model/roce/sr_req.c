@@ -135,7 +135,7 @@ static void measure(struct skua_sqc *s, uint64_t took)
 }
 
 /* After so long what has not arrived is lost. */
-static uint64_t wait_time(const struct turn *t)
+uint64_t sr_wait_time(const struct turn *t)
 {
 	uint64_t srtt = le32_to_cpu(t->sqc->srtt);
 	uint64_t wait = srtt ? 2 * srtt + 4ull * le32_to_cpu(t->sqc->rttvar) : SR_RTT_DEFAULT;
@@ -145,7 +145,7 @@ static uint64_t wait_time(const struct turn *t)
 
 static uint64_t probe_time(const struct turn *t)
 {
-	uint64_t wait = 2 * wait_time(t);
+	uint64_t wait = 2 * sr_wait_time(t);
 
 	return wait > SR_PROBE_MIN ? wait : SR_PROBE_MIN;
 }
@@ -166,7 +166,7 @@ static uint64_t backed_off(const struct turn *t, const struct skua_lrc *lrc)
 {
 	uint32_t n = le32_to_cpu(lrc->probes);
 
-	return wait_time(t) << (n < SR_BACKOFF_MAX ? n : SR_BACKOFF_MAX);
+	return sr_wait_time(t) << (n < SR_BACKOFF_MAX ? n : SR_BACKOFF_MAX);
 }
 
 /* Are packets that were sent again waited for? */
@@ -284,8 +284,13 @@ static void leave_or_wait(struct turn *t, struct skua_lrc *lrc)
 
 void sr_lost_all(struct turn *t)
 {
-	struct skua_lrc *lrc = enter(t);
+	struct skua_lrc *lrc;
 
+	if (sr_onload(t->sqc)) {
+		sr_onload_back(t);
+		return;
+	}
+	lrc = enter(t);
 	if (!lrc)
 		return;
 	follow_una(t, lrc);
@@ -316,6 +321,10 @@ void sr_req_timer(struct turn *t)
 
 	if (una(t) == max_psn(t) && !sr_in_loss(t))
 		return;
+	if (sr_onload(t->sqc)) {
+		sr_onload_timer(t);
+		return;
+	}
 	lrc = enter(t);
 	if (!lrc)
 		return;
@@ -339,29 +348,9 @@ void sr_req_timer(struct turn *t)
 
 /* --- messages by PSN --- */
 
-/**
- * struct walk - a message between ci and what was sent last
- * @index: of its WQE
- * @psn: its first PSN
- * @ssn: its number
- * @recv_seq: messages before it that take a receive
- * @rr_seq: requests before it that take a responder resource
- * @f: the rest
- * @ready: @f is that of @index
- */
-struct walk {
-	uint32_t index;
-	uint32_t psn;
-	uint32_t ssn;
-	uint32_t recv_seq;
-	uint32_t rr_seq;
-	struct flight f;
-	bool ready;
-};
-
-static struct walk walk_start(const struct turn *t)
+struct sr_walk sr_walk_start(const struct turn *t)
 {
-	return (struct walk){
+	return (struct sr_walk){
 		.index = le32_to_cpu(t->sqc->ci),
 		.psn = le32_to_cpu(t->sqc->ci_psn),
 		.ssn = le32_to_cpu(t->sqc->ci_ssn),
@@ -371,7 +360,7 @@ static struct walk walk_start(const struct turn *t)
 }
 
 /* On to the message that @psn belongs to. False: the ring does not say which that is. */
-static bool walk_to(struct turn *t, struct walk *w, uint32_t psn)
+bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn)
 {
 	uint32_t end = le32_to_cpu(t->sqc->pi);
 
@@ -398,21 +387,21 @@ static bool walk_to(struct turn *t, struct walk *w, uint32_t psn)
 }
 
 /* First PSN of the part of a READ that @psn is of. */
-static uint32_t part_start(const struct walk *w, uint32_t psn)
+uint32_t sr_part_start(const struct sr_walk *w, uint32_t psn)
 {
 	return psn_sub(psn, psn_sub(psn, w->psn) % ENGINE_READ_PSNS);
 }
 
 /* PSNs of a READ up to the end of the part that @psn is of. */
-static uint32_t part_end(const struct walk *w, uint32_t psn)
+uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn)
 {
-	uint32_t end = psn_sub(part_start(w, psn), w->psn) + ENGINE_READ_PSNS;
+	uint32_t end = psn_sub(sr_part_start(w, psn), w->psn) + ENGINE_READ_PSNS;
 
 	return end < w->f.psns ? end : w->f.psns;
 }
 
 /* The READ request, atomic ... that @psn belongs to, as a bit of rr_held. */
-static uint32_t rr_bit(const struct walk *w, uint32_t psn)
+static uint32_t rr_bit(const struct sr_walk *w, uint32_t psn)
 {
 	return 1u << (w->rr_seq + psn_sub(psn, w->psn) / ENGINE_READ_PSNS) % 32;
 }
@@ -476,7 +465,7 @@ static void heard(struct skua_lrc *lrc)
 static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
 			const struct skua_pkt *pkt)
 {
-	struct walk w = walk_start(t);
+	struct sr_walk w = sr_walk_start(t);
 
 	turn_count(t, SKUA_CNT_RX_SACK);
 	for (uint32_t i = 1; i < 8 * pkt->payload_len && i < SKUA_LRC_PSNS; i++) {
@@ -484,7 +473,7 @@ static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
 
 		if (!(pkt->payload[i / 8] >> i % 8 & 1) || ib_psn_diff(psn, una(t)) < 0)
 			continue;
-		if (ib_psn_diff(psn, max_psn(t)) >= 0 || !walk_to(t, &w, psn))
+		if (ib_psn_diff(psn, max_psn(t)) >= 0 || !sr_walk_to(t, &w, psn))
 			break;
 		if (!op_is_answered(w.f.op)) {
 			if (!arrived(lrc, psn))
@@ -528,16 +517,16 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 /* It says that all requests before it were executed. */
 static void take_response(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
 {
-	struct walk w;
+	struct sr_walk w;
 
 	if (ib_psn_diff(pkt->psn, una(t)) < 0)
 		return;
-	w = walk_start(t);
-	if (!walk_to(t, &w, pkt->psn) || !op_is_answered(w.f.op)) {
+	w = sr_walk_start(t);
+	if (!sr_walk_to(t, &w, pkt->psn) || !op_is_answered(w.f.op)) {
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}
-	raise(&lrc->cum, w.f.op == SKUA_WQE_READ ? part_start(&w, pkt->psn) : w.psn);
+	raise(&lrc->cum, w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.psn);
 	lrc->rr_held &= ~cpu_to_le32(rr_bit(&w, pkt->psn));
 	if (!advance(t, lrc))
 		return;
@@ -554,8 +543,13 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 
 void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 {
-	struct skua_lrc *lrc = enter(t);
+	struct skua_lrc *lrc;
 
+	if (sr_onload(t->sqc)) {
+		sr_onload_rx(t, pkt);
+		return;
+	}
+	lrc = enter(t);
 	if (!lrc)
 		return;
 	follow_una(t, lrc);
@@ -570,18 +564,11 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 
 /* --- sending again --- */
 
-/* What became of a hole. */
-enum hole {
-	HOLE_SENT,
-	HOLE_WAITS,	/* for credits, or for what cannot be sent now */
-	HOLE_BUDGET,	/* for the next turn */
-};
-
 /* Missing responses from @psn on, up to @end; all of a request that may be lost itself. */
-static uint32_t read_run(const struct skua_lrc *lrc, const struct walk *w, uint32_t *psn,
+static uint32_t read_run(const struct skua_lrc *lrc, const struct sr_walk *w, uint32_t *psn,
 			 uint32_t end)
 {
-	uint32_t start = part_start(w, *psn), stop = part_end(w, *psn), n = 0;
+	uint32_t start = sr_part_start(w, *psn), stop = sr_part_end(w, *psn), n = 0;
 
 	if (ib_psn_diff(le32_to_cpu(lrc->cum), start) <= 0) {
 		*psn = start;
@@ -593,44 +580,29 @@ static uint32_t read_run(const struct skua_lrc *lrc, const struct walk *w, uint3
 	return n;
 }
 
-/* Send what is missing at @psn, and set *@psn behind it. @end: where the holes end. */
-static enum hole send_hole(struct turn *t, struct skua_lrc *lrc, struct walk *w, uint32_t *psn,
-			   uint32_t end)
+enum sr_hole sr_send_again(struct turn *t, struct sr_walk *w, uint32_t psn, uint32_t n)
 {
 	struct wqe *wqe = &t->dev->engine->wqe;
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 	struct sge_pos pos = { 0 };
-	struct piece p = { .again = true, .ackreq = true };
-	uint32_t n = 1, left;
+	struct piece p = { .psn = psn, .again = true, .ackreq = true };
+	uint32_t left;
 
-	if (w->f.op == SKUA_WQE_READ && le32_to_cpu(lrc->rr_held) & rr_bit(w, *psn) &&
-	    ib_psn_diff(le32_to_cpu(lrc->cum), part_start(w, *psn)) <= 0) {
-		/* The peer has the request; it is its turn when what is before has come. */
-		*psn = psn_add(w->psn, part_end(w, *psn));
-		return HOLE_SENT;
-	}
-	if (t->budget <= 0 || tx_peer_waits(t))
-		return HOLE_BUDGET;
-	if (req_limited(t, w->f.op, w->ssn) && *psn != una(t))
-		return HOLE_WAITS;
 	if (wqe_fetch_win(t->dev, t->qp, &t->dev->engine->win, w->index, wqe) ||
 	    wqe->op != w->f.op || wqe->len != w->f.len || wqe->blocks != w->f.blocks) {
 		if (w->index == le32_to_cpu(t->sqc->ci))
 			req_fail(t, w->f.blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
-		return HOLE_WAITS;
+		return SR_HOLE_WAITS;
 	}
 	turn_count(t, SKUA_CNT_WQE_REFETCH);
-	if (w->f.op == SKUA_WQE_READ)
-		n = read_run(lrc, w, psn, end);
-	p.psn = *psn;
-	p.off = (uint64_t)psn_sub(*psn, w->psn) * t->mtu;
+	p.off = (uint64_t)psn_sub(psn, w->psn) * t->mtu;
 	left = (uint32_t)(wqe->len - p.off);
 	p.len = left < n * t->mtu ? left : n * t->mtu;
 	if (w->f.op == SKUA_WQE_READ) {
-		p.seq = msn_add(w->rr_seq, psn_sub(*psn, w->psn) / ENGINE_READ_PSNS);
+		p.seq = msn_add(w->rr_seq, psn_sub(psn, w->psn) / ENGINE_READ_PSNS);
 		req_put_read(t, wqe, &p);
 	} else if (op_is_answered(w->f.op)) {
-		err = atomic_put(t, wqe, *psn);
+		err = atomic_put(t, wqe, psn);
 	} else {
 		p.seq = w->recv_seq;
 		err = req_put_data(t, wqe, &pos, &p);
@@ -639,28 +611,61 @@ static enum hole send_hole(struct turn *t, struct skua_lrc *lrc, struct walk *w,
 		err = fault_req(t, err);
 		if (err != SKUA_VENDOR_MISS && w->index == le32_to_cpu(t->sqc->ci))
 			req_fail(t, w->f.blocks, SKUA_CQE_LOC_PROT_ERR, err);
-		return HOLE_WAITS;
+		return SR_HOLE_WAITS;
 	}
 	turn_count(t, SKUA_CNT_TX_RETRANS_PKTS);
 	req_arm_ack(t);
 	t->budget -= (w->f.op == SKUA_WQE_READ ? 0 : p.len) + SKUA_PKT_OVERHEAD;
-	*psn = psn_add(*psn, n);
-	return HOLE_SENT;
+	return SR_HOLE_SENT;
+}
+
+enum sr_hole sr_may_send_again(struct turn *t, const struct sr_walk *w, uint32_t psn)
+{
+	if (t->budget <= 0 || tx_peer_waits(t))
+		return SR_HOLE_BUDGET;
+	if (req_limited(t, w->f.op, w->ssn) && psn != una(t))
+		return SR_HOLE_WAITS;
+	return SR_HOLE_SENT;
+}
+
+/* Send what is missing at @psn, and set *@psn behind it. @end: where the holes end. */
+static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w,
+			      uint32_t *psn, uint32_t end)
+{
+	enum sr_hole h;
+	uint32_t n = 1;
+
+	if (w->f.op == SKUA_WQE_READ && le32_to_cpu(lrc->rr_held) & rr_bit(w, *psn) &&
+	    ib_psn_diff(le32_to_cpu(lrc->cum), sr_part_start(w, *psn)) <= 0) {
+		/* The peer has the request; it is its turn when what is before has come. */
+		*psn = psn_add(w->psn, sr_part_end(w, *psn));
+		return SR_HOLE_SENT;
+	}
+	h = sr_may_send_again(t, w, *psn);
+	if (h != SR_HOLE_SENT)
+		return h;
+	if (w->f.op == SKUA_WQE_READ)
+		n = read_run(lrc, w, psn, end);
+	h = sr_send_again(t, w, *psn, n);
+	if (h == SR_HOLE_SENT)
+		*psn = psn_add(*psn, n);
+	return h;
 }
 
 /* The holes from *@from up to *@end. *@from follows. */
-static enum hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *from, uint32_t end)
+static enum sr_hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *from,
+			       uint32_t end)
 {
 	uint32_t psn = le32_to_cpu(*from);
-	struct walk w = walk_start(t);
-	enum hole h = HOLE_SENT;
+	struct sr_walk w = sr_walk_start(t);
+	enum sr_hole h = SR_HOLE_SENT;
 
-	while (h == HOLE_SENT && ib_psn_diff(end, psn) > 0) {
+	while (h == SR_HOLE_SENT && ib_psn_diff(end, psn) > 0) {
 		if (arrived(lrc, psn) && psn != le32_to_cpu(lrc->cum)) {
 			psn = psn_add(psn, 1);
 			continue;
 		}
-		if (!walk_to(t, &w, psn))
+		if (!sr_walk_to(t, &w, psn))
 			break;
 		/* Of what has a response, that came; of the rest, the peer has it. */
 		if (op_is_answered(w.f.op) ? arrived(lrc, psn) :
@@ -676,23 +681,26 @@ static enum hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *from, 
 
 bool sr_req_run(struct turn *t)
 {
-	struct skua_lrc *lrc = enter(t);
-	enum hole h;
+	struct skua_lrc *lrc;
+	enum sr_hole h;
 
+	if (sr_onload(t->sqc))
+		return sr_onload_run(t);
+	lrc = enter(t);
 	if (!lrc)
 		return false;
 	follow_una(t, lrc);
 	h = send_holes(t, lrc, &lrc->again, le32_to_cpu(lrc->again_end));
-	if (h == HOLE_SENT)
+	if (h == SR_HOLE_SENT)
 		h = send_holes(t, lrc, &lrc->next, le32_to_cpu(lrc->lost));
-	if (h == HOLE_SENT && !mark_waits(t, lrc)) {
+	if (h == SR_HOLE_SENT && !mark_waits(t, lrc)) {
 		set_mark(t, lrc);
 		lrc->again_end = lrc->again;
 	}
 	if (qp_state(t->qp) != SKUA_QP_ERR)
 		set_deadline(t, lrc);
 	sr_lrc_put(t, lrc, true);
-	return h == HOLE_BUDGET;
+	return h == SR_HOLE_BUDGET;
 }
 
 void sr_req_start(struct turn *t)
