@@ -111,7 +111,8 @@ static void packet(struct input *in)
 	if (skua_pkt_build_start(&b, frame, sizeof(frame), &addr, &bth))
 		return;
 	fill_headers(&b, in, &payload);
-	memset(b.payload, 0x55, payload);
+	/* As a bitmap of what arrived: the PSN expected is never in it, or is. */
+	memset(b.payload, pick & 2 ? 0x55 : 0xaa, payload);
 	if (pick == 253)
 		b.bth->flags ^= (uint8_t)take(in, 1);
 	rc_inject(&rc, 0, &b, payload);
