@@ -15,6 +15,7 @@
 #include <skua/cqe_parse.h>
 #include <skua/wqe_build.h>
 
+#include "icm.h"
 #include "rc.h"
 #include "roce/engine.h"
 
@@ -593,6 +594,111 @@ static void test_fail_event(void **state)
 	}
 }
 
+/* --- marks of selective repeat --- */
+
+static uint32_t dropping;
+
+/* The first frame is lost, and all behind the eighth. */
+static bool drop_some(void *priv, struct fake_frame *frame)
+{
+	(void)priv;
+	(void)frame;
+	return dropping++ - 1 < 7;
+}
+
+/* A word of the send queue's context, which is not on the chip. */
+static __le32 *sq_word(struct rc *rc, size_t at)
+{
+	cache_evict_range(rc->s[0].f.dev, 0, UINT64_MAX);
+	return (void *)((uint8_t *)mini_icm(&rc->s[0].m, SKUA_ICM_SQC,
+					    qp_index(rc->s[0].qp.qpn)) + at);
+}
+
+/* Eight WRITEs under way, of which the first is missing. */
+static void open_in_loss(struct rc *rc)
+{
+	rc_open(rc, &(struct rc_opt){
+		.mtu_code = 1, .timeout = 12, .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS },
+		.psn = { 0xfffffc, 0 },
+	});
+	rc->s[0].f.unjudged = true;
+	rc->s[0].f.filter = drop_some;
+	dropping = 0;
+	for (uint32_t n = 0; n < 8; n++)
+		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .off = n * 256, .roff = n * 256, .len = 256 });
+	mini_ring(&rc->s[0].m, &rc->s[0].qp);
+	rc_pump(rc);
+	assert_true(le32_to_cpu(*sq_word(rc, offsetof(struct skua_sqc, valid))) & SKUA_SQC_LOSS);
+}
+
+/*
+ * The PSNs up to which the requester of selective repeat has come, as the host would have
+ * them: none is ever beyond what was sent. To walk up to there would take many milliseconds.
+ */
+static void test_marks(void **state)
+{
+#define M(f)	offsetof(struct skua_lrc, f)
+	static const size_t marks[] = {
+		M(lost), M(again_end), M(mark_end), M(hole_top), M(seen), M(top), M(next),
+		M(again), M(cum),
+	};
+#undef M
+
+	(void)state;
+	for (size_t k = 0; k < 2 * N(marks); k++) {
+		uint32_t una, end;
+		uint8_t *lrc;
+		struct rc rc;
+
+		open_in_loss(&rc);
+		lrc = mini_icm(&rc.s[0].m, SKUA_ICM_LRC, qp_index(rc.s[0].qp.qpn));
+		una = le32_to_cpu(*sq_word(&rc, offsetof(struct skua_sqc, una_psn)));
+		assert_int_equal(una, 0xfffffc);
+		memset(lrc, 0xff, sizeof(((struct skua_lrc *)NULL)->arrived));
+		*(__le32 *)(lrc + marks[k / 2]) = cpu_to_le32((una + (1u << 22)) & IB_PSN_MASK);
+		end = 8;
+		if (k % 2) {
+			/* What was sent is as far off. */
+			*sq_word(&rc, offsetof(struct skua_sqc, max_psn)) =
+				cpu_to_le32((una + (1u << 22)) & IB_PSN_MASK);
+			end = SKUA_LRC_PSNS;
+		}
+		rc_pump_for(&rc, 3000000);
+		cache_evict_range(rc.s[0].f.dev, 0, UINT64_MAX);
+		for (size_t n = 0; n < N(marks); n++) {
+			uint32_t at = le32_to_cpu(*(__le32 *)(lrc + marks[n]));
+
+			if (ib_psn_diff(at, una) > (int32_t)end)
+				fail_msg("mark %zu: mark %zu is %d ahead", k / 2, n,
+					 ib_psn_diff(at, una));
+		}
+		assert_int_equal(rc.s[0].f.dev->state, DEV_OPERATIONAL);
+		rc_close(&rc);
+	}
+}
+
+/* What is acknowledged is not of the message that is to be completed next. */
+static void test_other_message(void **state)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 256];
+	struct skua_pkt_build b;
+	struct rc rc;
+
+	(void)state;
+	open_in_loss(&rc);
+	*sq_word(&rc, offsetof(struct skua_sqc, ci_psn)) = cpu_to_le32(0xfffffc - 100);
+	assert_int_equal(rc_build(&rc, 1, &b, frame, sizeof(frame), IB_OPCODE(RC, ACK), 0xffffff),
+			 0);
+	ib_aeth_put(b.aeth, IB_AETH_CREDIT_INVALID, 3);
+	rc_inject(&rc, 0, &b, 0);
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_ERR);
+	rc_close(&rc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -607,6 +713,8 @@ int main(void)
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_scribbled_contexts),
 		cmocka_unit_test(test_fail_event),
+		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_other_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,33 @@ static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
 
 /* --- what is lost --- */
 
+static void lower(__le32 *psn, uint32_t to)
+{
+	if (ib_psn_diff(le32_to_cpu(*psn), to) > 0)
+		*psn = cpu_to_le32(to);
+}
+
+/*
+ * No mark is beyond what was sent, which is no more than there are bits for, unless the host
+ * has changed it: to walk up to there would hold up all others.
+ */
+static void bound_marks(struct turn *t, struct skua_lrc *lrc)
+{
+	uint32_t end = max_psn(t);
+
+	if (psn_sub(end, una(t)) > SKUA_LRC_PSNS)
+		end = psn_add(una(t), SKUA_LRC_PSNS);
+	lower(&lrc->cum, end);
+	lower(&lrc->top, end);
+	lower(&lrc->seen, end);
+	lower(&lrc->lost, end);
+	lower(&lrc->next, end);
+	lower(&lrc->again, end);
+	lower(&lrc->again_end, end);
+	lower(&lrc->mark_end, end);
+	lower(&lrc->hole_top, end);
+}
+
 static void follow_una(struct turn *t, struct skua_lrc *lrc)
 {
 	raise(&lrc->cum, una(t));
@@ -206,6 +233,7 @@ static void follow_una(struct turn *t, struct skua_lrc *lrc)
 	if (ib_psn_diff(le32_to_cpu(lrc->again), le32_to_cpu(lrc->again_end)) > 0)
 		lrc->again_end = lrc->again;
 	raise(&lrc->mark_end, una(t));
+	bound_marks(t, lrc);
 }
 
 /* From now on it is waited for what was sent again. */
@@ -432,6 +460,11 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 
 		if (err) {
 			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+			return false;
+		}
+		/* PSNs and the message at ci are of two minds: what is complete is not known. */
+		if (psn_sub(psn, start) > f.psns) {
+			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
 			return false;
 		}
 		end = psn_add(start, f.psns);
