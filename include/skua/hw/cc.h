@@ -49,9 +49,9 @@ enum skua_cnp_scope {
 	  "bytes sent between increases by bytes; 0: there are none")			\
 	X(RP_THRESHOLD, rp_threshold, 1, 31, 1,						\
 	  "increases until additive increase; of both kinds, until hyper increase")	\
-	X(RP_AI_RATE, rp_ai_rate, 1, 100000, 100, "Mbit/s of an additive increase")	\
+	X(RP_AI_RATE, rp_ai_rate, 1, 100000, 200, "Mbit/s of an additive increase")	\
 	X(RP_MAX_RATE, rp_max_rate, 0, 1000000, 0, "Mbit/s; 0: the port's")		\
-	X(RP_HAI_RATE, rp_hai_rate, 1, 100000, 500, "Mbit/s of a hyper increase")	\
+	X(RP_HAI_RATE, rp_hai_rate, 1, 100000, 200, "Mbit/s of a hyper increase")	\
 	X(RP_MIN_DEC_FAC, rp_min_dec_fac, 1, 100, 50,					\
 	  "percent of the rate that a decrease leaves at least")			\
 	X(RP_MIN_RATE, rp_min_rate, 1, 1000000, 10, "Mbit/s")				\
