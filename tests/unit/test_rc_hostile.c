@@ -614,19 +614,29 @@ static __le32 *sq_word(struct rc *rc, size_t at)
 					    qp_index(rc->s[0].qp.qpn)) + at);
 }
 
-/* Eight WRITEs under way, of which the first is missing. */
-static void open_in_loss(struct rc *rc)
+/* Eight messages under way, of which the first is missing. */
+static void open_in_loss(struct rc *rc, enum skua_wqe_op op, bool onload)
 {
+	struct skua_cmd_modify_device_in mod = {
+		.mask = cpu_to_le32(SKUA_DEV_M_RECOVERY_EQ),
+		.recovery_eqn = cpu_to_le32(MINI_EQS),
+	};
+	struct mini_eq eq;
+
 	rc_open(rc, &(struct rc_opt){
 		.mtu_code = 1, .timeout = 12, .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS },
-		.psn = { 0xfffffc, 0 },
+		.psn = { 0xfffffc, 0 }, .onload = onload,
 	});
 	rc->s[0].f.unjudged = true;
+	if (onload) {
+		assert_int_equal(mini_eq_create(&rc->s[0].m, &eq, MINI_EQS, 6, 0, 1), 0);
+		mini_ok(&rc->s[0].m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
+	}
 	rc->s[0].f.filter = drop_some;
 	dropping = 0;
 	for (uint32_t n = 0; n < 8; n++)
 		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
-			.op = SKUA_WQE_WRITE, .off = n * 256, .roff = n * 256, .len = 256 });
+			.op = op, .off = n * 256, .roff = n * 256, .len = 256 });
 	mini_ring(&rc->s[0].m, &rc->s[0].qp);
 	rc_pump(rc);
 	assert_true(le32_to_cpu(*sq_word(rc, offsetof(struct skua_sqc, valid))) & SKUA_SQC_LOSS);
@@ -651,7 +661,7 @@ static void test_marks(void **state)
 		uint8_t *lrc;
 		struct rc rc;
 
-		open_in_loss(&rc);
+		open_in_loss(&rc, SKUA_WQE_WRITE, false);
 		lrc = mini_icm(&rc.s[0].m, SKUA_ICM_LRC, qp_index(rc.s[0].qp.qpn));
 		una = le32_to_cpu(*sq_word(&rc, offsetof(struct skua_sqc, una_psn)));
 		assert_int_equal(una, 0xfffffc);
@@ -686,12 +696,36 @@ static void test_other_message(void **state)
 	struct rc rc;
 
 	(void)state;
-	open_in_loss(&rc);
+	open_in_loss(&rc, SKUA_WQE_WRITE, false);
 	*sq_word(&rc, offsetof(struct skua_sqc, ci_psn)) = cpu_to_le32(0xfffffc - 100);
 	assert_int_equal(rc_build(&rc, 1, &b, frame, sizeof(frame), IB_OPCODE(RC, ACK), 0xffffff),
 			 0);
 	ib_aeth_put(b.aeth, IB_AETH_CREDIT_INVALID, 3);
 	rc_inject(&rc, 0, &b, 0);
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_ERR);
+	rc_close(&rc);
+}
+
+/* Likewise where the driver says what is complete. */
+static void test_other_message_onload(void **state)
+{
+	struct skua_recovery_cmd *cmd;
+	struct rc rc;
+
+	(void)state;
+	open_in_loss(&rc, SKUA_WQE_READ, true);
+	cmd = fake_ptr(&rc.s[0].f, rc.s[0].m.rec_ring);
+	*cmd = (struct skua_recovery_cmd){
+		.serial = *sq_word(&rc, offsetof(struct skua_sqc, rec_serial)),
+		.op = cpu_to_le32(SKUA_RECOVERY_ADVANCE),
+		.end = cpu_to_le32(0xffffff),
+	};
+	*sq_word(&rc, offsetof(struct skua_sqc, ci_psn)) = cpu_to_le32(0xfffffc - 100);
+	*sq_word(&rc, offsetof(struct skua_sqc, rec_cum)) = cpu_to_le32(0);
+	fake_db(&rc.s[0].f, 0, SKUA_UAR_RECOVERY, 1, rc.s[0].qp.qpn);
 	rc_pump(&rc);
 	rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
 	rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
@@ -715,6 +749,7 @@ int main(void)
 		cmocka_unit_test(test_fail_event),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_other_message),
+		cmocka_unit_test(test_other_message_onload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

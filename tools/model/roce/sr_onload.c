@@ -101,8 +101,9 @@ static void map_run(const struct turn *t, uint64_t map[MAP_WORDS], uint32_t psn,
 	for (; ib_psn_diff(end, psn) > 0; psn = psn_add(psn, 1)) {
 		uint32_t n = psn_sub(psn, una(t));
 
-		if (n < 64 * MAP_WORDS)
-			map[n / 64] |= 1ull << n % 64;
+		if (n >= 64 * MAP_WORDS)
+			break;
+		map[n / 64] |= 1ull << n % 64;
 	}
 }
 
@@ -446,6 +447,11 @@ static bool advance_one(struct turn *t, uint32_t end)
 
 	if (err) {
 		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+		return false;
+	}
+	/* PSNs and the message at ci are of two minds: what is complete is not known. */
+	if (psn_sub(psn, start) > f.psns) {
+		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
 		return false;
 	}
 	stop = psn_add(start, f.psns);
