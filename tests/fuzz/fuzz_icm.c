@@ -235,6 +235,9 @@ static void step(struct input *in)
 	case 13:
 		early(in);
 		break;
+	case 14:
+		rc_fuzz_recovery(0, in);
+		break;
 	case 12:
 		if (act & 0x10)
 			mini_index(&rc.s[0].m, SKUA_CMD_DESTROY_QP, shared[0].qpn, NULL, 0);

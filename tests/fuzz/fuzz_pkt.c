@@ -169,6 +169,8 @@ static void step(struct input *in)
 	case 5:
 		if (act & 0x10)
 			rc_fuzz_odp(0, in);
+		else if (act & 0x20)
+			rc_fuzz_recovery(0, in);
 		else
 			skua_dev_run(rc.s[0].f.dev);
 		break;

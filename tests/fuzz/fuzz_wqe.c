@@ -160,6 +160,9 @@ static void step(struct input *in)
 	case 11:
 		rc_pump_for(&rc, 1 + take(in, 3));
 		break;
+	case 13:
+		rc_fuzz_recovery(i, in);
+		break;
 	case 12:
 		if (act & 0x10)
 			mini_qp_modify(&rc.s[i].m, qp, act & 0x20 ? SKUA_QP_SQD : SKUA_QP_RTS, 0,

@@ -69,6 +69,7 @@ static struct {
 	uint32_t odp[2];	/* keys of on-demand regions: by list, by directory */
 	uint32_t odp_mtt;	/* their pages, then the directory */
 	struct mini_eq faults;
+	struct mini_eq losses;
 } fuzz[2];
 
 static inline void rc_fuzz_keys(int i)
@@ -258,11 +259,56 @@ static inline void rc_fuzz_open_odp(int i)
 	}
 }
 
+/* Loss reports go to an EQ that is soon full. */
+static inline void rc_fuzz_open_recovery(int i)
+{
+	struct skua_cmd_modify_device_in mod = {
+		.mask = cpu_to_le32(SKUA_DEV_M_RECOVERY_EQ),
+		.recovery_eqn = cpu_to_le32(MINI_EQS + 1),
+	};
+
+	must(!mini_eq_create(&rc.s[i].m, &fuzz[i].losses, MINI_EQS + 1, 2, 0, 1), "no EQ of losses");
+	mini_ok(&rc.s[i].m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
+}
+
+/*
+ * A driver that keeps the loss state of its QP, and says what it likes about it: a command
+ * that is nearly right, reports that are taken or not.
+ */
+static inline void rc_fuzz_recovery(int i, struct input *in)
+{
+	uint8_t pick = (uint8_t)take(in, 1);
+	struct skua_cmd_query_qp_out q;
+	struct skua_recovery_cmd *cmd;
+	struct skua_eqe eqe;
+	uint32_t pi, una;
+
+	if (!rc.s[i].m.rec_ring ||
+	    mini_index(&rc.s[i].m, SKUA_CMD_QUERY_QP, rc.s[i].qp.qpn, &q, sizeof(q)))
+		return;
+	pi = le32_to_cpu(q.sqc.rec_pi);
+	una = le32_to_cpu(q.sqc.una_psn);
+	while (pick & 0x40 && mini_eq_next(&rc.s[i].m, &fuzz[i].losses, &eqe))
+		must(le32_get_bits(eqe.what, SKUA_EQE_TYPE) == SKUA_EQE_RECOVERY, "another event");
+	if (pick & 0x40)
+		mini_eq_db(&rc.s[i].m, &fuzz[i].losses, true);
+	cmd = fake_ptr(&rc.s[i].f, rc.s[i].m.rec_ring + pi % SKUA_RECOVERY_RING * sizeof(*cmd));
+	*cmd = (struct skua_recovery_cmd){
+		.serial = q.sqc.rec_serial,
+		.op = cpu_to_le32(pick & 7),
+		.first = cpu_to_le32((una + (uint32_t)take(in, 1)) & IB_PSN_MASK),
+		.end = cpu_to_le32((una + (uint32_t)take(in, 1)) & IB_PSN_MASK),
+	};
+	if (pick & 0x80)
+		((uint8_t *)cmd)[take(in, 1) % sizeof(*cmd)] ^= (uint8_t)take(in, 1);
+	fake_db(&rc.s[i].f, 0, SKUA_UAR_RECOVERY, pi + 1 + (pick >> 3 & 3), rc.s[i].qp.qpn);
+}
+
 static inline void rc_fuzz_open(void)
 {
 	fake_pool();
 	rc_open(&rc, &(struct rc_opt){ .down = true, .log_cq = 13, .onchip = 8,
-				       .caps = SKUA_CAP_SR });
+				       .caps = SKUA_CAP_SR | SKUA_CAP_RECOVERY });
 	for (int i = 0; i < 2; i++) {
 		struct mini *m = &rc.s[i].m;
 
@@ -273,6 +319,7 @@ static inline void rc_fuzz_open(void)
 		m->next_mtt += 2 * SKUA_MTT_GROUP;
 		fuzz[i].list = fake_alloc(&rc.s[i].f, FUZZ_PAGES * 8, 64);
 		rc_fuzz_open_odp(i);
+		rc_fuzz_open_recovery(i);
 	}
 }
 
@@ -307,6 +354,7 @@ static inline void rc_fuzz_start(struct input *in)
 		.access = SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_REMOTE_READ |
 			  SKUA_ACCESS_REMOTE_ATOMIC | SKUA_ACCESS_FLUSH_GLOBAL,
 		.ext = { ext, ext },
+		.onload = last & 0x04,
 		.log_window = SKUA_EXT_LOG_WINDOW_MIN + cfg % 5,
 	};
 
