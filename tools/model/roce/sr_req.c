@@ -597,13 +597,26 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 
 /* --- sending again --- */
 
+/* Has a response to this part of a READ come? Then the peer has the request. */
+static bool read_begun(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
+		       uint32_t psn)
+{
+	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->psn, sr_part_end(w, psn));
+
+	if (ib_psn_diff(una(t), start) > 0)
+		return true;
+	while (start != stop && !arrived(lrc, start))
+		start = psn_add(start, 1);
+	return start != stop;
+}
+
 /* Missing responses from @psn on, up to @end; all of a request that may be lost itself. */
-static uint32_t read_run(const struct skua_lrc *lrc, const struct sr_walk *w, uint32_t *psn,
-			 uint32_t end)
+static uint32_t read_run(const struct turn *t, const struct skua_lrc *lrc,
+			 const struct sr_walk *w, uint32_t *psn, uint32_t end)
 {
 	uint32_t start = sr_part_start(w, *psn), stop = sr_part_end(w, *psn), n = 0;
 
-	if (ib_psn_diff(le32_to_cpu(lrc->cum), start) <= 0) {
+	if (ib_psn_diff(le32_to_cpu(lrc->cum), start) <= 0 && !read_begun(t, lrc, w, start)) {
 		*psn = start;
 		return stop - psn_sub(start, w->psn);
 	}
@@ -678,7 +691,7 @@ static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_wa
 	if (h != SR_HOLE_SENT)
 		return h;
 	if (w->f.op == SKUA_WQE_READ)
-		n = read_run(lrc, w, psn, end);
+		n = read_run(t, lrc, w, psn, end);
 	h = sr_send_again(t, w, *psn, n);
 	if (h == SR_HOLE_SENT)
 		*psn = psn_add(*psn, n);
