@@ -98,6 +98,16 @@ static uint32_t icrc(const uint8_t *ip, bool v6, size_t len)
 	return ~sum;
 }
 
+bool judge_intact(const uint8_t *f, size_t len)
+{
+	size_t total = len >= 14 + 20 ? be(f + 16, 2) : 0;
+	const uint8_t *end = f + 14 + total;
+
+	return total >= 24 && total <= len - 14 &&
+	       icrc(f + 14, false, total - 4) == (be(end - 4, 1) | be(end - 3, 1) << 8 |
+						  be(end - 2, 1) << 16 | be(end - 1, 1) << 24);
+}
+
 static void gid(uint8_t to[16], const uint8_t *addr, bool v6)
 {
 	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };

@@ -122,6 +122,8 @@ void judge_hears(struct judge *j, const struct judge_path *path);
 void judge_sends(struct judge *j, const struct judge_path *path);
 void judge_stops(struct judge *j, uint32_t own);
 
+/* Is the ICRC of a frame right? IPv4 without VLAN. */
+bool judge_intact(const uint8_t *frame, size_t len);
 /* A frame at time @now (ns). NULL, or the rule that the device broke. */
 const char *judge_sent(struct judge *j, const uint8_t *frame, size_t len, uint64_t now);
 void judge_received(struct judge *j, const uint8_t *frame, size_t len, uint64_t now);

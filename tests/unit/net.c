@@ -15,6 +15,8 @@ static void take(struct net *n, int i, void *frame, size_t len, bool icrc_pendin
 {
 	assert_false(icrc_pending);
 	n->came = true;
+	if (n->seen)
+		n->seen(n->seen_priv, i, false, frame, len);
 	fake_rx(&n->rc.s[i].f, frame, len);
 }
 
@@ -72,6 +74,8 @@ void net_settle(struct net *n)
 
 			more |= skua_dev_run(f->dev);
 			while ((frame = fake_tx(f))) {
+				if (n->seen)
+					n->seen(n->seen_priv, i, true, frame->data, frame->len);
 				wire_port_send(n->port[i], frame->data, frame->len);
 				free(frame);
 				more = true;

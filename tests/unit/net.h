@@ -14,6 +14,8 @@
  * @came: a frame, since net_settle() looked last
  * @drive: software that works beside, or NULL: whether it did something now
  * @drive_at: when it has something to do next
+ * @seen: each frame that side @i sends or receives, or NULL
+ * @seen_priv: its first argument
  */
 struct net {
 	struct rc rc;
@@ -22,6 +24,8 @@ struct net {
 	bool came;
 	bool (*drive)(struct net *n);
 	uint64_t drive_at;
+	void (*seen)(void *priv, int i, bool sent, const uint8_t *frame, size_t len);
+	void *seen_priv;
 };
 
 /* @faults: of the wire, as --fault has them, or NULL. */
