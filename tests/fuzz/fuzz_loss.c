@@ -509,7 +509,6 @@ static void open_all(struct input *in)
 		.psn = { cfg & 0x08 ? 0xfffff8 : 0x7ffffc, cfg & 0x08 ? 0xfffff0 : 0 },
 		.rd_atomic = 2 + (cfg >> 4) % 16,
 		.qp_flags = mode & 0x08 ? SKUA_QP_F_DB_SUPPRESS : 0,
-		.hot_looks = cfg & 1,
 		.access = SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_REMOTE_READ |
 			  SKUA_ACCESS_REMOTE_ATOMIC | SKUA_ACCESS_FLUSH_GLOBAL,
 		/* Less, and more, than the time after which selective repeat asks. */

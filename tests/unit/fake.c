@@ -57,7 +57,9 @@ static bool take_kept(struct fake *f, const struct skua_dev_cfg *cfg)
 	for (unsigned int i = 0; i < POOL; i++) {
 		struct skua_dev *dev = pool.kept[i].dev;
 
-		if (!dev || dev->cfg.onchip != cfg->onchip || dev->cfg.whole != cfg->whole)
+		/* What a device is made by. */
+		if (!dev || dev->cfg.onchip != cfg->onchip || dev->cfg.whole != cfg->whole ||
+		    dev->cfg.hot_looks != cfg->hot_looks)
 			continue;
 		f->dev = dev;
 		f->mem = pool.kept[i].mem;
