@@ -214,6 +214,9 @@ int skua_up(struct skua_dev *dev)
 	err = skua_set_roce(dev);
 	if (err)
 		goto err_eqs;
+	err = skua_cc_up(dev);
+	if (err)
+		goto err_eqs;
 	err = skua_pin_gids(dev);
 	if (err)
 		goto err_eqs;
@@ -323,6 +326,7 @@ static int skua_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	devlink = priv_to_devlink(dev);
 	dev->dev = &pdev->dev;
 	mutex_init(&dev->dm_lock);
+	skua_cc_init(dev);
 	dev->pdev = pdev;
 	dev->hw = &skua_pci_hw_ops;
 	skua_reset_init(dev);

@@ -44,6 +44,34 @@ struct skua_hw_ops {
 #define SKUA_DEBUGFS_CONTEXTS	4
 
 /**
+ * struct skua_cc_file - a parameter of congestion control in debugfs
+ * @dev: whose
+ * @param: which, enum skua_cc_param
+ */
+struct skua_cc_file {
+	struct skua_dev *dev;
+	u32 param;
+};
+
+/**
+ * struct skua_cc_values - parameters of congestion control
+ * @lock: protects @value and @written, and orders them with the device
+ * @value: what was written, by enum skua_cc_param
+ * @written: which were written since the device was found
+ * @count: parameters that the device has, of those the driver knows
+ * @dir: debugfs directory, while the device is up
+ * @file: what its files are given
+ */
+struct skua_cc_values {
+	struct mutex lock;		/* see above */
+	u32 value[SKUA_CC_PARAMS];
+	DECLARE_BITMAP(written, SKUA_CC_PARAMS);
+	u32 count;
+	struct dentry *dir;
+	struct skua_cc_file file[SKUA_CC_PARAMS];
+};
+
+/**
  * struct skua_dev - a PCI function
  * @dev: the device, for DMA and messages
  * @pdev: the same as a PCI device
@@ -107,6 +135,7 @@ struct skua_hw_ops {
  * @roce: RoCE is claimed by the device
  * @debugfs: directory
  * @debugfs_file: the core's files in it, while the device is up
+ * @cc: parameters of congestion control
  *
  * The devlink instance lock serializes whatever brings the device up or down:
  * probe, remove, reload, recovery, resets of the PCI function.
@@ -178,6 +207,7 @@ struct skua_dev {
 	bool roce;
 	struct dentry *debugfs;
 	struct dentry *debugfs_file[SKUA_DEBUGFS_FILES + SKUA_DEBUGFS_CONTEXTS];
+	struct skua_cc_values cc;
 };
 
 static inline u32 skua_read32(const struct skua_dev *dev, unsigned int reg)
@@ -247,6 +277,14 @@ bool skua_devlink_want_roce(struct skua_dev *dev);
 bool skua_devlink_want_sr(struct skua_dev *dev);
 void skua_devlink_report(struct skua_dev *dev);
 void skua_devlink_health(struct skua_dev *dev);
+
+/* cc.c */
+void skua_cc_init(struct skua_dev *dev);
+int skua_cc_up(struct skua_dev *dev);
+int skua_cc_query(struct skua_dev *dev, u32 *value);
+int skua_cc_set(struct skua_dev *dev, u32 param, u64 value);
+void skua_cc_debugfs_up(struct skua_dev *dev);
+void skua_cc_debugfs_down(struct skua_dev *dev);
 
 /* debugfs.c, debugfs_ctx.c */
 void skua_debugfs_init(struct skua_dev *dev);

@@ -62,6 +62,7 @@ void fake_finish(struct fake *fake, u32 token, bool event);
 void fake_finish_all(struct fake *fake);
 u32 fake_serve_icm(struct fake *fake, struct skua_cmd_slot *slot, const void *in, void *out);
 
+extern struct kunit_suite skua_cc_suite;
 extern struct kunit_suite skua_cmd_suite;
 extern struct kunit_suite skua_counter_suite;
 extern struct kunit_suite skua_eq_suite;
