@@ -275,6 +275,34 @@ static void test_loss(void **state)
 	}
 }
 
+/* Acknowledgments and responses are lost, too, and the driver is slow: nothing waits for long. */
+static void test_both_ways(void **state)
+{
+	static const uint64_t late[] = { 5000, 300000, 3 * MS };
+	static const char *const wires[] = {
+		"loss=5%,delay=2us", "loss=5%,delay=20us", "loss=10%,delay=100us",
+		"loss=5%,delay=2us,seed=2", "loss=5%,delay=2us,seed=3", "loss=5%,delay=2us,seed=4",
+	};
+
+	(void)state;
+	for (size_t w = 0; w < N(wires); w++) {
+		for (size_t l = 0; l < N(late); l++) {
+			for (size_t k = 0; k < N(kinds); k++) {
+				connect(&(struct opt){ .faults = wires[w], .late = late[l],
+						       .mode = k % 2 ? SKUA_EXT_ALWAYS :
+							       SKUA_EXT_NEGOTIATE,
+						       .timeout = 18 });
+				run(kinds[k].op, kinds[k].len, 3, 10 * SEC);
+				print_message("%s, late by %llu: ", wires[w],
+					      (unsigned long long)late[l]);
+				tell(kinds[k].name, 0);
+				assert_int_equal(cnt(SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+				done();
+			}
+		}
+	}
+}
+
 /* A driver that is late, or is no more, or whose event queue is full: all arrives in the end. */
 static void test_late(void **state)
 {
@@ -553,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_reorder),
 		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_both_ways),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_doorbells),

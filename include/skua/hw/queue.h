@@ -533,7 +533,7 @@ struct skua_sqc {
 	__le32 rec_first;
 	__le32 rec_told;
 	__le32 rec_end;
-	__le32 engine[1];
+	__le32 engine;
 };
 
 _Static_assert(__builtin_offsetof(struct skua_sqc, attr.sq_psn) == SKUA_SQC_HOT, "skua_sqc");

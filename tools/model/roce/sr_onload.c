@@ -52,8 +52,7 @@ static void raise(__le32 *psn, uint32_t to)
 /* Does it send again all that was sent? It then takes responses only in their order. */
 static bool goes_back(const struct turn *t)
 {
-	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_IN_RECOVERY ||
-	       t->sqc->next_psn != t->sqc->max_psn;
+	return t->sqc->next_psn != t->sqc->max_psn;
 }
 
 /* --- reports --- */
@@ -157,6 +156,11 @@ static bool arrived(struct turn *t, uint32_t first, uint32_t end)
 
 /* --- times of loss --- */
 
+static bool has_ack_timer(const struct turn *t)
+{
+	return le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
+}
+
 /* From now on commands of this time have no effect. */
 static void leave(struct turn *t)
 {
@@ -195,7 +199,7 @@ static bool enter(struct turn *t, enum skua_recovery_kind kind)
 		    (uint64_t)le32_to_cpu(s->srtt) << 32))
 		return false;
 	s->valid |= cpu_to_le32(SKUA_SQC_LOSS);
-	s->sr_deadline = cpu_to_le64(s->ack_deadline ? 0 : t->now + GUARD_NS);
+	s->sr_deadline = cpu_to_le64(has_ack_timer(t) ? 0 : t->now + GUARD_NS);
 	return true;
 }
 
@@ -240,7 +244,7 @@ static void look(struct turn *t)
 
 void sr_onload_timer(struct turn *t)
 {
-	bool guard = !t->sqc->ack_deadline;
+	bool guard = !has_ack_timer(t);
 
 	if (sr_in_loss(t)) {
 		bool news = le32_to_cpu(t->sqc->valid) & SKUA_SQC_REC_NEWS;
@@ -253,10 +257,10 @@ void sr_onload_timer(struct turn *t)
 			t->sqc->sr_deadline = cpu_to_le64(t->now + GUARD_NS);
 		return;
 	}
-	/* Nothing came for long. */
-	if (!goes_back(t) && enter(t, SKUA_RECOVERY_PROBE))
+	/* Nothing came for long; or nothing was sent, as the peer has no receive. */
+	if (!t->sqc->rnr_deadline && !goes_back(t) && enter(t, SKUA_RECOVERY_PROBE))
 		return;
-	if (!guard)
+	if (!guard || t->sqc->rnr_deadline || fault_req_waits(t))
 		sr_progress(t);
 	else
 		sr_onload_back(t);

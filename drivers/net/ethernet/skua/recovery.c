@@ -382,11 +382,16 @@ static void skua_rec_begin(struct skua_recovery *r, __u32 serial, __u32 una, __u
 	skua_rec_news(r, now);
 }
 
-/* Nothing came for long: the answer to the last packet says what did. */
+/*
+ * Nothing came for long. The answer to the last packet says which others arrived. If nothing
+ * answers that, as it is a response to a READ whose request was lost, the first one is asked for.
+ */
 static void skua_rec_probe(struct skua_recovery *r)
 {
+	__u32 psn = r->probes % 2 ? r->una : skua_rec_psn_sub(r->max, 1);
+
 	if (r->max != r->una && skua_rec_has_room(r))
-		skua_rec_put(r, SKUA_RECOVERY_SEND, skua_rec_psn_sub(r->max, 1), r->max);
+		skua_rec_put(r, SKUA_RECOVERY_SEND, psn, skua_rec_psn_add(psn, 1));
 }
 
 /**
