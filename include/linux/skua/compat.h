@@ -64,6 +64,18 @@ static_assert(offsetof(struct skua_compat_reporter_ops, default_graceful_period)
 #define net_dim(dim, sample)	net_dim(dim, *(sample))
 #endif
 
+/* The function was set apart. */
+#ifdef SKUA_COMPAT_HRTIMER
+#include <linux/hrtimer.h>
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+
 /*
  * Callbacks whose prototype has changed: a function-like macro of the callback's
  * name turns its definition into an adapter of the old prototype, and the new

@@ -233,7 +233,7 @@ const struct skua_uar *skua_kernel_uar(const struct skua_dev *dev);
 /**
  * skua_ring_db() - ring a doorbell by one 8-byte store
  * @uar: page with a kernel mapping
- * @reg: SKUA_UAR_SQ, _CQ_ARM or _EQ
+ * @reg: SKUA_UAR_SQ, _CQ_ARM, _EQ or _RECOVERY
  * @lo: index
  * @hi: queue number and flags
  *
@@ -455,11 +455,14 @@ int skua_srq_resize(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc
  * @event: asynchronous event, from process context, may be NULL
  * @ext: placement table of selective repeat (struct skua_ext_slot), from the transition to
  *	RTR until RESET; empty if the QP does not use it. Managed by skua_qp_modify().
+ *	With SKUA_CAP_RECOVERY the recovery ring is behind it
+ * @recovery: its loss state, if that is the driver's; likewise
  */
 struct skua_qp {
 	struct skua_obj obj;
 	void (*event)(struct skua_qp *qp, enum skua_qp_event event);
 	struct skua_buf ext;
+	struct skua_qp_recovery *recovery;
 };
 
 /**

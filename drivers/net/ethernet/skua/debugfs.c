@@ -118,6 +118,8 @@ static int eqs_show(struct seq_file *s, void *unused)
 	eqs_show_one(s, dev, &dev->async_eq);
 	if (dev->fault_eq.created)
 		eqs_show_one(s, dev, &dev->fault_eq);
+	if (dev->recovery_eq.created)
+		eqs_show_one(s, dev, &dev->recovery_eq);
 	for (i = 0; i < dev->num_comp; i++)
 		eqs_show_one(s, dev, &dev->comp_eq[i]);
 	return 0;

@@ -19,6 +19,8 @@
 #define SKUA_EQ_LOG_CMD		7
 #define SKUA_EQ_LOG_ASYNC	10
 #define SKUA_EQ_LOG_FAULT	8
+/* What does not fit has the QP go back: room for a few reports of each of many QPs. */
+#define SKUA_EQ_LOG_RECOVERY	12
 #define SKUA_EQ_LOG_COMP	10
 
 /* Each command slot has at most one outstanding event. */
@@ -128,6 +130,15 @@ static void skua_eq_fault(struct skua_eq *eq, const struct skua_eqe *eqe)
 	skua_fault_raise(eq->dev, &fault);
 }
 
+static void skua_eq_recovery(struct skua_eq *eq, const struct skua_eqe *eqe)
+{
+	struct skua_eqe_recovery report;
+
+	memcpy(&report, eqe, sizeof(report));
+	if (!skua_recovery_report(eq->dev, &report))
+		eq->bad++;
+}
+
 static void skua_eq_dispatch(struct skua_eq *eq, const struct skua_eqe *eqe)
 {
 	u32 type = le32_get_bits(eqe->what, SKUA_EQE_TYPE);
@@ -141,6 +152,8 @@ static void skua_eq_dispatch(struct skua_eq *eq, const struct skua_eqe *eqe)
 		skua_cmd_complete(eq->dev, num);
 	else if (type == SKUA_EQE_PAGE_FAULT && eq->eqn == SKUA_EQN_FAULT)
 		skua_eq_fault(eq, eqe);
+	else if (type == SKUA_EQE_RECOVERY && eq->eqn == SKUA_EQN_RECOVERY)
+		skua_eq_recovery(eq, eqe);
 	else if (eq->eqn == SKUA_EQN_ASYNC)
 		skua_eq_async(eq, type, num, subtype);
 	else
@@ -189,6 +202,8 @@ EXPORT_SYMBOL_IF_KUNIT(skua_eq_poll);
 static void skua_eq_work(struct work_struct *work)
 {
 	struct skua_eq *eq = container_of(work, struct skua_eq, work);
+	bool recovery = eq->eqn == SKUA_EQN_RECOVERY;
+	unsigned int n;
 	u32 i;
 
 	/*
@@ -196,7 +211,15 @@ static void skua_eq_work(struct work_struct *work)
 	 * relies on it, but not more, in case the device keeps writing.
 	 */
 	for (i = 0; i <= 1U << eq->log_size; i += SKUA_EQ_BUDGET) {
-		if (skua_eq_poll(eq) < SKUA_EQ_BUDGET)
+		/* QPs stay until what was reported of them was acted upon, all of a QP at once. */
+		if (recovery)
+			rcu_read_lock();
+		n = skua_eq_poll(eq);
+		if (recovery) {
+			skua_recovery_flush(eq->dev);
+			rcu_read_unlock();
+		}
+		if (n < SKUA_EQ_BUDGET)
 			break;
 		cond_resched();
 	}
@@ -232,6 +255,8 @@ void skua_eq_kick(struct skua_dev *dev)
 		queue_work(dev->wq, &dev->async_eq.work);
 	if (dev->fault_eq.created)
 		queue_work(dev->wq, &dev->fault_eq.work);
+	if (dev->recovery_eq.created)
+		queue_work(dev->wq, &dev->recovery_eq.work);
 }
 
 /**
@@ -306,7 +331,7 @@ static void skua_eq_setup(struct skua_dev *dev, struct skua_eq *eq, u32 eqn,
 	eq->eqn = eqn;
 	eq->vector = vector;
 	eq->log_size = min_t(u32, log_size, ilog2(dev->limits.max_eqe));
-	eq->defer = eqn == SKUA_EQN_ASYNC || eqn == SKUA_EQN_FAULT;
+	eq->defer = eqn == SKUA_EQN_ASYNC || eqn == SKUA_EQN_FAULT || eqn == SKUA_EQN_RECOVERY;
 	xa_init(&eq->cqs);
 	INIT_WORK(&eq->work, skua_eq_work);
 	v->eq[v->num_eqs++] = eq;
@@ -362,6 +387,8 @@ int skua_irqs_init(struct skua_dev *dev)
 	skua_eq_setup(dev, &dev->cmd_eq, SKUA_EQN_CMD, 0, SKUA_EQ_LOG_CMD);
 	skua_eq_setup(dev, &dev->async_eq, SKUA_EQN_ASYNC, 0, SKUA_EQ_LOG_ASYNC);
 	skua_eq_setup(dev, &dev->fault_eq, SKUA_EQN_FAULT, 0, SKUA_EQ_LOG_FAULT);
+	skua_eq_setup(dev, &dev->recovery_eq, SKUA_EQN_RECOVERY, 0, SKUA_EQ_LOG_RECOVERY);
+	xa_init(&dev->recoveries);
 	for (i = 0; i < dev->num_comp; i++)
 		skua_eq_setup(dev, &dev->comp_eq[i], SKUA_EQN_COMP + i, num > 1 ? i + 1 : 0,
 			      SKUA_EQ_LOG_COMP);
@@ -407,7 +434,7 @@ void skua_irqs_exit(struct skua_dev *dev)
 	pci_free_irq_vectors(dev->pdev);
 }
 
-/* Set the EQs for command, async and page fault events, or SKUA_NO_EQ. */
+/* Set the EQs for command, async, page fault and recovery events, or SKUA_NO_EQ. */
 static int skua_eqs_attach(struct skua_dev *dev, bool on)
 {
 	struct skua_cmd_modify_device_in in = {
@@ -419,6 +446,10 @@ static int skua_eqs_attach(struct skua_dev *dev, bool on)
 	if (dev->limits.caps & SKUA_CAP_ODP) {
 		in.mask |= cpu_to_le32(SKUA_DEV_M_FAULT_EQ);
 		in.fault_eqn = cpu_to_le32(on ? SKUA_EQN_FAULT : SKUA_NO_EQ);
+	}
+	if (dev->limits.caps & SKUA_CAP_RECOVERY) {
+		in.mask |= cpu_to_le32(SKUA_DEV_M_RECOVERY_EQ);
+		in.recovery_eqn = cpu_to_le32(on ? SKUA_EQN_RECOVERY : SKUA_NO_EQ);
 	}
 	return skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in);
 }
@@ -440,6 +471,8 @@ int skua_eqs_init(struct skua_dev *dev)
 	err = skua_eq_create(dev, &dev->async_eq);
 	if (!err && dev->limits.caps & SKUA_CAP_ODP)
 		err = skua_eq_create(dev, &dev->fault_eq);
+	if (!err && dev->limits.caps & SKUA_CAP_RECOVERY)
+		err = skua_eq_create(dev, &dev->recovery_eq);
 	for (i = 0; !err && i < dev->num_comp; i++)
 		err = skua_eq_create(dev, &dev->comp_eq[i]);
 	if (!err)
@@ -468,6 +501,8 @@ void skua_eqs_exit(struct skua_dev *dev)
 		dev_err(dev->dev, "MODIFY_DEVICE: cannot detach the EQs: %pe\n", ERR_PTR(err));
 	for (i = dev->num_comp; i--;)
 		skua_eq_destroy(dev, &dev->comp_eq[i]);
+	skua_eq_destroy(dev, &dev->recovery_eq);
+	WARN_ON_ONCE(!xa_empty(&dev->recoveries));
 	skua_eq_destroy(dev, &dev->fault_eq);
 	skua_eq_destroy(dev, &dev->async_eq);
 	skua_eq_destroy(dev, &dev->cmd_eq);

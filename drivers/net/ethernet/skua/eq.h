@@ -14,12 +14,13 @@
 #define SKUA_EQN_CMD		0
 #define SKUA_EQN_ASYNC		1
 #define SKUA_EQN_FAULT		2
-#define SKUA_EQN_COMP		3
+#define SKUA_EQN_RECOVERY	3
+#define SKUA_EQN_COMP		4
 
-/* Most EQs that share one vector: command, async, page fault and, if there is but
+/* Most EQs that share one vector: command, async, page fault, recovery and, if there is but
  * one vector, the completion EQ.
  */
-#define SKUA_VECTOR_EQS		4
+#define SKUA_VECTOR_EQS		5
 
 /*
  * Events handled before the EQ is armed again, to bound the time with interrupts off. The

@@ -38,13 +38,16 @@ static void skua_qp_icm_put(struct skua_dev *dev, u32 index)
 }
 
 /*
- * Memory that the device needs for selective repeat: the QP's loss recovery context and its
- * placement table. A page of its own for each table, not a dma_pool: a pool returns no
- * memory until it is destroyed, and charges a page to only one of its users.
+ * Memory that the device needs for selective repeat: the QP's loss recovery context, its
+ * placement table, and behind that its recovery ring if the loss state is the driver's. Pages
+ * of its own for each table, not a dma_pool: a pool returns no memory until it is destroyed,
+ * and charges a page to only one of its users.
  */
 static int skua_qp_ext_get(struct skua_dev *dev, struct skua_qp *qp, u32 ext)
 {
-	size_t size = sizeof(struct skua_ext_slot) << u32_get_bits(ext, SKUA_ATTR_EXT_LOG_WINDOW);
+	u32 log_window = u32_get_bits(ext, SKUA_ATTR_EXT_LOG_WINDOW);
+	size_t ring = skua_recovery_bytes(dev);
+	size_t size = (sizeof(struct skua_ext_slot) << log_window) + ring;
 	u32 index = skua_obj_index(&dev->qps, qp->obj.num);
 	struct skua_buf table;
 	int err;
@@ -52,14 +55,23 @@ static int skua_qp_ext_get(struct skua_dev *dev, struct skua_qp *qp, u32 ext)
 	err = skua_icm_get(dev, SKUA_ICM_LRC, index);
 	if (err)
 		return err;
-	/* Coherent memory is aligned to its size, which is a power of two. */
+	/* Coherent memory is aligned to its size, and the table's is a power of two. */
 	err = skua_buf_try(dev, &table, size, GFP_KERNEL_ACCOUNT);
-	if (err) {
-		skua_icm_put(dev, SKUA_ICM_LRC, index);
-		return err;
-	}
+	if (err)
+		goto err_icm;
 	qp->ext = table;
+	if (!ring)
+		return 0;
+	err = skua_recovery_add(dev, qp, log_window);
+	if (err)
+		goto err_table;
 	return 0;
+
+err_table:
+	skua_buf_free(dev, &qp->ext);
+err_icm:
+	skua_icm_put(dev, SKUA_ICM_LRC, index);
+	return err;
 }
 
 /* Only when the device no longer uses the memory. */
@@ -67,6 +79,7 @@ static void skua_qp_ext_put(struct skua_dev *dev, struct skua_qp *qp)
 {
 	if (!qp->ext.va)
 		return;
+	skua_recovery_del(dev, qp);
 	skua_buf_free(dev, &qp->ext);
 	skua_icm_put(dev, SKUA_ICM_LRC, skua_obj_index(&dev->qps, qp->obj.num));
 }
@@ -78,6 +91,7 @@ int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 	int err;
 
 	qp->ext = (struct skua_buf) {};
+	qp->recovery = NULL;
 	err = gsi ? skua_obj_reserve_at(&dev->qps, &qp->obj, SKUA_QPN_GSI) :
 		    skua_obj_reserve(&dev->qps, &qp->obj);
 	if (err)
@@ -114,6 +128,7 @@ EXPORT_SYMBOL_NS_GPL(skua_qp_create, "SKUA");
 void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp)
 {
 	trace_skua_destroy(dev, "QP", qp->obj.num);
+	skua_recovery_pause(qp, true);
 	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_QP, qp->obj.num);
 	skua_obj_retire(&dev->qps, &qp->obj);
 	skua_eq_flush_async(dev);
@@ -152,9 +167,15 @@ int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_mod
 	if (ext) {
 		in->ext_table = cpu_to_le64(qp->ext.dma);
 		in->ext_len = cpu_to_le32(qp->ext.size);
+		if (qp->recovery)
+			in->attr.ext |= cpu_to_le32(SKUA_ATTR_EXT_ONLOAD);
 	}
 	in->qpn = cpu_to_le32(qp->obj.num);
+	if (reset)
+		skua_recovery_pause(qp, true);
 	err = skua_cmd_in(dev, SKUA_CMD_MODIFY_QP, in);
+	if (err && reset)
+		skua_recovery_pause(qp, false);
 	/*
 	 * A command that failed had no effect, or the device was declared dead and does no
 	 * DMA: a table that it was to begin with is not in use, one that it had still may be.

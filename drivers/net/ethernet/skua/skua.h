@@ -94,6 +94,9 @@ struct skua_cc_values {
  * @async_eq: async events
  * @fault_eq: page faults
  * @fault_handler: page fault handler; read by the work of @fault_eq only
+ * @recovery_eq: loss reports (SKUA_CAP_RECOVERY)
+ * @recoveries: struct skua_qp_recovery by index of the QP; read under RCU
+ * @recovery_list: those of which the work of @recovery_eq has reports; the work's alone
  * @comp_eq: completion events, by completion vector
  * @num_comp: completion vectors
  * @vectors: interrupt vectors
@@ -163,6 +166,9 @@ struct skua_dev {
 	struct skua_eq async_eq;
 	struct skua_eq fault_eq;
 	struct skua_fault_handler *fault_handler;
+	struct skua_eq recovery_eq;
+	struct xarray recoveries;
+	struct skua_qp_recovery *recovery_list;
 	struct skua_eq *comp_eq;
 	unsigned int num_comp;
 	struct skua_vector *vectors;
@@ -260,6 +266,14 @@ int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, gfp_t 
 
 /* fault.c */
 void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault);
+
+/* recovery_eq.c */
+bool skua_recovery_report(struct skua_dev *dev, const struct skua_eqe_recovery *e);
+void skua_recovery_flush(struct skua_dev *dev);
+size_t skua_recovery_bytes(const struct skua_dev *dev);
+int skua_recovery_add(struct skua_dev *dev, struct skua_qp *qp, u32 log_window);
+void skua_recovery_pause(struct skua_qp *qp, bool pause);
+void skua_recovery_del(struct skua_dev *dev, struct skua_qp *qp);
 
 /* uar.c */
 int skua_uars_init(struct skua_dev *dev);

@@ -73,5 +73,6 @@ extern struct kunit_suite skua_mr_suite;
 extern struct kunit_suite skua_mtt_suite;
 extern struct kunit_suite skua_obj_suite;
 extern struct kunit_suite skua_qp_suite;
+extern struct kunit_suite skua_recovery_suite;
 
 #endif /* SKUA_TESTS_FAKE_H */

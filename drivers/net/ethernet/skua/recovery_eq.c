@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loss recovery: from the device's reports to recovery.c, and from there to the recovery ring
+ * of the QP. Documentation/recovery.rst describes it.
+ *
+ * A report is handled by the work of the recovery EQ, time by a timer of each QP, which runs in
+ * soft interrupt context. Both find the QP's state under its lock, and leave it alone once it
+ * is paused.
+ */
+#include <linux/hrtimer.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+
+#include "recovery.h"
+#include "skua.h"
+
+/**
+ * struct skua_qp_recovery - loss recovery of a QP
+ * @dev: the function
+ * @qpn: the QP
+ * @lock: protects the fields below and the ring; taken with soft interrupts off
+ * @paused: the ring is not to be written: it is about to be taken away, or the QP is
+ * @told: producer index that the device knows
+ * @armed: time for which @timer is set, 0: it is not
+ * @timer: the earliest time at which something has to be looked at, or an earlier one
+ * @next: in the list of those that the EQ's work has reports of; the work's alone
+ * @listed: it is in the list; the work's alone
+ * @rcu: the EQ's work may still have it when it is removed
+ * @state: what has arrived
+ */
+struct skua_qp_recovery {
+	struct skua_dev *dev;
+	u32 qpn;
+	spinlock_t lock;		/* see above */
+	bool paused;
+	u32 told;
+	u64 armed;
+	struct hrtimer timer;
+	struct skua_qp_recovery *next;
+	bool listed;
+	struct rcu_head rcu;
+	struct skua_recovery state;
+};
+
+/* Tell the device of new commands, and be there in time. Under the lock. */
+static void skua_qp_recovery_act(struct skua_qp_recovery *rec, u64 now)
+{
+	struct skua_recovery *r = &rec->state;
+
+	if (r->pi != rec->told) {
+		rec->told = r->pi;
+		/* The ring is coherent memory: the doorbell's store is ordered behind it. */
+		skua_ring_db(&rec->dev->uar, SKUA_UAR_RECOVERY, r->pi, rec->qpn);
+	}
+	/* A timer that expires too early costs less than to move it with each report. */
+	if (!r->deadline || (rec->armed && rec->armed <= r->deadline))
+		return;
+	rec->armed = r->deadline;
+	hrtimer_start(&rec->timer, ns_to_ktime(r->deadline > now ? r->deadline - now : 0),
+		      HRTIMER_MODE_REL_SOFT);
+}
+
+static enum hrtimer_restart skua_qp_recovery_timer(struct hrtimer *timer)
+{
+	struct skua_qp_recovery *rec = container_of(timer, struct skua_qp_recovery, timer);
+	u64 now = ktime_get_ns();
+
+	guard(spinlock)(&rec->lock);
+	rec->armed = 0;
+	if (!rec->paused) {
+		skua_recovery_timer(&rec->state, now);
+		skua_qp_recovery_act(rec, now);
+	}
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * skua_recovery_report() - take a report of the device
+ * @dev: the function
+ * @e: the report
+ *
+ * By the work of the recovery EQ, in an RCU read-side section that lasts until
+ * skua_recovery_flush() has returned.
+ *
+ * Return: false if there is no such QP.
+ */
+bool skua_recovery_report(struct skua_dev *dev, const struct skua_eqe_recovery *e)
+{
+	u32 qpn = le32_get_bits(e->qpn, SKUA_RECOVERY_QPN);
+	struct skua_qp_recovery *rec;
+
+	rec = xa_load(&dev->recoveries, skua_obj_index(&dev->qps, qpn));
+	/* One of the QP that had this number before is of no interest, and no error. */
+	if (!rec)
+		return false;
+	if (rec->qpn != qpn)
+		return true;
+	guard(spinlock_bh)(&rec->lock);
+	if (rec->paused)
+		return true;
+	skua_recovery_event(&rec->state, e, ktime_get_ns());
+	if (!rec->listed) {
+		rec->listed = true;
+		rec->next = dev->recovery_list;
+		dev->recovery_list = rec;
+	}
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_report);
+
+/**
+ * skua_recovery_flush() - do what the reports since the last call demand
+ * @dev: the function
+ */
+void skua_recovery_flush(struct skua_dev *dev)
+{
+	struct skua_qp_recovery *rec;
+
+	while ((rec = dev->recovery_list)) {
+		u64 now = ktime_get_ns();
+
+		dev->recovery_list = rec->next;
+		rec->listed = false;
+		guard(spinlock_bh)(&rec->lock);
+		if (rec->paused)
+			continue;
+		skua_recovery_judge(&rec->state, now);
+		skua_qp_recovery_act(rec, now);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_flush);
+
+/**
+ * skua_recovery_bytes() - size of a QP's recovery ring
+ * @dev: the function
+ *
+ * Return: bytes, 0 if the device keeps the loss state.
+ */
+size_t skua_recovery_bytes(const struct skua_dev *dev)
+{
+	if (!(dev->limits.caps & SKUA_CAP_RECOVERY))
+		return 0;
+	return SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_bytes);
+
+/**
+ * skua_recovery_add() - begin to serve a QP, which is about to leave INIT
+ * @dev: the function, with SKUA_CAP_RECOVERY
+ * @qp: the QP, which has its placement table and ring
+ * @log_window: log2 of its window
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_recovery_add(struct skua_dev *dev, struct skua_qp *qp, u32 log_window)
+{
+	size_t table = sizeof(struct skua_ext_slot) << log_window;
+	struct skua_qp_recovery *rec = kzalloc(sizeof(*rec), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!rec)
+		return -ENOMEM;
+	rec->dev = dev;
+	rec->qpn = qp->obj.num;
+	spin_lock_init(&rec->lock);
+	hrtimer_setup(&rec->timer, skua_qp_recovery_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_SOFT);
+	skua_recovery_init(&rec->state, qp->ext.va + table, log_window);
+	err = xa_err(xa_store(&dev->recoveries, skua_obj_index(&dev->qps, rec->qpn), rec,
+			      GFP_KERNEL_ACCOUNT));
+	if (err) {
+		kfree(rec);
+		return err;
+	}
+	qp->recovery = rec;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_add);
+
+/**
+ * skua_recovery_pause() - write no commands, as a command that ends the QP is on its way
+ * @qp: the QP
+ * @pause: false: that command was refused, go on
+ *
+ * What is reported meanwhile is not looked at: the device then goes back by itself.
+ */
+void skua_recovery_pause(struct skua_qp *qp, bool pause)
+{
+	if (!qp->recovery)
+		return;
+	guard(spinlock_bh)(&qp->recovery->lock);
+	qp->recovery->paused = pause;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_pause);
+
+/**
+ * skua_recovery_del() - end what skua_recovery_add() began
+ * @dev: the function
+ * @qp: the QP, whose ring is not written any more on return
+ */
+void skua_recovery_del(struct skua_dev *dev, struct skua_qp *qp)
+{
+	struct skua_qp_recovery *rec = qp->recovery;
+
+	if (!rec)
+		return;
+	xa_erase(&dev->recoveries, skua_obj_index(&dev->qps, rec->qpn));
+	skua_recovery_pause(qp, true);
+	/* Paused, it is not started again. */
+	hrtimer_cancel(&rec->timer);
+	qp->recovery = NULL;
+	kfree_rcu(rec, rcu);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_del);

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loss recovery: reports to the right QP, commands and the doorbell for them, time, and the
+ * end of a QP while all that goes on. The rules have a test of their own in user space.
+ */
+#include <linux/delay.h>
+
+#include "fake.h"
+#include "../recovery.h"
+
+#define LOG_WINDOW	SKUA_EXT_LOG_WINDOW_MAX
+#define TABLE		(sizeof(struct skua_ext_slot) << LOG_WINDOW)
+#define LOG_QPS		10
+#define QPN(n)		(0x400000 | (n))
+#define SERIAL		77
+#define UNA		0xfffff0U
+
+/**
+ * struct rt - a device and two QPs
+ * @fake: the function
+ * @qp: the QPs
+ */
+struct rt {
+	struct fake *fake;
+	struct skua_qp qp[2];
+};
+
+static void rt_exit(void *data)
+{
+	struct rt *t = data;
+	struct skua_dev *dev = &t->fake->dev;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(t->qp); i++) {
+		skua_recovery_del(dev, &t->qp[i]);
+		skua_buf_free(dev, &t->qp[i].ext);
+	}
+	skua_obj_table_exit(&dev->qps);
+}
+
+static int recovery_init(struct kunit *test)
+{
+	struct rt *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct skua_dev *dev;
+	unsigned int i;
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	test->priv = t;
+	t->fake = fake_create(test);
+	dev = &t->fake->dev;
+	dev->limits.caps = SKUA_CAP_SR | SKUA_CAP_RECOVERY;
+	xa_init(&dev->recoveries);
+	skua_obj_table_init(&dev->qps, 2, BIT(LOG_QPS) - 1, LOG_QPS, 24);
+	err = kunit_add_action_or_reset(test, rt_exit, t);
+	if (err)
+		return err;
+	for (i = 0; i < ARRAY_SIZE(t->qp); i++) {
+		t->qp[i].obj.num = QPN(i + 2);
+		KUNIT_ASSERT_EQ(test, skua_buf_alloc(dev, &t->qp[i].ext,
+						     TABLE + skua_recovery_bytes(dev)), 0);
+		KUNIT_ASSERT_EQ(test, skua_recovery_add(dev, &t->qp[i], LOG_WINDOW), 0);
+	}
+	return 0;
+}
+
+/* A report of 32 packets from UNA on, of which @bits arrived. */
+static bool report(struct rt *t, u32 qpn, u32 kind, u64 bits)
+{
+	struct skua_eqe_recovery e = {
+		.qpn = cpu_to_le32(qpn),
+		.serial = cpu_to_le32(SERIAL),
+		.una = cpu_to_le32(UNA),
+		.what = le32_encode_bits(kind, SKUA_RECOVERY_KIND) |
+			le32_encode_bits(32, SKUA_RECOVERY_MAX),
+		.bits = cpu_to_le64(bits),
+	};
+	bool found;
+
+	rcu_read_lock();
+	found = skua_recovery_report(&t->fake->dev, &e);
+	skua_recovery_flush(&t->fake->dev);
+	rcu_read_unlock();
+	return found;
+}
+
+/* What the device was told last: index and QPN. */
+static u64 doorbell(struct rt *t)
+{
+	return readq(t->fake->dev.uar.map + SKUA_UAR_RECOVERY);
+}
+
+static const struct skua_recovery_cmd *ring(struct rt *t, unsigned int qp)
+{
+	return t->qp[qp].ext.va + TABLE;
+}
+
+/* Wait for the doorbell, not longer than a slow machine may take. */
+static void wait_doorbell(struct kunit *test, u64 old)
+{
+	struct rt *t = test->priv;
+	unsigned int n;
+
+	for (n = 0; n < 10000 && doorbell(t) == old; n++)
+		usleep_range(100, 200);
+	KUNIT_EXPECT_NE(test, doorbell(t), old);
+}
+
+/* What is lost is known by time: the timer has it sent again, and rings for that QP alone. */
+static void test_lost(struct kunit *test)
+{
+	struct rt *t = test->priv;
+
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(3), SKUA_RECOVERY_OPEN, 100000));
+	KUNIT_EXPECT_EQ(test, doorbell(t), 0);
+	/* The first and the third are missing. */
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(3), SKUA_RECOVERY_ARRIVED, 0xa));
+	wait_doorbell(test, 0);
+	KUNIT_EXPECT_EQ(test, upper_32_bits(doorbell(t)), QPN(3));
+	KUNIT_EXPECT_GE(test, lower_32_bits(doorbell(t)), 2);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ring(t, 1)[0].op), SKUA_RECOVERY_SEND);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ring(t, 1)[0].serial), SERIAL);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ring(t, 1)[0].first), UNA);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ring(t, 1)[0].end), UNA + 1);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ring(t, 1)[1].first), UNA + 2);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ring(t, 1)[1].end), UNA + 3);
+	KUNIT_EXPECT_NULL(test, memchr_inv(ring(t, 0), 0, skua_recovery_bytes(&t->fake->dev)));
+}
+
+/* Reports of QPs that there are not: one is an error, that of a former one is not. */
+static void test_nobody(struct kunit *test)
+{
+	struct rt *t = test->priv;
+
+	KUNIT_EXPECT_FALSE(test, report(t, QPN(9), SKUA_RECOVERY_OPEN, 0));
+	KUNIT_EXPECT_TRUE(test, report(t, 0x800002, SKUA_RECOVERY_PROBE, 0));
+	KUNIT_EXPECT_EQ(test, doorbell(t), 0);
+	skua_recovery_del(&t->fake->dev, &t->qp[0]);
+	KUNIT_EXPECT_FALSE(test, report(t, QPN(2), SKUA_RECOVERY_PROBE, 0));
+	KUNIT_EXPECT_EQ(test, doorbell(t), 0);
+	KUNIT_EXPECT_NULL(test, t->qp[0].recovery);
+	/* Twice does nothing. */
+	skua_recovery_del(&t->fake->dev, &t->qp[0]);
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(3), SKUA_RECOVERY_PROBE, 0));
+	KUNIT_EXPECT_EQ(test, doorbell(t), (u64)QPN(3) << 32 | 1);
+}
+
+/* While the QP may end nothing is written; if it does not, all goes on. */
+static void test_pause(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	u64 old;
+
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_OPEN, 20000));
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_ARRIVED, 2));
+	skua_recovery_pause(&t->qp[0], true);
+	old = doorbell(t);
+	usleep_range(3000, 4000);
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_PROBE, 0));
+	KUNIT_EXPECT_EQ(test, doorbell(t), old);
+	skua_recovery_pause(&t->qp[0], false);
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_PROBE, 0));
+	KUNIT_EXPECT_NE(test, doorbell(t), old);
+}
+
+/* With the timer set. */
+static void test_del(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	unsigned int n;
+	u64 old;
+
+	for (n = 0; n < 100; n++) {
+		struct skua_dev *dev = &t->fake->dev;
+
+		KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_OPEN, 20000));
+		KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_ARRIVED, 2));
+		usleep_range(1 + n % 40, 2 + n % 40);
+		skua_recovery_del(dev, &t->qp[0]);
+		old = doorbell(t);
+		usleep_range(50, 100);
+		KUNIT_EXPECT_EQ(test, doorbell(t), old);
+		KUNIT_ASSERT_EQ(test, skua_recovery_add(dev, &t->qp[0], LOG_WINDOW), 0);
+	}
+}
+
+static struct kunit_case skua_recovery_cases[] = {
+	KUNIT_CASE(test_lost),
+	KUNIT_CASE(test_nobody),
+	KUNIT_CASE(test_pause),
+	KUNIT_CASE(test_del),
+	{}
+};
+
+struct kunit_suite skua_recovery_suite = {
+	.name = "skua_recovery",
+	.init = recovery_init,
+	.test_cases = skua_recovery_cases,
+};
