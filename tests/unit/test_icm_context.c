@@ -145,6 +145,8 @@ static const struct row bad[] = {
 	{ "SQ: no such translation", SQC, S(cfg.ring.mode), ALL, 3 },
 	{ "SQ: no such state", SQC, S(attr.state), SKUA_ATTR_STATE, SKUA_QP_ERR + 1 },
 	{ "SQ: no such counter set", SQC, S(counter), ALL, 5 },
+	{ "SQ: a window in force that is too large", SQC, S(retry_left), 0, 0xfu << 24 },
+	{ "SQ: a window that is too large", SQC, S(retry_left), 0, 0xfu << 28 },
 	{ "SQ: more posted than the ring holds", SQC, S(pi), ALL, 17 },
 	{ "SQ: paced without a rate", SQC, S(valid), 0, SKUA_SQC_PACED },
 	{ "RQ: unknown flag", RQC, R(cfg.flags), 0, 1u << 31 },

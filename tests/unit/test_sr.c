@@ -147,12 +147,36 @@ static void test_loss(void **state)
 	}
 }
 
+/*
+ * A path that is longer than what is waited for while no round trip was measured: it is known
+ * after the first message, and nothing is sent twice from then on.
+ */
+static void test_far(void **state)
+{
+	static struct net n;
+	uint64_t again = 0;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=5ms");
+	for (unsigned int k = 0; k < 64; k++) {
+		rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 64 });
+		net_pass(&n, SEC);
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+		if (!k)
+			again = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
+	}
+	assert_in_range(again, 1, 4);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), again);
+	net_close(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_reorder),
 		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -524,12 +524,20 @@ bool cmdq_run(struct skua_dev *dev);
 void set_count(struct skua_dev *dev, uint32_t index, enum skua_counter counter, uint64_t by);
 bool set_ok(const struct skua_dev *dev, uint32_t index);
 void set_ref(struct skua_dev *dev, uint32_t index, int by);
+/* From now on the QP counts in set @index, 0: in none. */
+static inline void sqc_count_in(struct skua_sqc *sqc, __le32 index)
+{
+	sqc->counter = index;
+	sqc->valid &= ~cpu_to_le32(SKUA_SQC_COUNTED);
+	sqc->valid |= cpu_to_le32(index ? SKUA_SQC_COUNTED : 0);
+}
+
 /* What befell a QP: the device counts it, and the QP's set. */
 static inline void qp_count(struct skua_dev *dev, const struct skua_sqc *sqc,
 			    enum skua_counter counter, uint64_t by)
 {
 	dev->cnt[counter] += by;
-	if (sqc->counter)
+	if (le32_to_cpu(sqc->valid) & SKUA_SQC_COUNTED)
 		set_count(dev, le32_to_cpu(sqc->counter), counter, by);
 }
 
@@ -850,6 +858,8 @@ void engine_destroy(struct skua_dev *dev, struct qp *qp);
 bool sr_attr_ok(const struct skua_qp_attr *a);
 /* INIT to RTR with EXT: a command's status. */
 int sr_check(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, const struct qp *qp);
+/* @attr.ext was given: at INIT to RTR, once. */
+void sr_apply(struct skua_sqc *sqc);
 /* After sr_check(). False: the context cannot be had. */
 bool sr_open(struct skua_dev *dev, struct qp *qp, const struct skua_cmd_modify_qp_in *in);
 /* Into RESET, or destroyed. */

@@ -62,8 +62,13 @@ bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t h
 	const bool pi = HAS(have, struct skua_sqc, pi), cfg = HAS(have, struct skua_sqc, cfg.flags);
 	const struct skua_sqc *sqc = ctx;
 
-	if (pi && (!(le32_to_cpu(sqc->valid) & SKUA_SQC_VALID) ||
-		   !set_ok(dev, le32_to_cpu(sqc->counter))))
+	if (pi && !(le32_to_cpu(sqc->valid) & SKUA_SQC_VALID))
+		return false;
+	if (HAS(have, struct skua_sqc, counter) && !set_ok(dev, le32_to_cpu(sqc->counter)))
+		return false;
+	if (HAS(have, struct skua_sqc, sr_window) &&
+	    (u32_get_bits(sqc->sr_window, SKUA_SQC_WINDOW) > SKUA_EXT_LOG_WINDOW_MAX ||
+	     u32_get_bits(sqc->sr_window, SKUA_SQC_WINDOW_OWN) > SKUA_EXT_LOG_WINDOW_MAX))
 		return false;
 	if (cfg && !sq_ok(dev, &sqc->cfg))
 		return false;
@@ -99,8 +104,9 @@ bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t h
 static bool needs_rest(const struct qp *qp)
 {
 	const uint32_t flags = SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED | SKUA_SQC_LOSS |
-			       SKUA_SQC_PACED | SKUA_SQC_FAULT | SKUA_SQC_EXT |
-			       SKUA_SQC_CC;
+			       SKUA_SQC_PACED | SKUA_SQC_FAULT | SKUA_SQC_COUNTED |
+			       SKUA_SQC_RNR_WAIT | SKUA_SQC_RTT | SKUA_SQC_CI_SEQ |
+			       SKUA_SQC_ONLOAD | SKUA_SQC_CC;
 
 	return le32_to_cpu(qp->sqc->valid) & flags || qp_is_datagram(qp) ||
 	       qp_type(qp) == SKUA_QP_RAW_ETH;
@@ -475,7 +481,7 @@ int cmd_create_qp(struct skua_dev *dev, struct cmd *cmd)
 		tlp_qp_new(dev, index);
 		sqc->cfg = in->sq;
 		sqc->valid = cpu_to_le32(SKUA_SQC_VALID);
-		sqc->counter = in->counter;
+		sqc_count_in(sqc, in->counter);
 		set_ref(dev, le32_to_cpu(in->counter), 1);
 		rqc->cfg = in->rq;
 		obj_set(dev, SKUA_ICM_SQC, index, true);

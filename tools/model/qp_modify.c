@@ -317,7 +317,11 @@ static void apply(struct skua_qp_attr *a, const struct skua_qp_attr *in, uint32_
 /* A QP in RESET is as just created: nothing of its past is left. */
 static int enter_reset(struct skua_dev *dev, struct qp *qp)
 {
-	struct skua_sqc sqc = { .cfg = qp->sqc->cfg, .counter = qp->sqc->counter };
+	struct skua_sqc sqc = {
+		.valid = qp->sqc->valid & cpu_to_le32(SKUA_SQC_VALID | SKUA_SQC_COUNTED),
+		.cfg = qp->sqc->cfg,
+		.counter = qp->sqc->counter,
+	};
 	struct skua_rqc rqc = { .cfg = qp->rqc->cfg };
 	const __le32 zero = 0;
 	void *rrc;
@@ -328,7 +332,6 @@ static int enter_reset(struct skua_dev *dev, struct qp *qp)
 	timer_set(dev, qp->qpn, SKUA_TIME_NEVER);
 	qp_event_forget(dev, qp->qpn);
 	sr_close(dev, qp);
-	sqc.valid = cpu_to_le32(SKUA_SQC_VALID);
 	*qp->sqc = sqc;
 	*qp->rqc = rqc;
 	rrc = ctx_new(dev, SKUA_ICM_RRC, qp_index(qp->qpn));
@@ -357,7 +360,7 @@ static int modify_counter(struct skua_dev *dev, const struct skua_cmd_modify_qp_
 		return SKUA_CMD_ST_BAD_INDEX;
 	set_ref(dev, le32_to_cpu(in->counter), 1);
 	set_ref(dev, le32_to_cpu(qp->sqc->counter), -1);
-	qp->sqc->counter = in->counter;
+	sqc_count_in(qp->sqc, in->counter);
 	ctx_dirty(dev, qp->sqc);
 	return SKUA_CMD_ST_OK;
 }
@@ -380,8 +383,8 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 		err = SKUA_CMD_ST_INTERNAL;
 	} else {
 		apply(&qp->sqc->attr, &in->attr, le32_to_cpu(in->mask));
-		if (qp->sqc->attr.ext)
-			qp->sqc->valid |= cpu_to_le32(SKUA_SQC_EXT);
+		if (le32_to_cpu(in->mask) & A(EXT))
+			sr_apply(qp->sqc);
 		if (le32_to_cpu(in->mask) & A(RATE))
 			pace_set(dev, qp);
 		qp->rqc->state = cpu_to_le32(to);

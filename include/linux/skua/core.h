@@ -493,6 +493,7 @@ int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_mod
 /* Count the QP in a counter set, or in none (SKUA_NO_SET). */
 int skua_qp_count(struct skua_dev *dev, struct skua_qp *qp, u32 set);
 int skua_qp_query(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_query_qp_out *out);
+u32 skua_qp_sr_window(const struct skua_cmd_query_qp_out *out);
 const char *skua_qp_recovery(const struct skua_cmd_query_qp_out *out);
 
 /* --- MR (mr.c) --- */

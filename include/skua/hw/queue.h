@@ -392,7 +392,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
 /**
  * struct skua_sqc - send queue context: the QP's attributes, state and requester
  * @valid: state: SKUA_SQC_*
- * @counter: counter set bound to the QP, 0: none
+ * @recv_seq: selective repeat: of the current message, how many before it take a receive
  * @incarnation: number of the QP's life since it left RESET, for caches
  * @pi: producer index as last taken from a doorbell, in blocks
  * @ci: block index of the oldest WQE not yet completed
@@ -409,7 +409,9 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @ssn: send sequence number: number of the current message, as the peer's MSN counts them
  * @ci_ssn: as @ssn, of the WQE at @ci
  * @ack_deadline: device time (ns) at which to retry, 0: timer off
- * @rnr_deadline: device time (ns) until which to wait, 0: not waiting
+ * @rr_seq: selective repeat: how many READ requests, atomics and ATOMIC WRITEs come before it
+ * @sr_deadline: device time, in 1024 ns, low 32 bits, at which to look after what may be
+ *	lost, with SKUA_SQC_SR_TIMER
  * @credit: last message for which the peer has a receive, by its number (as @ssn), with
  *	SKUA_SQC_CREDIT_VALID in @valid
  * @first_len: length of the message at @ci, with SKUA_SQC_FIRST_KNOWN
@@ -419,7 +421,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @retry_left: transport retries left
  * @rnr_left: RNR retries left
  * @rd_outstanding: READs and atomics sent and not complete
- * @reserved: zero
+ * @sr_window: windows of selective repeat: SKUA_SQC_WINDOW_*
  * @cfg: as created
  * @attr: attributes; @attr.state is the QP state's one home. The hot words end before
  *	@attr.sq_psn
@@ -440,17 +442,15 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  *	device itself imposes (@cc.rate)
  * @rate_frac: of @rate_time, parts of a nanosecond: @rate of them are one
  * @fault: page fault of the requester
- * @sr_window: packets that may be outstanding under selective repeat, 0: the peer has not
- *	said that it speaks it
- * @rtt_psn: PSN whose acknowledgment measures the round trip, with @rtt_time
- * @rtt_time: device time (ns) at which it was sent, 0: none is being measured
- * @sr_deadline: device time (ns) at which to look after what may be lost, 0: never
+ * @rnr_deadline: device time (ns) until which to wait, with SKUA_SQC_RNR_WAIT
+ * @rtt_time: device time (ns) at which @rtt_psn was sent, with SKUA_SQC_RTT; 0: the next
+ *	packet is to be measured
+ * @counter: counter set bound to the QP, with SKUA_SQC_COUNTED
+ * @rtt_psn: PSN whose acknowledgment measures the round trip
  * @srtt: smoothed round trip time, ns, 0: not known
  * @rttvar: its mean deviation, ns
- * @recv_seq: of the current message: how many before it take a receive
- * @ci_recv_seq: likewise of the WQE at @ci
- * @rr_seq: how many READ requests, atomics and ATOMIC WRITEs come before it
- * @ci_rr_seq: likewise of the WQE at @ci
+ * @ci_recv_seq: as @recv_seq, of the WQE at @ci, with SKUA_SQC_CI_SEQ
+ * @ci_rr_seq: as @rr_seq, likewise
  * @cc: congestion control (SKUA_CAP_DCQCN, SKUA_CAP_CC_DELAY)
  * @rec_ring: bus address of the recovery ring (SKUA_ATTR_EXT_ONLOAD)
  * @rec_serial: of the present time of loss, with SKUA_SQC_LOSS
@@ -468,7 +468,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  */
 struct skua_sqc {
 	__le32 valid;
-	__le32 counter;
+	__le32 recv_seq;
 	__le32 incarnation;
 	__le32 pi;
 	__le32 ci;
@@ -484,7 +484,8 @@ struct skua_sqc {
 	__le32 ssn;
 	__le32 ci_ssn;
 	__le64 ack_deadline;
-	__le64 rnr_deadline;
+	__le32 rr_seq;
+	__le32 sr_deadline;
 	__le32 credit;
 	__le32 first_len;
 	__le16 first;
@@ -492,7 +493,7 @@ struct skua_sqc {
 	__u8 retry_left;
 	__u8 rnr_left;
 	__u8 rd_outstanding;
-	__u8 reserved;
+	__u8 sr_window;
 	struct skua_sq_cfg cfg;
 	struct skua_qp_attr attr;
 	__le32 err_status;
@@ -510,15 +511,13 @@ struct skua_sqc {
 	__le32 rate;
 	__le32 rate_frac;
 	struct skua_fault fault;
-	__le32 sr_window;
-	__le32 rtt_psn;
+	__le64 rnr_deadline;
 	__le64 rtt_time;
-	__le64 sr_deadline;
+	__le32 counter;
+	__le32 rtt_psn;
 	__le32 srtt;
 	__le32 rttvar;
-	__le32 recv_seq;
 	__le32 ci_recv_seq;
-	__le32 rr_seq;
 	__le32 ci_rr_seq;
 	struct skua_cc cc;
 	__le64 rec_ring;
@@ -533,7 +532,7 @@ struct skua_sqc {
 	__le32 rec_first;
 	__le32 rec_told;
 	__le32 rec_end;
-	__le32 engine;
+	__le32 engine[3];
 };
 
 _Static_assert(__builtin_offsetof(struct skua_sqc, attr.sq_psn) == SKUA_SQC_HOT, "skua_sqc");
@@ -558,8 +557,19 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_ECT			BIT(12)	/* its packets may be marked: ECT(0) */
 #define SKUA_SQC_CC_NEW			BIT(13)	/* under congestion control, has sent no request */
 #define SKUA_SQC_REC_NEWS		BIT(14)	/* there is something to report */
+#define SKUA_SQC_COUNTED		BIT(16)	/* counter is not 0 */
+#define SKUA_SQC_RNR_WAIT		BIT(17)	/* for rnr_deadline */
+#define SKUA_SQC_SR_TIMER		BIT(18)	/* sr_deadline holds */
+#define SKUA_SQC_RTT			BIT(19)	/* rtt_*: a round trip is measured */
+#define SKUA_SQC_CI_SEQ			BIT(20)	/* ci_recv_seq and ci_rr_seq hold */
+#define SKUA_SQC_SR_LATE		BIT(21)	/* sr_deadline is that of a probe */
+#define SKUA_SQC_ONLOAD			BIT(22)	/* attr.ext has SKUA_ATTR_EXT_ONLOAD */
 
 #define SKUA_SQC_REC_BEGUN		BIT(31)	/* in rec_next */
+
+/* sr_window, log2 of packets each. */
+#define SKUA_SQC_WINDOW			GENMASK(3, 0)	/* in force, 0: none */
+#define SKUA_SQC_WINDOW_OWN		GENMASK(7, 4)	/* of @attr.ext, 0: there is none */
 
 /*
  * first: what is known of the message at ci when it was begun, so that its completion needs

@@ -146,7 +146,7 @@ void cc_set_rate(struct turn *t, uint32_t kbps)
 
 uint32_t cc_window_max(const struct turn *t)
 {
-	uint32_t psns = sr_on(t) ? le32_to_cpu(t->sqc->sr_window) : ENGINE_WINDOW;
+	uint32_t psns = sr_on(t) ? sr_window(t) : ENGINE_WINDOW;
 
 	return (psns > SKUA_LRC_PSNS ? SKUA_LRC_PSNS : psns) * t->mtu;
 }

@@ -409,7 +409,7 @@ void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn)
 	uint32_t left = t->sqc->rnr_left;
 
 	/* The same one twice. */
-	if (t->sqc->rnr_deadline)
+	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_RNR_WAIT) || !turn_need_sq_rest(t))
 		return;
 	turn_count(t, SKUA_CNT_RNR_NAK_RETRY_ERR);
 	if (!left) {
@@ -427,6 +427,7 @@ void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn)
 	else
 		req_go_back(t);
 	t->sqc->rnr_deadline = cpu_to_le64(t->now + rnr_time[code] * 10000ull);
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_RNR_WAIT);
 }
 
 void comp_nak(struct turn *t, uint32_t code)

@@ -85,8 +85,8 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 static void arm_timer(struct turn *t)
 {
 	uint64_t ack = le64_to_cpu(t->sqc->ack_deadline);
-	uint64_t rnr = le64_to_cpu(t->sqc->rnr_deadline);
-	uint64_t sr = sr_set_up(t->sqc) ? le64_to_cpu(t->sqc->sr_deadline) : 0;
+	uint64_t rnr = req_rnr_deadline(t);
+	uint64_t sr = sr_deadline(t);
 	uint64_t want = ack && (!rnr || ack < rnr) ? ack : rnr;
 
 	if (sr && (!want || sr < want))
@@ -236,9 +236,9 @@ void engine_timer(struct skua_dev *dev, struct qp *qp)
 
 	turn_begin(&t, dev, qp);
 	ack = le64_to_cpu(t.sqc->ack_deadline);
-	rnr = le64_to_cpu(t.sqc->rnr_deadline);
+	rnr = req_rnr_deadline(&t);
 	rate = paced(&t) ? le64_to_cpu(t.sqc->rate_deadline) : 0;
-	sr = sr_set_up(t.sqc) ? le64_to_cpu(t.sqc->sr_deadline) : 0;
+	sr = sr_deadline(&t);
 	if (rate && rate <= t.now) {
 		t.sqc->rate_deadline = 0;
 		sched_kick(dev, qp->qpn);
@@ -246,14 +246,14 @@ void engine_timer(struct skua_dev *dev, struct qp *qp)
 	if (paced(&t))
 		pace_arm(dev, qp);
 	if (rnr && rnr <= t.now) {
-		t.sqc->rnr_deadline = 0;
+		t.sqc->valid &= ~cpu_to_le32(SKUA_SQC_RNR_WAIT);
 		sched_kick(dev, qp->qpn);
 	}
 	if (ack && ack <= t.now) {
 		t.sqc->ack_deadline = 0;
 		comp_timeout(&t);
 	} else if (sr && sr <= t.now) {
-		t.sqc->sr_deadline = 0;
+		t.sqc->valid &= ~cpu_to_le32(SKUA_SQC_SR_TIMER);
 		sr_req_timer(&t);
 	}
 	turn_end_req(&t);
@@ -271,11 +271,10 @@ static void forget(struct skua_dev *dev, const struct qp *qp)
 static void stop(struct turn *t)
 {
 	t->sqc->ack_deadline = 0;
-	t->sqc->rnr_deadline = 0;
 	t->sqc->rate_deadline = 0;
-	t->sqc->sr_deadline = 0;
 	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS | SKUA_SQC_IN_RECOVERY | SKUA_SQC_DRAINING |
-				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED);
+				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED |
+				      SKUA_SQC_RNR_WAIT | SKUA_SQC_SR_TIMER | SKUA_SQC_RTT);
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING |
 				      SKUA_RQC_HELD);
 	rres_forget(t);

@@ -408,6 +408,12 @@ bool req_complete(struct turn *t, const struct flight *f);
 void req_complete_local(struct turn *t);
 /* una_psn moved: give back what it held. */
 void req_progress(struct turn *t);
+/* While it waits after an RNR NAK; 0: it does not. */
+static inline uint64_t req_rnr_deadline(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_RNR_WAIT ?
+	       le64_to_cpu(t->sqc->rnr_deadline) : 0;
+}
 /* Something that sending waited for has come: a turn, if there is anything to send. */
 void req_kick(struct turn *t);
 /* Send again from una_psn on. */

@@ -196,13 +196,8 @@ bool req_complete(struct turn *t, const struct flight *f)
 	t->sqc->ci_psn = cpu_to_le32(end);
 	if (f->psns)
 		t->sqc->ci_ssn = cpu_to_le32(msn_add(le32_to_cpu(t->sqc->ci_ssn), 1));
-	if (sr_set_up(t->sqc)) {
-		struct skua_sqc *s = t->sqc;
-
-		s->ci_recv_seq = cpu_to_le32(recv_seq_after(le32_to_cpu(s->ci_recv_seq), f->op));
-		s->ci_rr_seq = cpu_to_le32(rr_seq_after(le32_to_cpu(s->ci_rr_seq), f->op,
-							f->psns));
-	}
+	if (sqc_is(t, SKUA_SQC_CI_SEQ))
+		sr_follow_ci(t, f);
 	t->sqc->first = 0;
 	if (!f->psns && t->sqc->local)
 		t->sqc->local = cpu_to_le16(le16_to_cpu(t->sqc->local) - 1);
@@ -235,6 +230,8 @@ static void reposition(struct turn *t)
 	struct skua_sqc *s = t->sqc;
 	uint64_t sent;
 
+	if (sr_set_up(s) && !sr_know_ci(t))
+		return;
 	if (s->cur == s->hi && sqc_is(t, SKUA_SQC_PINNED)) {
 		s->hi_op = s->cur_op;
 		s->hi_len = s->cur_len;
@@ -502,7 +499,7 @@ static bool fenced(struct turn *t, const struct wqe *w)
 /* PSNs that may be outstanding. */
 static uint32_t window(const struct turn *t)
 {
-	uint32_t most = sr_on(t) ? le32_to_cpu(t->sqc->sr_window) : ENGINE_WINDOW;
+	uint32_t most = sr_on(t) ? sr_window(t) : ENGINE_WINDOW;
 
 	return cc_has_window(t) ? cc_psns(t, most) : most;
 }
@@ -818,7 +815,7 @@ static bool may_send(const struct turn *t)
 {
 	const struct skua_sqc *s = t->sqc;
 
-	if (s->cur == s->pi || s->rnr_deadline || fault_req_waits(t))
+	if (s->cur == s->pi || sqc_is(t, SKUA_SQC_RNR_WAIT) || fault_req_waits(t))
 		return false;
 	switch (qp_state(t->qp)) {
 	case SKUA_QP_RTS:

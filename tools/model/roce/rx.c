@@ -118,10 +118,11 @@ static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
 static void count_set(struct skua_dev *dev, const struct qp *qp, const struct skua_pkt *pkt,
 		      size_t len)
 {
-	uint32_t set = le32_to_cpu(qp->sqc->counter);
+	uint32_t set;
 
-	if (!set)
+	if (!(le32_to_cpu(qp->sqc->valid) & SKUA_SQC_COUNTED))
 		return;
+	set = le32_to_cpu(qp->sqc->counter);
 	set_count(dev, set, SKUA_CNT_RDMA_RX_PKTS, 1);
 	set_count(dev, set, SKUA_CNT_RDMA_RX_BYTES, len);
 	if ((pkt->tclass & IP_ECN_MASK) == IP_ECN_CE)

@@ -115,6 +115,31 @@ void sr_lrc_put(struct turn *t, struct skua_lrc *lrc, bool dirty)
 
 /* --- who speaks it --- */
 
+void sr_apply(struct skua_sqc *sqc)
+{
+	uint32_t own = le32_get_bits(sqc->attr.ext, SKUA_ATTR_EXT_LOG_WINDOW);
+
+	if (!sqc->attr.ext)
+		return;
+	sqc->valid |= cpu_to_le32(SKUA_SQC_EXT);
+	/* Of these all words are used at any time. */
+	if (le32_to_cpu(sqc->attr.ext) & SKUA_ATTR_EXT_ONLOAD)
+		sqc->valid |= cpu_to_le32(SKUA_SQC_ONLOAD | SKUA_SQC_CI_SEQ);
+	sqc->sr_window = (uint8_t)u32_encode_bits(own, SKUA_SQC_WINDOW_OWN);
+}
+
+void sr_use_window(struct turn *t, uint32_t log)
+{
+	struct skua_sqc *s = t->sqc;
+
+	s->sr_window = (uint8_t)((s->sr_window & ~SKUA_SQC_WINDOW) | log);
+	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) || !turn_need_sq_rest(t))
+		return;
+	/* Until a round trip was measured, times are guesses. */
+	s->rtt_time = 0;
+	s->valid |= cpu_to_le32(SKUA_SQC_RTT);
+}
+
 /*
  * Once heard it holds until RESET: a packet without it is a late one of the time before. The
  * window is the smaller of both ends'.
@@ -125,10 +150,59 @@ void sr_hear(struct turn *t, const struct skua_pkt *pkt)
 
 	if (log > sr_log_window(t))
 		log = sr_log_window(t);
-	if (!t->reliable || sr_mode(t) == SKUA_EXT_PLAIN || log < SKUA_EXT_LOG_WINDOW_MIN)
+	if (!t->reliable || log < SKUA_EXT_LOG_WINDOW_MIN)
 		return;
-	if (sr_on(t) && 1u << log >= le32_to_cpu(t->sqc->sr_window))
+	if (sr_on(t) && log >= u32_get_bits(t->sqc->sr_window, SKUA_SQC_WINDOW))
 		return;
-	t->sqc->sr_window = cpu_to_le32(1u << log);
+	sr_use_window(t, log);
 	ctx_dirty(t->dev, t->sqc);
+}
+
+/* --- numbers of the message at ci --- */
+
+void sr_follow_ci(struct turn *t, const struct flight *f)
+{
+	struct skua_sqc *s = t->sqc;
+
+	s->ci_recv_seq = cpu_to_le32(recv_seq_after(le32_to_cpu(s->ci_recv_seq), f->op));
+	s->ci_rr_seq = cpu_to_le32(rr_seq_after(le32_to_cpu(s->ci_rr_seq), f->op, f->psns));
+	if (s->cur == s->hi && !sr_in_loss(t) && !sr_onload(s))
+		s->valid &= ~cpu_to_le32(SKUA_SQC_CI_SEQ);
+}
+
+bool sr_know_ci(struct turn *t)
+{
+	struct skua_sqc *s = t->sqc;
+	uint32_t index = le32_to_cpu(s->ci), end = le32_to_cpu(s->cur);
+	uint32_t first = 0, recv = 0, rr = 0;
+	enum skua_vendor err;
+	struct flight f;
+
+	if (s->valid & cpu_to_le32(SKUA_SQC_CI_SEQ))
+		return true;
+	if (!turn_need_sq_rest(t))
+		return false;
+	/* While cur is behind ci they are known. */
+	err = end - index > le32_to_cpu(s->pi) - index ? SKUA_VENDOR_WQE_CHANGED :
+							 SKUA_VENDOR_NONE;
+	while (!err && index != end) {
+		err = req_flight_at(t, index, &f);
+		if (index == le32_to_cpu(s->ci))
+			first = f.blocks;
+		if (err || !f.blocks || f.blocks > end - index) {
+			err = SKUA_VENDOR_WQE_CHANGED;
+			break;
+		}
+		recv = recv_seq_after(recv, f.op);
+		rr = rr_seq_after(rr, f.op, f.psns);
+		index += f.blocks;
+	}
+	if (err) {
+		req_fail(t, first, SKUA_CQE_LOC_QP_OP_ERR, err);
+		return false;
+	}
+	s->ci_recv_seq = cpu_to_le32(psn_sub(le32_to_cpu(s->recv_seq), recv));
+	s->ci_rr_seq = cpu_to_le32(psn_sub(le32_to_cpu(s->rr_seq), rr));
+	s->valid |= cpu_to_le32(SKUA_SQC_CI_SEQ);
+	return true;
 }

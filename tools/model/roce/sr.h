@@ -8,9 +8,10 @@
  *   sr_onload.c requester whose loss state the driver keeps: reports and commands
  *   sr_resp.c   responder: taking packets before their turn
  *
- * While nothing is missing all of a QP's state is in SQC and RQC, and packets take the same
- * way as without the extension; the loss recovery context (LRC) is touched only while
- * SKUA_SQC_LOSS or SKUA_RQC_HELD says that it holds something.
+ * While nothing is missing all of a QP's state is in the hot words of SQC and RQC, and packets
+ * take the same way as without the extension; the loss recovery context (LRC) is touched only
+ * while SKUA_SQC_LOSS or SKUA_RQC_HELD says that it holds something, and the rest of the SQC
+ * only then and for the packets whose round trip is measured.
  */
 #ifndef SKUA_ROCE_SR_H
 #define SKUA_ROCE_SR_H
@@ -28,17 +29,10 @@ static inline bool sr_set_up(const struct skua_sqc *sqc)
 	return le32_to_cpu(sqc->valid) & SKUA_SQC_EXT;
 }
 
-static inline uint32_t sr_mode(const struct turn *t)
-{
-	return sr_set_up(t->sqc) ? le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_MODE) :
-				   SKUA_EXT_PLAIN;
-}
-
 /* Log2 of the QP's own window; 0: it has none. */
 static inline uint8_t sr_log_window(const struct turn *t)
 {
-	return sr_set_up(t->sqc) ?
-	       (uint8_t)le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_LOG_WINDOW) : 0;
+	return (uint8_t)u32_get_bits(t->sqc->sr_window, SKUA_SQC_WINDOW_OWN);
 }
 
 /*
@@ -54,9 +48,40 @@ static inline uint8_t sr_offer(const struct turn *t)
 /* Does the QP send packets of the extension? */
 static inline bool sr_on(const struct turn *t)
 {
-	return sr_set_up(t->sqc) && t->sqc->sr_window;
+	return sr_set_up(t->sqc) && u32_get_bits(t->sqc->sr_window, SKUA_SQC_WINDOW);
 }
 
+/* With sr_on(): packets that may be outstanding. */
+static inline uint32_t sr_window(const struct turn *t)
+{
+	return 1u << u32_get_bits(t->sqc->sr_window, SKUA_SQC_WINDOW);
+}
+
+static inline void sr_set_deadline(struct turn *t, uint64_t at)
+{
+	t->sqc->sr_deadline = cpu_to_le32((uint32_t)((at + 1023) >> 10));
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_SR_TIMER);
+}
+
+/* When to look after what may be lost; 0: never. */
+static inline uint64_t sr_deadline(const struct turn *t)
+{
+	int32_t ahead = (int32_t)(le32_to_cpu(t->sqc->sr_deadline) - (uint32_t)(t->now >> 10));
+
+	if (!(le32_to_cpu(t->sqc->valid) & SKUA_SQC_SR_TIMER))
+		return 0;
+	return ahead <= 0 ? t->now : ((t->now >> 10) + (uint32_t)ahead) << 10;
+}
+
+/* From now on the QP sends packets of the extension, with the window 2^@log. */
+void sr_use_window(struct turn *t, uint32_t log);
+/*
+ * SKUA_SQC_CI_SEQ: the numbers of the message at ci are known from now on, as long as they are
+ * needed. False: the ring does not tell them, and the QP is in error.
+ */
+bool sr_know_ci(struct turn *t);
+/* With SKUA_SQC_CI_SEQ: the message @f at ci is complete. */
+void sr_follow_ci(struct turn *t, const struct flight *f);
 /* A packet of the peer's came: does it speak the extension too? */
 void sr_hear(struct turn *t, const struct skua_pkt *pkt);
 
@@ -83,14 +108,14 @@ bool sr_req_run(struct turn *t);
 /* Does the driver keep what has arrived of what the QP sent? */
 static inline bool sr_onload(const struct skua_sqc *sqc)
 {
-	return sr_set_up(sqc) && le32_to_cpu(sqc->attr.ext) & SKUA_ATTR_EXT_ONLOAD;
+	return le32_to_cpu(sqc->valid) & SKUA_SQC_ONLOAD;
 }
 
 /* Might there be anything to be sent again? */
 static inline bool sr_req_wants(const struct turn *t)
 {
 	return sr_in_loss(t) && (!sr_onload(t->sqc) || t->sqc->rec_pi != t->sqc->rec_ci) &&
-	       !t->sqc->rnr_deadline && !fault_req_waits(t) &&
+	       !req_rnr_deadline(t) && !fault_req_waits(t) &&
 	       (qp_state(t->qp) == SKUA_QP_RTS || qp_state(t->qp) == SKUA_QP_SQD);
 }
 

@@ -117,11 +117,11 @@ static bool report_run(struct turn *t, enum skua_recovery_kind kind, uint32_t ps
 /* There is something to report before long. */
 static void soon(struct turn *t)
 {
-	uint64_t at = t->now + REPORT_NS, set = le64_to_cpu(t->sqc->sr_deadline);
+	uint64_t at = t->now + REPORT_NS, set = sr_deadline(t);
 
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_REC_NEWS);
 	if (!set || at < set)
-		t->sqc->sr_deadline = cpu_to_le64(at);
+		sr_set_deadline(t, at);
 }
 
 /* What was not reported yet of what arrived. */
@@ -191,15 +191,18 @@ static bool enter(struct turn *t, enum skua_recovery_kind kind)
 	s->rec_end = s->una_psn;
 	s->rec_ci = s->rec_pi;
 	s->rec_next = 0;
-	/* What is sent again does not measure a round trip. */
-	s->rtt_time = 0;
+	/* What is sent again does not measure a round trip, but the first time. */
+	if (s->srtt)
+		s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
 	if (cc_on(t))
 		cc_note_again(t);
 	if (!report(t, kind, 0, (wait < UINT32_MAX ? wait : UINT32_MAX) |
 		    (uint64_t)le32_to_cpu(s->srtt) << 32))
 		return false;
 	s->valid |= cpu_to_le32(SKUA_SQC_LOSS);
-	s->sr_deadline = cpu_to_le64(has_ack_timer(t) ? 0 : t->now + GUARD_NS);
+	s->valid &= ~cpu_to_le32(SKUA_SQC_SR_TIMER);
+	if (!has_ack_timer(t))
+		sr_set_deadline(t, t->now + GUARD_NS);
 	return true;
 }
 
@@ -226,7 +229,7 @@ static void give_up(struct turn *t)
 void sr_onload_back(struct turn *t)
 {
 	leave(t);
-	t->sqc->rtt_time = 0;
+	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
 	turn_count(t, SKUA_CNT_RECOVERY_FALLBACK);
 	req_go_back(t);
 }
@@ -254,13 +257,13 @@ void sr_onload_timer(struct turn *t)
 		else if (!news && guard)
 			sr_onload_back(t);
 		else if (guard)
-			t->sqc->sr_deadline = cpu_to_le64(t->now + GUARD_NS);
+			sr_set_deadline(t, t->now + GUARD_NS);
 		return;
 	}
 	/* Nothing came for long; or nothing was sent, as the peer has no receive. */
-	if (!t->sqc->rnr_deadline && !goes_back(t) && enter(t, SKUA_RECOVERY_PROBE))
+	if (!req_rnr_deadline(t) && !goes_back(t) && enter(t, SKUA_RECOVERY_PROBE))
 		return;
-	if (!guard || t->sqc->rnr_deadline || fault_req_waits(t))
+	if (!guard || req_rnr_deadline(t) || fault_req_waits(t))
 		sr_progress(t);
 	else
 		sr_onload_back(t);

@@ -20,10 +20,12 @@
 #include "sr.h"
 
 /* A hole counts as lost when something has arrived this part of the window behind it. */
-#define SR_REORDER(t)	(le32_to_cpu((t)->sqc->sr_window) / 4)
+#define SR_REORDER(t)	(sr_window(t) / 4)
 /* Shortest time, in ns, until a hole counts as lost; and until an answer is asked for. */
 #define SR_WAIT_MIN	20000
 #define SR_PROBE_MIN	1000000
+/* The round trip of one packet of so many is measured. */
+#define SR_RTT_EVERY	32
 /* While no round trip was measured. */
 #define SR_RTT_DEFAULT	1000000
 /* The time doubles so often at most while nothing arrives. */
@@ -77,9 +79,12 @@ static void mark(struct skua_lrc *lrc, uint32_t psn)
 /* The LRC, with the requester's part in use from now on. */
 static struct skua_lrc *enter(struct turn *t)
 {
-	struct skua_lrc *lrc = sr_lrc(t);
 	const __le32 here = t->sqc->una_psn;
+	struct skua_lrc *lrc;
 
+	if (!turn_need_sq_rest(t) || !sr_know_ci(t))
+		return NULL;
+	lrc = sr_lrc(t);
 	if (!lrc || sr_in_loss(t))
 		return lrc;
 	memset(lrc->arrived, 0, sizeof(lrc->arrived));
@@ -95,8 +100,12 @@ static struct skua_lrc *enter(struct turn *t)
 	lrc->probes = 0;
 	lrc->rr_held = 0;
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_LOSS);
-	/* What is sent again does not measure a round trip. */
-	t->sqc->rtt_time = 0;
+	/*
+	 * What is sent again does not measure a round trip; but the first one is not given up,
+	 * or a path that is longer than the guess would never be known.
+	 */
+	if (t->sqc->srtt)
+		t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
 	if (cc_on(t))
 		cc_note_again(t);
 	return lrc;
@@ -104,17 +113,35 @@ static struct skua_lrc *enter(struct turn *t)
 
 /* --- time --- */
 
+static bool timer_runs(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_SR_TIMER;
+}
+
+/*
+ * Are these packets to be measured? The words for that are not among the hot ones, so that
+ * not each of them is.
+ */
+static bool wants_rtt(const struct turn *t, uint32_t psn, uint32_t psns)
+{
+	if (sr_in_loss(t) || t->sqc->max_psn != cpu_to_le32(psn_add(psn, psns)))
+		return false;
+	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_RTT))
+		return !t->sqc->rtt_time;
+	return (psn + psns - 1) / SR_RTT_EVERY != (psn - 1) / SR_RTT_EVERY;
+}
+
 void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns)
 {
 	struct skua_sqc *s = t->sqc;
-	uint32_t end = psn_add(psn, psns);
 
 	/* The last packet before an answer is asked for would do better; it is not known here. */
-	if (!s->rtt_time && !sr_in_loss(t) && s->max_psn == cpu_to_le32(end)) {
+	if (wants_rtt(t, psn, psns) && turn_need_sq_rest(t)) {
 		s->rtt_psn = cpu_to_le32(psn);
 		s->rtt_time = cpu_to_le64(t->now);
+		s->valid |= cpu_to_le32(SKUA_SQC_RTT);
 	}
-	if (!s->sr_deadline)
+	if (!timer_runs(t))
 		sr_progress(t);
 }
 
@@ -154,12 +181,17 @@ void sr_progress(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
 
-	if (s->rtt_time && ib_psn_diff(una(t), le32_to_cpu(s->rtt_psn)) > 0) {
+	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && s->rtt_time &&
+	    ib_psn_diff(una(t), le32_to_cpu(s->rtt_psn)) > 0) {
 		measure(s, t->now - le64_to_cpu(s->rtt_time));
-		s->rtt_time = 0;
+		s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
 	}
-	if (!sr_in_loss(t))
-		s->sr_deadline = cpu_to_le64(una(t) == max_psn(t) ? 0 : t->now + probe_time(t));
+	if (sr_in_loss(t))
+		return;
+	s->valid &= ~cpu_to_le32(SKUA_SQC_SR_TIMER | SKUA_SQC_SR_LATE);
+	/* How long to wait longer is looked up when that is over. */
+	if (una(t) != max_psn(t))
+		sr_set_deadline(t, t->now + SR_PROBE_MIN);
 }
 
 static uint64_t backed_off(const struct turn *t, const struct skua_lrc *lrc)
@@ -190,7 +222,7 @@ static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
 	if (mark_waits(t, lrc) && le64_to_cpu(lrc->mark_time) + wait < at)
 		at = le64_to_cpu(lrc->mark_time) + wait;
 	/* One that is past already was looked at just now. */
-	t->sqc->sr_deadline = cpu_to_le64(at > t->now ? at : t->now + wait);
+	sr_set_deadline(t, at > t->now ? at : t->now + wait);
 }
 
 /* --- what is lost --- */
@@ -341,6 +373,20 @@ static void probe(struct turn *t, struct skua_lrc *lrc)
 	lrc->again = cpu_to_le32(psn_sub(max_psn(t), 1));
 }
 
+/* Nothing was known to be missing, and it was waited for the shortest time only? */
+static bool probe_is_early(struct turn *t)
+{
+	if (sr_in_loss(t))
+		return false;
+	if (!turn_need_sq_rest(t))
+		return true;
+	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_SR_LATE) || probe_time(t) <= SR_PROBE_MIN)
+		return false;
+	sr_set_deadline(t, t->now + probe_time(t) - SR_PROBE_MIN);
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_SR_LATE);
+	return true;
+}
+
 void sr_req_timer(struct turn *t)
 {
 	struct skua_lrc *lrc;
@@ -348,6 +394,8 @@ void sr_req_timer(struct turn *t)
 	bool late = false;
 
 	if (una(t) == max_psn(t) && !sr_in_loss(t))
+		return;
+	if (probe_is_early(t))
 		return;
 	if (sr_onload(t->sqc)) {
 		sr_onload_timer(t);
@@ -751,6 +799,7 @@ bool sr_req_run(struct turn *t)
 
 void sr_req_start(struct turn *t)
 {
-	if (t->reliable && sr_mode(t) == SKUA_EXT_ALWAYS && !sr_on(t))
-		t->sqc->sr_window = cpu_to_le32(1u << sr_log_window(t));
+	if (t->reliable && sr_set_up(t->sqc) && !sr_on(t) &&
+	    le32_get_bits(t->sqc->attr.ext, SKUA_ATTR_EXT_MODE) == SKUA_EXT_ALWAYS)
+		sr_use_window(t, sr_log_window(t));
 }

@@ -35,7 +35,7 @@ static bool skua_ib_fill_sr(struct sk_buff *msg, struct skua_ib_qp *qp)
 
 	if (!out || skua_qp_query(skua_ib_qp_dev(qp)->core, &qp->core, out))
 		return false;
-	return rdma_nl_put_driver_u32(msg, "sr_window", le32_to_cpu(out->sqc.sr_window)) ||
+	return rdma_nl_put_driver_u32(msg, "sr_window", skua_qp_sr_window(out)) ||
 	       rdma_nl_put_driver_string(msg, "loss_recovery", skua_qp_recovery(out));
 }
 

@@ -93,7 +93,7 @@ static int qps_show(struct seq_file *s, void *v)
 		   le32_to_cpu(out->sqc.ci), le32_to_cpu(out->sqc.next_psn),
 		   le32_to_cpu(out->sqc.una_psn), le32_to_cpu(out->rqc.pi),
 		   le32_to_cpu(out->rqc.ci), le32_to_cpu(out->rqc.epsn),
-		   le32_to_cpu(out->sqc.sr_window),
+		   skua_qp_sr_window(out),
 		   skua_qp_recovery(out));
 	skua_ctx_dump(s, out, sizeof(*out));
 	return 0;

@@ -221,6 +221,20 @@ int skua_qp_query(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_quer
 EXPORT_SYMBOL_NS_GPL(skua_qp_query, "SKUA");
 
 /**
+ * skua_qp_sr_window() - how many packets may a QP have outstanding under selective repeat?
+ * @out: its contexts
+ *
+ * Return: packets, 0 if its peer has not said that it speaks it.
+ */
+u32 skua_qp_sr_window(const struct skua_cmd_query_qp_out *out)
+{
+	u32 log = u32_get_bits(out->sqc.sr_window, SKUA_SQC_WINDOW);
+
+	return log ? BIT(log) : 0;
+}
+EXPORT_SYMBOL_NS_GPL(skua_qp_sr_window, "SKUA");
+
+/**
  * skua_qp_recovery() - in which direction does a QP recover from packet loss?
  * @out: its contexts
  *
