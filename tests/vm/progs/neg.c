@@ -173,6 +173,8 @@ int main(int argc, char **argv)
 		}
 	}
 	setlinebuf(stdout);
+	/* The doorbells are what is tried here: no page of pushes beside theirs. */
+	setenv("SKUA_SHUT_UP_BF", "1", 1);
 	neg_open(&n, dev, gid);
 	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
 		for (c = sets[i]; c->name; c++) {
