@@ -130,9 +130,10 @@ EXPORT_SYMBOL_IF_KUNIT(skua_cc_init);
  * skua_cc_up() - write again what was written before a reset
  * @dev: the function, of which commands are executed
  *
- * A value that the device does not take any more is told of and left out.
+ * A value that the device does not take any more is told of and left out. A device that does
+ * not tell its parameters has none.
  *
- * Return: 0, or a negative errno if commands fail.
+ * Return: 0, or a negative errno if the device is dead.
  */
 int skua_cc_up(struct skua_dev *dev)
 {
@@ -145,8 +146,13 @@ int skua_cc_up(struct skua_dev *dev)
 	if (!(dev->limits.caps & SKUA_CAP_DCQCN))
 		return 0;
 	count = skua_cc_query(dev, all);
-	if (count < 0)
+	if (count < 0 && skua_dead(dev))
 		return count;
+	if (count < 0) {
+		dev_warn(dev->dev, "no cc_params: the device does not tell its parameters: %pe\n",
+			 ERR_PTR(count));
+		return 0;
+	}
 	guard(mutex)(&cc->lock);
 	cc->count = count;
 	for_each_set_bit(i, cc->written, count) {
