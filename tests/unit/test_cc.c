@@ -632,6 +632,66 @@ static void rate_is_kept(void **rig)
 	keeps(SKUA_WQE_READ, SKUA_EXT_ALWAYS);
 }
 
+/*
+ * Nobody is there to wake up a queue that waits for its rate but the rate's own deadline, as no
+ * ack timer runs. It is kept when CNPs come meanwhile (@cnps), when bytes raise the rate, and
+ * when the other half of the QP has a turn (@both: requests in both directions).
+ */
+static void goes_on(enum skua_wqe_op op, uint32_t ext, bool cnps, bool both)
+{
+	const uint32_t kbps = 1000000;
+	struct rc_opt opt = { .ext = { ext, ext }, .log_sq = 8, .timeout = 32 };
+	int from = op == SKUA_WQE_READ;
+	struct wire_look w[2];
+	struct rc rc;
+
+	open_cc(&rc, &opt, SKUA_CC_DCQCN, 0, w);
+	for (int i = 0; i < 2; i++) {
+		SET(&rc, i, RP_RATE_TO_SET_ON_FIRST_CNP, kbps / 1000);
+		SET(&rc, i, RP_MIN_RATE, kbps / 1000);
+		SET(&rc, i, RP_MAX_RATE, kbps / 1000 + 1);
+		SET(&rc, i, RP_TIME_RESET, 131071);
+		SET(&rc, i, RP_BYTE_RESET, cnps ? 0 : 50000);
+		SET(&rc, i, NP_MIN_TIME_BETWEEN_CNPS, 0);
+		SET(&rc, i, RP_RATE_REDUCE_MONITOR_PERIOD, 0);
+		w[i].mark = UINT32_MAX;
+	}
+	rc_post(&rc, 0, &(struct rc_wr){ .op = op, .len = 64 });
+	rc_post(&rc, 1, &(struct rc_wr){ .op = op, .len = 64 });
+	rc_pump(&rc);
+	for (int i = 0; i < 2; i++)
+		w[i].mark = 0;
+	for (unsigned int k = 0; k < 120; k++) {
+		for (int i = 0; i <= both; i++)
+			rc_post_quiet(&rc, i, &rc.s[i].qp,
+				      &(struct rc_wr){ .op = op, .len = 65536, .quiet = true });
+	}
+	for (int i = 0; i <= both; i++)
+		mini_ring(&rc.s[i].m, &rc.s[i].qp);
+	for (unsigned int k = 0; k < 20; k++) {
+		uint64_t before[2] = { w[0].bytes, w[1].bytes };
+
+		if (cnps)
+			w[from].mark = 1;
+		rc_pump_for(&rc, 2 * MSEC);
+		/* 2 ms at 1 Gbit/s are 250000 bytes. */
+		assert_true(w[from].bytes - before[from] > 200000);
+		assert_true(!both || w[1 - from].bytes - before[1 - from] > 200000);
+	}
+	rc_close(&rc);
+}
+
+static void nobody_waits_for_ever(void **rig)
+{
+	(void)rig;
+	for (uint32_t ext = 0; ext <= SKUA_EXT_ALWAYS; ext += SKUA_EXT_ALWAYS) {
+		for (unsigned int k = 0; k < 4; k++) {
+			goes_on(SKUA_WQE_WRITE, ext, k & 1, k & 2);
+			goes_on(SKUA_WQE_READ, ext, k & 1, k & 2);
+		}
+	}
+}
+
 /* --- windows --- */
 
 /* The other side does not answer: what goes out is the window. */
@@ -863,6 +923,7 @@ int main(void)
 		cmocka_unit_test(increases),
 		cmocka_unit_test(other_limits),
 		cmocka_unit_test(rate_is_kept),
+		cmocka_unit_test(nobody_waits_for_ever),
 		cmocka_unit_test(windows_bind),
 		cmocka_unit_test(window_opens),
 		cmocka_unit_test(window_ends),

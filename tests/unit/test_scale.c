@@ -229,11 +229,28 @@ static void test_same(void **state)
 	}
 }
 
+/* Nor does a side that only answers need more: no round trip of its own is ever measured. */
+static void test_one_way(void **state)
+{
+	struct cost few, many;
+
+	(void)state;
+	pairs_open(&pairs, FEW, false, SKUA_EXT_NEGOTIATE);
+	few = count(&pairs, SKUA_WQE_WRITE, false);
+	rc_close(&pairs.rc);
+	pairs_open(&pairs, MANY, false, SKUA_EXT_NEGOTIATE);
+	many = count(&pairs, SKUA_WQE_WRITE, false);
+	rc_close(&pairs.rc);
+	assert_true(many.all_reads <= few.all_reads * 1.05);
+	assert_true(many.all_writes <= few.all_writes * 1.05);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classic),
 		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_one_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

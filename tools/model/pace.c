@@ -142,5 +142,9 @@ void pace_set(struct skua_dev *dev, struct qp *qp)
 		used = now + time_of(sqc, at_most(used, burst_of(sqc) + MODEL_MAX_FRAME));
 	sqc->rate_time = cpu_to_le64(rate ? used : 0);
 	sqc->rate_frac = 0;
+	/* Who waits has a turn, and finds out how long it has to wait now. */
+	if (!sqc->rate_deadline)
+		return;
 	sqc->rate_deadline = 0;
+	sched_kick(dev, qp->qpn);
 }

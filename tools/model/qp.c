@@ -105,10 +105,14 @@ static bool needs_rest(const struct qp *qp)
 {
 	const uint32_t flags = SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED | SKUA_SQC_LOSS |
 			       SKUA_SQC_PACED | SKUA_SQC_FAULT | SKUA_SQC_COUNTED |
-			       SKUA_SQC_RNR_WAIT | SKUA_SQC_RTT | SKUA_SQC_CI_SEQ |
-			       SKUA_SQC_ONLOAD | SKUA_SQC_CC;
+			       SKUA_SQC_RNR_WAIT | SKUA_SQC_CI_SEQ | SKUA_SQC_ONLOAD |
+			       SKUA_SQC_CC;
+	const struct skua_sqc *s = qp->sqc;
 
-	return le32_to_cpu(qp->sqc->valid) & flags || qp_is_datagram(qp) ||
+	/* Of one that has sent nothing, no round trip is measured yet. */
+	return le32_to_cpu(s->valid) & flags ||
+	       (le32_to_cpu(s->valid) & SKUA_SQC_RTT && s->una_psn != s->max_psn) ||
+	       qp_is_datagram(qp) ||
 	       qp_type(qp) == SKUA_QP_RAW_ETH;
 }
 

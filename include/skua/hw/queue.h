@@ -384,7 +384,7 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * kind: SKUA_SQC_HOT and SKUA_RQC_HOT bytes. A device that has little room for contexts
  * keeps no more than these of a QP. The others are for what is rare, or for kinds of QPs
  * that are few: a message that takes several turns, going back, errors and events, page
- * faults, rate limits, congestion, datagrams, selective repeat.
+ * faults, rate limits, congestion, datagrams, lost packets, a peer without a receive.
  */
 #define SKUA_SQC_HOT			192
 #define SKUA_RQC_HOT			128
@@ -557,6 +557,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_ECT			BIT(12)	/* its packets may be marked: ECT(0) */
 #define SKUA_SQC_CC_NEW			BIT(13)	/* under congestion control, has sent no request */
 #define SKUA_SQC_REC_NEWS		BIT(14)	/* there is something to report */
+#define SKUA_SQC_RESP_SENT		BIT(15)	/* under the rate the responder had the last turn */
 #define SKUA_SQC_COUNTED		BIT(16)	/* counter is not 0 */
 #define SKUA_SQC_RNR_WAIT		BIT(17)	/* for rnr_deadline */
 #define SKUA_SQC_SR_TIMER		BIT(18)	/* sr_deadline holds */

@@ -83,7 +83,7 @@ static void implied_nak(struct turn *t, const struct skua_pkt *pkt)
 
 void comp_timeout(struct turn *t)
 {
-	if (t->sqc->una_psn == t->sqc->max_psn)
+	if (t->sqc->una_psn == t->sqc->max_psn || qp_state(t->qp) == SKUA_QP_ERR)
 		return;
 	turn_count(t, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	cc_timeout(t);
@@ -426,6 +426,8 @@ void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn)
 		sr_lost_all(t);
 	else
 		req_go_back(t);
+	if (qp_state(t->qp) == SKUA_QP_ERR)
+		return;
 	t->sqc->rnr_deadline = cpu_to_le64(t->now + rnr_time[code] * 10000ull);
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_RNR_WAIT);
 }

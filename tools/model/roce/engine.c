@@ -132,13 +132,21 @@ static bool cc_limits(struct turn *t)
 	return cc_on(t) && t->sqc->cc.rate && t->sqc->rate == t->sqc->cc.rate;
 }
 
-/* READ responses under the rate; acknowledgments do not wait for it. */
+/*
+ * READ responses under the rate; acknowledgments do not wait for it. If the requester has
+ * something to send too, they take turns: there may be room for one packet at a time.
+ */
 static bool run_resp_paced(struct turn *t)
 {
 	const uint64_t *bytes = &t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES];
 	uint64_t room = pace_room(t->sqc, t->now), before = *bytes;
 	bool more;
 
+	if (le32_to_cpu(t->sqc->valid) & SKUA_SQC_RESP_SENT && req_wants(t)) {
+		t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_RESP_SENT);
+		return true;
+	}
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_RESP_SENT);
 	if (t->budget > 0 && room < (uint32_t)t->budget)
 		t->budget = (int32_t)room;
 	more = resp_run(t);

@@ -279,6 +279,8 @@ void req_complete_local(struct turn *t)
 void req_go_back(struct turn *t)
 {
 	reposition(t);
+	if (qp_state(t->qp) == SKUA_QP_ERR)
+		return;
 	if (cc_on(t))
 		cc_note_again(t);
 	t->sqc->ack_deadline = 0;
@@ -327,6 +329,8 @@ void req_progress(struct turn *t)
 	if (ib_psn_diff(le32_to_cpu(s->una_psn), le32_to_cpu(s->next_psn)) > 0 ||
 	    (int32_t)(le32_to_cpu(s->ci) - le32_to_cpu(s->cur)) > 0)
 		reposition(t);
+	if (qp_state(t->qp) == SKUA_QP_ERR)
+		return;
 	s->ack_deadline = cpu_to_le64(s->next_psn == s->una_psn ? 0 : ack_timeout(t));
 	if (sr_on(t))
 		sr_progress(t);
@@ -906,9 +910,9 @@ static uint32_t paced_ack_mask(const struct turn *t)
 	uint32_t code = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
 	uint64_t bits = 8ull * ENGINE_ACK_EVERY * (t->mtu + SKUA_PKT_OVERHEAD);
 
-	/* There is no timer. */
+	/* There is no timer; who goes back without one asks with each packet. */
 	if (!code)
-		return ACK_MASK;
+		return sr_onload(t->sqc) && t->sqc->next_psn != t->sqc->max_psn ? 0 : ACK_MASK;
 	return bits * 1000000 / le32_to_cpu(t->sqc->rate) > (4096ull << code) / 2 ? 0 : ACK_MASK;
 }
 
@@ -918,7 +922,9 @@ static bool run_paced(struct turn *t, uint32_t ack_mask)
 	uint64_t room = pace_room(t->sqc, t->now), before = *bytes;
 	bool more;
 
-	t->sqc->rate_deadline = 0;
+	/* One that is to come may be the responder's. */
+	if (le64_to_cpu(t->sqc->rate_deadline) <= t->now)
+		t->sqc->rate_deadline = 0;
 	if (t->budget > 0 && room < (uint32_t)t->budget)
 		t->budget = (int32_t)room;
 	more = run(t, ack_mask & paced_ack_mask(t));

@@ -223,7 +223,10 @@ static bool in_loss(struct turn *t)
 static void give_up(struct turn *t)
 {
 	leave(t);
-	comp_lost(t);
+	if (le32_to_cpu(t->sqc->valid) & SKUA_SQC_IN_RECOVERY)
+		sr_onload_back(t);
+	else
+		comp_lost(t);
 }
 
 void sr_onload_back(struct turn *t)
@@ -357,6 +360,9 @@ static bool take_bitmap(struct turn *t, uint32_t epsn, const struct skua_pkt *pk
 		top = SKUA_LRC_PSNS;
 	if (ib_psn_diff(le32_to_cpu(t->sqc->rec_sack), epsn) > 0)
 		old = psn_sub(le32_to_cpu(t->sqc->rec_sack), epsn);
+	/* In memory of the host it may have become anything. */
+	if (old > SKUA_LRC_PSNS)
+		old = SKUA_LRC_PSNS;
 	now = holes(pkt, old);
 	if (!moved && (top < old || now > known) && known != HOLES_UNKNOWN)
 		return true;

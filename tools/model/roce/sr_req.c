@@ -122,12 +122,12 @@ static bool timer_runs(const struct turn *t)
  * Are these packets to be measured? The words for that are not among the hot ones, so that
  * not each of them is.
  */
-static bool wants_rtt(const struct turn *t, uint32_t psn, uint32_t psns)
+static bool wants_rtt(struct turn *t, uint32_t psn, uint32_t psns)
 {
 	if (sr_in_loss(t) || t->sqc->max_psn != cpu_to_le32(psn_add(psn, psns)))
 		return false;
 	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_RTT))
-		return !t->sqc->rtt_time;
+		return turn_need_sq_rest(t) && !t->sqc->rtt_time;
 	return (psn + psns - 1) / SR_RTT_EVERY != (psn - 1) / SR_RTT_EVERY;
 }
 
@@ -181,7 +181,7 @@ void sr_progress(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
 
-	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && s->rtt_time &&
+	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && turn_need_sq_rest(t) && s->rtt_time &&
 	    ib_psn_diff(una(t), le32_to_cpu(s->rtt_psn)) > 0) {
 		measure(s, t->now - le64_to_cpu(s->rtt_time));
 		s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
@@ -333,6 +333,8 @@ static void leave_or_wait(struct turn *t, struct skua_lrc *lrc)
 	}
 	if (lrc->seen == t->sqc->una_psn && !walking(lrc)) {
 		t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS);
+		if (t->sqc->cur == t->sqc->hi)
+			t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_CI_SEQ);
 		sr_progress(t);
 	} else {
 		set_deadline(t, lrc);
