@@ -169,6 +169,11 @@ enum sr_hole sr_may_send_again(struct turn *t, const struct sr_walk *w, uint32_t
 /* Send the packet of @psn again, of a READ the request for @n responses from there on. */
 enum sr_hole sr_send_again(struct turn *t, struct sr_walk *w, uint32_t psn, uint32_t n);
 
+/* The message at ci, which una_psn is in. False: the QP is in error. */
+bool sr_first(struct turn *t, struct flight *f);
+/* All of it is there. False: likewise. */
+bool sr_first_done(struct turn *t, const struct flight *f);
+
 /* --- sr_onload.c --- */
 /* With sr_onload(): sr_comp_rx(), sr_req_run(), sr_req_timer(), sr_lost_all(). */
 void sr_onload_rx(struct turn *t, const struct skua_pkt *pkt);

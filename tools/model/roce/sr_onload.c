@@ -456,17 +456,9 @@ static bool advance_one(struct turn *t, uint32_t end)
 {
 	uint32_t start = le32_to_cpu(t->sqc->ci_psn), psn = una(t), stop;
 	struct flight f;
-	enum skua_vendor err = req_flight(t, &f);
 
-	if (err) {
-		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+	if (!sr_first(t, &f))
 		return false;
-	}
-	/* PSNs and the message at ci are of two minds: what is complete is not known. */
-	if (psn_sub(psn, start) > f.psns) {
-		req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
-		return false;
-	}
 	stop = psn_add(start, f.psns);
 	if (ib_psn_diff(stop, end) > 0)
 		stop = end;
@@ -479,9 +471,7 @@ static bool advance_one(struct turn *t, uint32_t end)
 	t->sqc->una_psn = cpu_to_le32(stop);
 	if (psn_sub(stop, start) != f.psns)
 		return true;
-	if (f.op == SKUA_WQE_READ || op_is_atomic(f.op))
-		rlist_drop(&t->dev->engine->lists, t->qp->qpn | LIST_READ);
-	return req_complete(t, &f);
+	return sr_first_done(t, &f);
 }
 
 static enum sr_hole advance(struct turn *t, uint32_t end)

@@ -497,6 +497,25 @@ static void note_answer(struct turn *t, struct skua_lrc *lrc, uint32_t n, uint32
 	comp_answered(t);
 }
 
+bool sr_first(struct turn *t, struct flight *f)
+{
+	enum skua_vendor err = req_flight(t, f);
+
+	/* PSNs and the message at ci are of two minds: what is complete is not known. */
+	if (!err && psn_sub(una(t), le32_to_cpu(t->sqc->ci_psn)) > f->psns)
+		err = SKUA_VENDOR_WQE_CHANGED;
+	if (err)
+		req_fail(t, f->blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+	return !err;
+}
+
+bool sr_first_done(struct turn *t, const struct flight *f)
+{
+	if (f->op == SKUA_WQE_READ || op_is_atomic(f->op))
+		rlist_drop(&t->dev->engine->lists, t->qp->qpn | LIST_READ);
+	return req_complete(t, f);
+}
+
 /* Of messages at ci, what is complete. False: the QP is in error. */
 static bool advance(struct turn *t, struct skua_lrc *lrc)
 {
@@ -506,17 +525,9 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 	while (una(t) != max_psn(t)) {
 		uint32_t start = le32_to_cpu(t->sqc->ci_psn), psn = una(t), end;
 		uint32_t cum = le32_to_cpu(lrc->cum);
-		enum skua_vendor err = req_flight(t, &f);
 
-		if (err) {
-			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, err);
+		if (!sr_first(t, &f))
 			return false;
-		}
-		/* PSNs and the message at ci are of two minds: what is complete is not known. */
-		if (psn_sub(psn, start) > f.psns) {
-			req_fail(t, f.blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
-			return false;
-		}
 		end = psn_add(start, f.psns);
 		for (; psn != end; psn = psn_add(psn, 1)) {
 			if (op_is_answered(f.op) ? !arrived(lrc, psn) :
@@ -529,9 +540,7 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 		t->sqc->una_psn = cpu_to_le32(psn);
 		if (psn != end)
 			break;
-		if (f.op == SKUA_WQE_READ || op_is_atomic(f.op))
-			rlist_drop(&t->dev->engine->lists, t->qp->qpn | LIST_READ);
-		if (!req_complete(t, &f))
+		if (!sr_first_done(t, &f))
 			return false;
 	}
 	if (t->sqc->una_psn != before)
