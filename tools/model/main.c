@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +24,7 @@
 #include "host/path.h"
 #include "host/processor.h"
 #include "host/vfu.h"
+#include "host/wakeup.h"
 #include "log.h"
 #include "model.h"
 #include "options.h"
@@ -72,6 +72,7 @@ struct daemon {
 	int epfd;
 	int sigfd;
 	struct event_source signals;
+	struct wakeup wakeup;
 	struct control *control;
 	struct wire *wire;
 	struct vfu_bus bus[OPT_MAX_BUSES];
@@ -453,6 +454,8 @@ static int setup(struct daemon *d)
 	d->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (d->epfd < 0)
 		return die("epoll", strerror(errno));
+	if (wakeup_open(&d->wakeup, d->epfd))
+		return die("timerfd", strerror(errno));
 	if (add_signals(d))
 		return -1;
 	d->wire = wire_create(opt->seed);
@@ -503,6 +506,8 @@ static void teardown(struct daemon *d)
 		wire_destroy(d->wire);
 	if (d->sigfd > 0)
 		close(d->sigfd);
+	if (d->wakeup.fd > 0)
+		wakeup_close(&d->wakeup);
 	if (d->epfd > 0)
 		close(d->epfd);
 }
@@ -554,8 +559,8 @@ static bool rest(struct daemon *d)
 	return found;
 }
 
-/* Nanoseconds until the earliest deadline; UINT64_MAX if there is none. */
-static uint64_t sleep_ns(const struct daemon *d, uint64_t now)
+/* The earliest deadline; UINT64_MAX if there is none. */
+static uint64_t deadline(const struct daemon *d)
 {
 	uint64_t next = wire_deadline(d->wire);
 
@@ -565,25 +570,30 @@ static uint64_t sleep_ns(const struct daemon *d, uint64_t now)
 		if (t < next)
 			next = t;
 	}
-	if (next == UINT64_MAX)
-		return UINT64_MAX;
-	return next > now ? next - now : 0;
+	return next;
 }
 
-static int wait_events(struct daemon *d, uint64_t ns)
+/*
+ * Handle what has come. If there is nothing, @sleep until something does or a deadline is
+ * over. Returns how many things came, the end of the sleep left out, or an error number.
+ */
+static int wait_events(struct daemon *d, bool sleep)
 {
-	struct timespec ts = { .tv_sec = ns / NSEC_PER_SEC, .tv_nsec = ns % NSEC_PER_SEC };
+	int n = sleep ? wakeup_by(&d->wakeup, deadline(d)) : 0, came = 0;
 	struct epoll_event ev[EVENTS];
-	int n = epoll_pwait2(d->epfd, ev, EVENTS, ns == UINT64_MAX ? NULL : &ts, NULL);
 
+	if (n < 0)
+		return n;
+	n = epoll_wait(d->epfd, ev, EVENTS, sleep ? -1 : 0);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	for (int i = 0; i < n; i++) {
 		struct event_source *src = ev[i].data.ptr;
 
 		src->ready(src, ev[i].events);
+		came += src != &d->wakeup.src;
 	}
-	return n;
+	return came;
 }
 
 /* For whom something was done: the last function that had messages, or the one before. */
@@ -628,7 +638,7 @@ static int loop(struct daemon *d)
 		asked = now;
 		more = more || look(d, now);
 		found = !more && hot && rest(d);
-		n = wait_events(d, more || found ? 0 : sleep_ns(d, now));
+		n = wait_events(d, !more && !found);
 		if (n < 0)
 			return die("epoll", strerror(-n));
 	}
@@ -660,8 +670,6 @@ int main(int argc, char **argv)
 	if (ret >= 0)
 		return ret;
 	reserve_descriptors(&d->opt);
-	/* Retransmission timers and delays are in microseconds; the default slack is 50. */
-	prctl(PR_SET_TIMERSLACK, 1);
 	processor_slice(SLICE_NSEC);
 	spin_init(&d->spin);
 	ret = setup(d);
