@@ -70,7 +70,8 @@ done_testing()
 # until_true SECONDS CMD...: poll; the only way anything here waits
 until_true()
 {
-	local end=$((SECONDS + $1))
+	# The second that has begun is no whole one
+	local end=$((SECONDS + $1 + 1))
 	shift
 
 	until "$@"; do
