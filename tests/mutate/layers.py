@@ -256,8 +256,9 @@ class Model(UserSpace):
     """The model with its unit and contract tests."""
 
     name = 'model'
-    copied = ['tools/model', 'tools/dissector', 'include', 'uapi', 'tests/unit',
-              'tests/contract', 'dkms.conf', 'Documentation/tlp.rst']
+    # Of the driver: recovery.c, which unit tests run in user space
+    copied = ['tools/model', 'tools/dissector', 'include', 'uapi', 'drivers/net/ethernet/skua',
+              'tests/unit', 'tests/contract', 'dkms.conf', 'Documentation/tlp.rst']
 
     def all_tests(self):
         return (['unit:' + t for t in self.programs('tests/unit')] +

@@ -426,14 +426,10 @@ enum skua_vendor key_bind(struct skua_dev *dev, const struct mr_who *who,
 /* LOCAL_INV, or of a SEND_INV if @who is remote. */
 enum skua_vendor key_invalidate(struct skua_dev *dev, const struct mr_who *who, uint32_t key);
 
-/* --- ring.c: bytes of a ring described by a skua_xlat, wrapping at @size.
- * 0 or -EFAULT. ring_write stores naturally aligned 8 bytes atomically.
- */
+/* --- ring.c: bytes of a ring described by a skua_xlat, wrapping at @size. 0 or -EFAULT. */
 int ring_read(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
 	      uint64_t size, uint64_t off, void *buf, size_t len);
-int ring_write(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
-	       uint64_t size, uint64_t off, const void *buf, size_t len);
-/* ring_write() as dma_write_elem() does it; the element must not cross a page. */
+/* As dma_write_elem() does it; the element must not cross a page. */
 int ring_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
 		    uint64_t size, uint64_t off, const void *buf, size_t len);
 /* Likewise @num elements; they must not cross a page, nor the end of the ring. */

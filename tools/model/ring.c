@@ -77,29 +77,6 @@ int ring_read(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_
 	return 0;
 }
 
-int ring_write(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
-	       uint64_t size, uint64_t off, const void *buf, size_t len)
-{
-	const char *src = buf;
-	uint64_t bus, n;
-
-	while (len) {
-		off %= size;
-		if (translate(dev, x, le32_to_cpu(x->offset) + off, true, &bus, &n))
-			return -EFAULT;
-		if (n > size - off)
-			n = size - off;
-		if (n > len)
-			n = len;
-		if (dma_write(dev, purpose, bus, src, n))
-			return -EFAULT;
-		src += n;
-		off += n;
-		len -= n;
-	}
-	return 0;
-}
-
 int ring_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
 		     uint64_t size, uint64_t off, const void *buf, size_t each, unsigned int num)
 {
