@@ -555,6 +555,8 @@ int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
 int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
 /* The send queue's half alone, of which cold words only if its state needs them. */
 int qp_get_sq(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
+/* The QP of a doorbell whose high half is @hi; false: there is none, which was counted. */
+bool qp_get_db(struct skua_dev *dev, uint32_t hi, struct qp *qp);
 int qp_get_sq_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
 /* The hot words of the receive queue's half too, from now on. False: it cannot be had, the device is FATAL. */
 bool qp_need_rq(struct skua_dev *dev, struct qp *qp);

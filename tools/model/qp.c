@@ -302,19 +302,26 @@ static bool late(const struct skua_sqc *sqc, uint32_t index)
 	       (int32_t)(index - le32_to_cpu(sqc->pi)) < 0;
 }
 
+bool qp_get_db(struct skua_dev *dev, uint32_t hi, struct qp *qp)
+{
+	if (hi & ~IB_QPN_MASK) {
+		dev->cnt[SKUA_CNT_BAD_DB]++;
+		return false;
+	}
+	if (qp_get_sq(dev, hi, qp)) {
+		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
+		return false;
+	}
+	return true;
+}
+
 void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
 		 const void *pushed)
 {
 	struct qp qp;
 
-	if (hi & ~IB_QPN_MASK) {
-		dev->cnt[SKUA_CNT_BAD_DB]++;
+	if (!qp_get_db(dev, hi, &qp))
 		return;
-	}
-	if (qp_get_sq(dev, hi, &qp)) {
-		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
-		return;
-	}
 	if (le32_to_cpu(qp.sqc->cfg.uar) != page) {
 		dev->cnt[SKUA_CNT_BAD_DB_UAR]++;
 	} else if (qp_state(&qp) == SKUA_QP_RESET) {

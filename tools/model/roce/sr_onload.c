@@ -609,14 +609,8 @@ void recovery_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_
 {
 	struct qp qp;
 
-	if (hi & ~IB_QPN_MASK) {
-		dev->cnt[SKUA_CNT_BAD_DB]++;
+	if (!qp_get_db(dev, hi, &qp))
 		return;
-	}
-	if (qp_get_sq(dev, hi, &qp)) {
-		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
-		return;
-	}
 	if (!sr_onload(qp.sqc)) {
 		dev->cnt[SKUA_CNT_BAD_DB_QP]++;
 	} else if (page != recovery_uar(dev)) {
