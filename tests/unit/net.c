@@ -43,6 +43,7 @@ void net_open(struct net *n, const struct rc_opt *opt, const char *faults)
 
 	rc_open(&n->rc, opt);
 	n->drive = NULL;
+	n->drive_at = SKUA_TIME_NEVER;
 	n->wire = wire_create(7);
 	assert_non_null(n->wire);
 	for (int i = 0; i < 2; i++) {
@@ -127,4 +128,46 @@ void net_pass(struct net *n, uint64_t ns)
 	}
 	f[0]->now = end;
 	f[1]->now = end;
+}
+
+const struct net_kind net_kinds[] = {
+	{ "WRITE 64 KiB", SKUA_WQE_WRITE, NET_LEN_MAX },
+	{ "SEND 64 KiB", SKUA_WQE_SEND, NET_LEN_MAX },
+	{ "READ 64 KiB", SKUA_WQE_READ, NET_LEN_MAX },
+	{ "WRITE 64 B", SKUA_WQE_WRITE, 64 },
+	{ "SEND 64 B", SKUA_WQE_SEND, 64 },
+	{ "READ 64 B", SKUA_WQE_READ, 64 },
+};
+
+static void run_batch(struct net *n, const struct net_kind *kind, uint32_t seed, uint64_t ns)
+{
+	int to = kind->op == SKUA_WQE_READ ? 0 : 1;
+	struct rc *rc = &n->rc;
+
+	for (uint32_t k = 0; k < NET_BATCH; k++) {
+		uint64_t at = (uint64_t)k * NET_LEN_MAX;
+
+		memset(rc->s[to].buf + at, 0x5a, kind->len);
+		rc_fill(rc->s[1 - to].buf + at, kind->len, seed + k);
+		if (kind->op == SKUA_WQE_SEND)
+			rc_recv(rc, 1, at, kind->len);
+		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
+			.op = kind->op, .len = kind->len, .off = at, .roff = at });
+	}
+	mini_ring(&rc->s[0].m, &rc->s[0].qp);
+	net_pass(n, ns);
+	for (uint32_t k = 0; k < NET_BATCH; k++) {
+		rc_expect(rc, 0, false, SKUA_CQE_OK);
+		if (kind->op == SKUA_WQE_SEND)
+			rc_expect(rc, 1, true, SKUA_CQE_OK);
+		rc_check(rc->s[to].buf + (uint64_t)k * NET_LEN_MAX, kind->len, seed + k);
+	}
+}
+
+void net_run(struct net *n, const struct net_kind *kind, unsigned int batches, uint64_t ns)
+{
+	for (unsigned int b = 0; b < batches; b++)
+		run_batch(n, kind, b * NET_BATCH, ns);
+	rc_expect_none(&n->rc, 0, false);
+	rc_expect_none(&n->rc, 1, true);
 }

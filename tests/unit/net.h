@@ -9,10 +9,14 @@
 #include "rc.h"
 #include "wire/wire.h"
 
+#define NET_BATCH	64		/* messages under way: more than the window holds */
+#define NET_LEN_MAX	(64u << 10)
+
 /**
  * struct net - a connection of rc.h whose frames go through a switch
  * @came: a frame, since net_settle() looked last
  * @drive: software that works beside, or NULL: whether it did something now
+ * @drive_priv: its own
  * @drive_at: when it has something to do next
  * @seen: each frame that side @i sends or receives, or NULL
  * @seen_priv: its first argument
@@ -23,6 +27,7 @@ struct net {
 	struct wire_port *port[2];
 	bool came;
 	bool (*drive)(struct net *n);
+	void *drive_priv;
 	uint64_t drive_at;
 	void (*seen)(void *priv, int i, bool sent, const uint8_t *frame, size_t len);
 	void *seen_priv;
@@ -35,5 +40,15 @@ void net_close(struct net *n);
 void net_settle(struct net *n);
 /* Let time pass. */
 void net_pass(struct net *n, uint64_t ns);
+
+/* What connections of which all is verified are made to do: long and short messages. */
+extern const struct net_kind {
+	const char *name;
+	enum skua_wqe_op op;
+	uint32_t len;
+} net_kinds[6];
+
+/* @batches of NET_BATCH messages from side 0, each in @ns, all verified. */
+void net_run(struct net *n, const struct net_kind *kind, unsigned int batches, uint64_t ns);
 
 #endif /* SKUA_TEST_NET_H */

@@ -22,6 +22,7 @@ struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint
 	struct skua_qp_attr a = mini_rc_attr(dest, 2 - i, rc->s[1 - i].mac, opt->ipv6,
 					     opt->psn[i], opt->psn[1 - i],
 					     or_default(opt->mtu_code, 5));
+	uint32_t window = i && opt->peer_log_window ? opt->peer_log_window : opt->log_window;
 
 	le32p_replace_bits(&a.retry, or_default(opt->retry_cnt, 8) - 1, SKUA_ATTR_RETRY_CNT);
 	le32p_replace_bits(&a.retry, or_default(opt->rnr_retry, 8) - 1, SKUA_ATTR_RNR_RETRY);
@@ -35,8 +36,8 @@ struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint
 	a.vendor_off = cpu_to_le32(opt->vendor_off[i]);
 	if (opt->ext[i])
 		a.ext = le32_encode_bits(opt->ext[i], SKUA_ATTR_EXT_MODE) |
-			le32_encode_bits(opt->log_window ? opt->log_window :
-					 SKUA_EXT_LOG_WINDOW_MAX, SKUA_ATTR_EXT_LOG_WINDOW) |
+			le32_encode_bits(or_default(window, SKUA_EXT_LOG_WINDOW_MAX),
+					 SKUA_ATTR_EXT_LOG_WINDOW) |
 			cpu_to_le32(opt->onload ? SKUA_ATTR_EXT_ONLOAD : 0);
 	a.qkey = cpu_to_le32(opt->type == SKUA_QP_UD ? RC_QKEY : 0);
 	return a;

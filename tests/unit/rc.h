@@ -37,6 +37,7 @@
  * @ext: SKUA_EXT_* of each side's QP; the devices then have SKUA_CAP_SR
  * @onload: the devices have SKUA_CAP_RECOVERY, and the QPs use it
  * @log_window: log2 of the window with it, default the largest
+ * @peer_log_window: of side 1, default as @log_window
  * @qp_flags: SKUA_QP_F_* that the QPs have besides
  * @hot_looks: of the devices
  * @whole: of the devices
@@ -59,7 +60,7 @@ struct rc_opt {
 	uint32_t vendor_off[2];
 	uint32_t ext[2];
 	bool onload;
-	uint32_t log_window;
+	uint32_t log_window, peer_log_window;
 	uint32_t qp_flags;
 	uint32_t hot_looks;
 	bool whole;

@@ -18,9 +18,6 @@
 
 #define N(a)		(sizeof(a) / sizeof((a)[0]))
 #define SEC		1000000000ull
-#define LEN		(64u << 10)
-/* Messages under way at once: more than the window holds. */
-#define BATCH		64
 #define BATCHES		12
 
 static void connect(struct net *n, uint32_t mode, const char *faults)
@@ -30,57 +27,15 @@ static void connect(struct net *n, uint32_t mode, const char *faults)
 		 faults);
 }
 
-/* @batches of BATCH messages of @op from side 0, all verified. */
-static void run(struct net *n, enum skua_wqe_op op, uint32_t len, unsigned int batches)
-{
-	int to = op == SKUA_WQE_READ ? 0 : 1;
-	struct rc *rc = &n->rc;
-
-	for (unsigned int b = 0; b < batches; b++) {
-		for (uint32_t k = 0; k < BATCH; k++) {
-			uint64_t at = (uint64_t)k * LEN;
-
-			memset(rc->s[to].buf + at, 0x5a, len);
-			rc_fill(rc->s[1 - to].buf + at, len, b * BATCH + k);
-			if (op == SKUA_WQE_SEND)
-				rc_recv(rc, 1, at, len);
-			rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
-				.op = op, .len = len, .off = at, .roff = at });
-		}
-		mini_ring(&rc->s[0].m, &rc->s[0].qp);
-		net_pass(n, 2 * SEC);
-		for (uint32_t k = 0; k < BATCH; k++) {
-			rc_expect(rc, 0, false, SKUA_CQE_OK);
-			if (op == SKUA_WQE_SEND)
-				rc_expect(rc, 1, true, SKUA_CQE_OK);
-			rc_check(rc->s[to].buf + (uint64_t)k * LEN, len, b * BATCH + k);
-		}
-	}
-	rc_expect_none(rc, 0, false);
-	rc_expect_none(rc, 1, true);
-}
-
-static const struct {
-	enum skua_wqe_op op;
-	uint32_t len;
-} kinds[] = {
-	{ SKUA_WQE_WRITE, LEN }, { SKUA_WQE_SEND, LEN }, { SKUA_WQE_READ, LEN },
-	{ SKUA_WQE_WRITE, 64 }, { SKUA_WQE_SEND, 64 }, { SKUA_WQE_READ, 64 },
-};
-
-static const char *const names[] = {
-	"WRITE 64 KiB", "SEND 64 KiB", "READ 64 KiB", "WRITE 64 B", "SEND 64 B", "READ 64 B",
-};
-
 /* Without faults nothing is sent twice, and what is said of selective repeat is nothing. */
 static void test_clean(void **state)
 {
 	static struct net n;
 
 	(void)state;
-	for (size_t k = 0; k < N(kinds); k++) {
+	for (size_t k = 0; k < N(net_kinds); k++) {
 		connect(&n, SKUA_EXT_NEGOTIATE, "delay=20us");
-		run(&n, kinds[k].op, kinds[k].len, 2);
+		net_run(&n, &net_kinds[k], 2, 2 * SEC);
 		for (int i = 0; i < 2; i++) {
 			assert_int_equal(rc_cnt(&n.rc, i, SKUA_CNT_TX_RETRANS_PKTS), 0);
 			assert_int_equal(rc_cnt(&n.rc, i, SKUA_CNT_TX_SACK), 0);
@@ -97,10 +52,10 @@ static void test_reorder(void **state)
 	static struct net n;
 
 	(void)state;
-	for (size_t k = 0; k < N(kinds); k++) {
+	for (size_t k = 0; k < N(net_kinds); k++) {
 		connect(&n, SKUA_EXT_ALWAYS, "reorder=20%:64,hold=30us,delay=20us");
-		run(&n, kinds[k].op, kinds[k].len, 4);
-		print_message("%s: early %llu, again %llu\n", names[k],
+		net_run(&n, &net_kinds[k], 4, 2 * SEC);
+		print_message("%s: early %llu, again %llu\n", net_kinds[k].name,
 			      (unsigned long long)rc_cnt(&n.rc, 1, SKUA_CNT_RX_EARLY),
 			      (unsigned long long)rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS));
 		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 0);
@@ -122,19 +77,19 @@ static void test_loss(void **state)
 
 	(void)state;
 	for (size_t w = 0; w < N(wires); w++) {
-		for (size_t k = 0; k < N(kinds); k++) {
+		for (size_t k = 0; k < N(net_kinds); k++) {
 			uint64_t lost, again, sent;
-			int data = kinds[k].op == SKUA_WQE_READ ? 1 : 0;
+			int data = net_kinds[k].op == SKUA_WQE_READ ? 1 : 0;
 			char spec[100];
 
 			snprintf(spec, sizeof(spec), "port=nic%d,%s", data, wires[w]);
 			connect(&n, SKUA_EXT_ALWAYS, spec);
-			run(&n, kinds[k].op, kinds[k].len, BATCHES);
+			net_run(&n, &net_kinds[k], BATCHES, 2 * SEC);
 			lost = wire_port_stats(n.port[data])->fault_loss;
 			sent = n.rc.s[data].f.sent;
 			again = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
 			print_message("%s %s: sent %llu lost %llu again %llu, probes %llu, timeouts %llu\n",
-				      spec, names[k], (unsigned long long)sent,
+				      spec, net_kinds[k].name, (unsigned long long)sent,
 				      (unsigned long long)lost, (unsigned long long)again,
 				      (unsigned long long)rc_cnt(&n.rc, 0, SKUA_CNT_TX_PROBE),
 				      (unsigned long long)rc_cnt(&n.rc, 0,
