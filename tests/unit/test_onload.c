@@ -15,179 +15,57 @@
 
 #include <skua/cqe_parse.h>
 
-#include "../../drivers/net/ethernet/skua/recovery.h"
-#include "net.h"
+#include "onload.h"
 
 #define N(a)		(sizeof(a) / sizeof((a)[0]))
 #define SEC		1000000000ull
 #define MS		1000000ull
-#define LEN		(64u << 10)
-#define BATCH		64
+#define LEN		NET_LEN_MAX
 #define BATCHES		12
-#define EQN		MINI_EQS
-#define LOG_EQ		12
-#define NEVER		SKUA_TIME_NEVER
 
 /**
  * struct drv - the driver of side 0
  * @net: the devices
- * @eq: of loss reports
- * @r: what it knows
- * @late: so many ns it takes until it looks at an event
- * @gone: it does not
- * @work_at: when it does, 0: there is no event
- * @told: producer index of the ring that the device knows
- * @events: reports taken
+ * @o: what it knows
  */
 struct drv {
 	struct net net;
-	struct mini_eq eq;
-	struct skua_recovery r;
-	uint64_t late;
-	bool gone;
-	uint64_t work_at;
-	uint32_t told;
-	uint64_t events;
+	struct onload o;
 };
 
 static struct drv drv;
 
-static bool has_event(struct drv *d)
-{
-	const struct skua_eqe *ring = fake_ptr(&d->net.rc.s[0].f, d->eq.ring);
-
-	return skua_eqe_is_new(&ring[d->eq.ci & ((1u << d->eq.log) - 1)], d->eq.ci, d->eq.log);
-}
-
-static void take_events(struct drv *d, uint64_t now)
-{
-	struct rc_side *s = &d->net.rc.s[0];
-	struct skua_eqe eqe;
-
-	while (mini_eq_next(&s->m, &d->eq, &eqe)) {
-		struct skua_eqe_recovery e;
-
-		assert_int_equal(le32_get_bits(eqe.what, SKUA_EQE_TYPE), SKUA_EQE_RECOVERY);
-		memcpy(&e, &eqe, sizeof(e));
-		if (le32_get_bits(e.qpn, SKUA_RECOVERY_QPN) == s->qp.qpn)
-			skua_recovery_event(&d->r, &e, now);
-		d->events++;
-	}
-	skua_recovery_judge(&d->r, now);
-	fake_db(&s->f, d->eq.uar, SKUA_UAR_EQ, d->eq.ci, d->eq.eqn | SKUA_UAR_EQ_ARM);
-}
-
-static bool drive(struct net *n)
-{
-	struct drv *d = (struct drv *)n;
-	struct rc_side *s = &n->rc.s[0];
-	uint64_t now = s->f.now;
-	bool did = false;
-
-	n->drive_at = NEVER;
-	if (d->gone)
-		return false;
-	if (!d->work_at && has_event(d))
-		d->work_at = now + d->late;
-	if (d->work_at && now >= d->work_at) {
-		take_events(d, now);
-		d->work_at = 0;
-		did = true;
-	}
-	if (d->r.deadline && now >= d->r.deadline)
-		skua_recovery_timer(&d->r, now);
-	if (d->r.pi != d->told) {
-		d->told = d->r.pi;
-		fake_db(&s->f, 0, SKUA_UAR_RECOVERY, d->told, s->qp.qpn);
-		did = true;
-	}
-	if (d->work_at)
-		n->drive_at = d->work_at;
-	if (d->r.deadline && d->r.deadline < n->drive_at)
-		n->drive_at = d->r.deadline;
-	return did;
-}
+static struct onload_side *const side = &drv.o.side[0];
 
 struct opt {
 	const char *faults;
-	uint32_t mode, log_eq, timeout, log_window;
+	uint32_t mode, log_eq, timeout, log_window, peer_log_window;
 	uint64_t late;
 	bool gone;
 };
 
 static void connect(const struct opt *o)
 {
-	struct skua_cmd_modify_device_in mod = {
-		.mask = cpu_to_le32(SKUA_DEV_M_RECOVERY_EQ),
-		.recovery_eqn = cpu_to_le32(EQN),
-	};
 	struct rc_opt opt = {
 		.mtu_code = 3, .log_sq = 9, .log_rq = 8, .timeout = o->timeout ? o->timeout : 14,
 		.ext = { o->mode, o->mode }, .psn = { 0xfffa00, 0xffa000 }, .onload = true,
-		.log_window = o->log_window,
+		.log_window = o->log_window, .peer_log_window = o->peer_log_window,
 	};
-	struct mini *m = &drv.net.rc.s[0].m;
 
 	memset(&drv, 0, sizeof(drv));
 	net_open(&drv.net, &opt, o->faults);
-	assert_int_equal(mini_eq_create(m, &drv.eq, EQN, o->log_eq ? o->log_eq - 1 : LOG_EQ, 0, 1),
-			 SKUA_CMD_ST_OK);
-	mini_eq_db(m, &drv.eq, true);
-	mini_ok(m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
-	skua_recovery_init(&drv.r, fake_ptr(m->f, m->rec_ring),
-			   o->log_window ? o->log_window : SKUA_EXT_LOG_WINDOW_MAX);
-	drv.late = o->late ? o->late : 5000;
-	drv.gone = o->gone;
-	drv.net.drive = drive;
-	drv.net.drive_at = NEVER;
+	onload_start(&drv.net, &drv.o);
+	onload_side(&drv.net, 0, o->log_window ? o->log_window : SKUA_EXT_LOG_WINDOW_MAX,
+		    o->log_eq ? o->log_eq - 1 : ONLOAD_LOG_EQ, o->late ? o->late : 5000);
+	side->gone = o->gone;
 }
 
 static void done(void)
 {
 	/* Reports and commands, all of them, were understood. */
-	assert_int_equal(drv.r.bad, 0);
+	assert_int_equal(side->r.bad, 0);
 	net_close(&drv.net);
 }
-
-/* @batches of BATCH messages of @op from side 0, all verified. */
-static void run(enum skua_wqe_op op, uint32_t len, unsigned int batches, uint64_t time)
-{
-	int to = op == SKUA_WQE_READ ? 0 : 1;
-	struct rc *rc = &drv.net.rc;
-
-	for (unsigned int b = 0; b < batches; b++) {
-		for (uint32_t k = 0; k < BATCH; k++) {
-			uint64_t at = (uint64_t)k * LEN;
-
-			memset(rc->s[to].buf + at, 0x5a, len);
-			rc_fill(rc->s[1 - to].buf + at, len, b * BATCH + k);
-			if (op == SKUA_WQE_SEND)
-				rc_recv(rc, 1, at, len);
-			rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
-				.op = op, .len = len, .off = at, .roff = at });
-		}
-		mini_ring(&rc->s[0].m, &rc->s[0].qp);
-		net_pass(&drv.net, time);
-		for (uint32_t k = 0; k < BATCH; k++) {
-			rc_expect(rc, 0, false, SKUA_CQE_OK);
-			if (op == SKUA_WQE_SEND)
-				rc_expect(rc, 1, true, SKUA_CQE_OK);
-			rc_check(rc->s[to].buf + (uint64_t)k * LEN, len, b * BATCH + k);
-		}
-	}
-	rc_expect_none(rc, 0, false);
-	rc_expect_none(rc, 1, true);
-}
-
-static const struct {
-	const char *name;
-	enum skua_wqe_op op;
-	uint32_t len;
-} kinds[] = {
-	{ "WRITE 64 KiB", SKUA_WQE_WRITE, LEN }, { "SEND 64 KiB", SKUA_WQE_SEND, LEN },
-	{ "READ 64 KiB", SKUA_WQE_READ, LEN }, { "WRITE 64 B", SKUA_WQE_WRITE, 64 },
-	{ "SEND 64 B", SKUA_WQE_SEND, 64 }, { "READ 64 B", SKUA_WQE_READ, 64 },
-};
 
 static uint64_t cnt(enum skua_counter c)
 {
@@ -220,9 +98,9 @@ static uint64_t lrc_looks(void)
 static void test_clean(void **state)
 {
 	(void)state;
-	for (size_t k = 0; k < N(kinds); k++) {
+	for (size_t k = 0; k < N(net_kinds); k++) {
 		connect(&(struct opt){ .faults = "delay=20us", .mode = SKUA_EXT_NEGOTIATE });
-		run(kinds[k].op, kinds[k].len, 2, 2 * SEC);
+		net_run(&drv.net, &net_kinds[k], 2, 2 * SEC);
 		assert_int_equal(cnt(SKUA_CNT_TX_RETRANS_PKTS), 0);
 		assert_int_equal(cnt(SKUA_CNT_RECOVERY_EVENT), 0);
 		done();
@@ -233,11 +111,11 @@ static void test_clean(void **state)
 static void test_reorder(void **state)
 {
 	(void)state;
-	for (size_t k = 0; k < N(kinds); k++) {
+	for (size_t k = 0; k < N(net_kinds); k++) {
 		connect(&(struct opt){ .faults = "reorder=20%:64,hold=30us,delay=20us",
 				       .mode = SKUA_EXT_ALWAYS });
-		run(kinds[k].op, kinds[k].len, 4, 2 * SEC);
-		tell(kinds[k].name, 0);
+		net_run(&drv.net, &net_kinds[k], 4, 2 * SEC);
+		tell(net_kinds[k].name, 0);
 		assert_int_equal(cnt(SKUA_CNT_TX_RETRANS_PKTS), 0);
 		assert_int_equal(cnt(SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
 		assert_true(cnt(SKUA_CNT_RECOVERY_EVENT));
@@ -254,19 +132,19 @@ static void test_loss(void **state)
 
 	(void)state;
 	for (size_t w = 0; w < N(wires); w++) {
-		for (size_t k = 0; k < N(kinds); k++) {
-			int data = kinds[k].op == SKUA_WQE_READ ? 1 : 0;
+		for (size_t k = 0; k < N(net_kinds); k++) {
+			int data = net_kinds[k].op == SKUA_WQE_READ ? 1 : 0;
 			char spec[100];
 			uint64_t lost, looks;
 
 			snprintf(spec, sizeof(spec), "port=nic%d,%s", data, wires[w]);
 			connect(&(struct opt){ .faults = spec, .mode = SKUA_EXT_ALWAYS });
 			looks = lrc_looks();
-			run(kinds[k].op, kinds[k].len, BATCHES, 2 * SEC);
+			net_run(&drv.net, &net_kinds[k], BATCHES, 2 * SEC);
 			assert_int_equal(lrc_looks(), looks);
 			lost = wire_port_stats(drv.net.port[data])->fault_loss;
 			print_message("%s ", spec);
-			tell(kinds[k].name, lost);
+			tell(net_kinds[k].name, lost);
 			assert_int_equal(cnt(SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
 			assert_int_equal(cnt(SKUA_CNT_RECOVERY_FALLBACK), 0);
 			assert_true(100 * cnt(SKUA_CNT_TX_RETRANS_PKTS) <= 105 * lost + 100 * 3);
@@ -287,15 +165,15 @@ static void test_both_ways(void **state)
 	(void)state;
 	for (size_t w = 0; w < N(wires); w++) {
 		for (size_t l = 0; l < N(late); l++) {
-			for (size_t k = 0; k < N(kinds); k++) {
+			for (size_t k = 0; k < N(net_kinds); k++) {
 				connect(&(struct opt){ .faults = wires[w], .late = late[l],
 						       .mode = k % 2 ? SKUA_EXT_ALWAYS :
 							       SKUA_EXT_NEGOTIATE,
 						       .timeout = 18 });
-				run(kinds[k].op, kinds[k].len, 3, 10 * SEC);
+				net_run(&drv.net, &net_kinds[k], 3, 10 * SEC);
 				print_message("%s, late by %llu: ", wires[w],
 					      (unsigned long long)late[l]);
-				tell(kinds[k].name, 0);
+				tell(net_kinds[k].name, 0);
 				assert_int_equal(cnt(SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
 				done();
 			}
@@ -321,15 +199,52 @@ static void test_late(void **state)
 
 	(void)state;
 	for (size_t c = 0; c < N(cases); c++) {
-		for (size_t k = 0; k < N(kinds); k++) {
+		for (size_t k = 0; k < N(net_kinds); k++) {
 			struct opt o = cases[c].opt;
 
 			o.faults = "loss=2%,reorder=5%:32,hold=30us,dup=1%,delay=20us";
 			o.mode = SKUA_EXT_ALWAYS;
 			connect(&o);
-			run(kinds[k].op, kinds[k].len, 2, 20 * SEC);
+			net_run(&drv.net, &net_kinds[k], 2, 20 * SEC);
 			print_message("%s, ", cases[c].what);
-			tell(kinds[k].name, 0);
+			tell(net_kinds[k].name, 0);
+			done();
+		}
+	}
+}
+
+/* A peer that takes fewer packets out of order than the QP would. */
+static void test_narrow(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < N(net_kinds); k++) {
+		connect(&(struct opt){ .faults = "loss=2%,delay=20us", .mode = SKUA_EXT_ALWAYS,
+				       .peer_log_window = 7 });
+		net_run(&drv.net, &net_kinds[k], 4, 2 * SEC);
+		tell(net_kinds[k].name, 0);
+		assert_int_equal(cnt(SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+		assert_true(cnt(SKUA_CNT_RECOVERY_CMD));
+		assert_int_equal(side->r.window, 128);
+		assert_in_range(side->r.distance, 32, 96);
+		done();
+	}
+}
+
+/* All is acknowledged and sent in no time: much goes by from one report to the next. */
+static void test_no_delay(void **state)
+{
+	static const char *const wires[] = {
+		"loss=1%", "loss=5%,reorder=5%:64", "loss=20%", "loss=1%,delay=1us",
+	};
+
+	(void)state;
+	for (size_t w = 0; w < N(wires); w++) {
+		for (size_t k = 0; k < N(net_kinds); k++) {
+			connect(&(struct opt){ .faults = wires[w], .mode = SKUA_EXT_ALWAYS,
+					       .timeout = 18 });
+			net_run(&drv.net, &net_kinds[k], 4, 20 * SEC);
+			print_message("%s, ", wires[w]);
+			tell(net_kinds[k].name, 0);
 			done();
 		}
 	}
@@ -344,7 +259,7 @@ static struct skua_eqe_recovery report(enum skua_recovery_kind kind)
 	struct skua_eqe eqe;
 	bool found = false;
 
-	while (mini_eq_next(&drv.net.rc.s[0].m, &drv.eq, &eqe)) {
+	while (mini_eq_next(&drv.net.rc.s[0].m, &side->eq, &eqe)) {
 		memcpy(&e, &eqe, sizeof(e));
 		if (le32_get_bits(e.what, SKUA_RECOVERY_KIND) != kind)
 			continue;
@@ -359,13 +274,13 @@ static void command(enum skua_recovery_op op, uint32_t serial, uint32_t first, u
 {
 	struct rc_side *s = &drv.net.rc.s[0];
 
-	drv.r.ring[drv.told++ % SKUA_RECOVERY_RING] = (struct skua_recovery_cmd){
+	side->r.ring[side->told++ % SKUA_RECOVERY_RING] = (struct skua_recovery_cmd){
 		.op = cpu_to_le32(op),
 		.serial = cpu_to_le32(serial),
 		.first = cpu_to_le32(first),
 		.end = cpu_to_le32(end),
 	};
-	fake_db(&s->f, 0, SKUA_UAR_RECOVERY, drv.told, s->qp.qpn);
+	fake_db(&s->f, 0, SKUA_UAR_RECOVERY, side->told, s->qp.qpn);
 	net_pass(&drv.net, 0);
 }
 
@@ -500,8 +415,8 @@ static void test_reset(void **state)
 		memset(fake_ptr(&s->f, s->qp.dbr), 0, sizeof(struct skua_qp_dbr));
 		mini_rc_to_rts(&s->m, &s->qp, &s->attr);
 	}
-	drv.r.ring = fake_ptr(&rc->s[0].f, rc->s[0].m.rec_ring);
-	drv.told = 0;
+	side->r.ring = fake_ptr(&rc->s[0].f, rc->s[0].m.rec_ring);
+	side->told = 0;
 	net_pass(&drv.net, MS);
 	rc_post(rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = LEN });
 	net_pass(&drv.net, MS);
@@ -583,6 +498,8 @@ int main(void)
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_both_ways),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_narrow),
+		cmocka_unit_test(test_no_delay),
 		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_doorbells),
 		cmocka_unit_test(test_go_back),

@@ -382,6 +382,127 @@ static void test_silence(void **state)
 	free(p);
 }
 
+/* A report as the device makes it, of @ahead PSNs that are outstanding from @una on. */
+static void tell(struct skua_recovery *r, enum skua_recovery_kind kind, uint32_t una,
+		 uint32_t ahead, uint32_t word, uint64_t bits, uint64_t now)
+{
+	const struct skua_eqe_recovery e = {
+		.qpn = le32_encode_bits(7, SKUA_RECOVERY_QPN) |
+		       le32_encode_bits(r->pi & 0xff, SKUA_RECOVERY_DONE),
+		.serial = cpu_to_le32(1),
+		.una = cpu_to_le32(una & MASK),
+		.what = le32_encode_bits(kind, SKUA_RECOVERY_KIND) |
+			le32_encode_bits(word, SKUA_RECOVERY_WORD) |
+			le32_encode_bits(ahead, SKUA_RECOVERY_MAX),
+		.bits = cpu_to_le64(bits),
+	};
+
+	skua_recovery_event(r, &e, now);
+	skua_recovery_judge(r, now);
+	assert_int_equal(r->bad, 0);
+}
+
+/* The peer's window is the smaller one: a quarter of that one tells of a loss. */
+static void test_window(void **state)
+{
+	struct skua_recovery_cmd *ring = calloc(RING, sizeof(*ring));
+	struct skua_recovery *r = calloc(1, sizeof(*r));
+
+	(void)state;
+	assert_non_null(ring);
+	assert_non_null(r);
+	for (uint32_t log = SKUA_EXT_LOG_WINDOW_MIN; log <= SKUA_EXT_LOG_WINDOW_MAX; log++) {
+		uint32_t una = 0xfffff0, far = (1u << log) / 4;
+
+		memset(r, 0, sizeof(*r));
+		skua_recovery_init(r, ring, SKUA_EXT_LOG_WINDOW_MAX);
+		tell(r, SKUA_RECOVERY_OPEN, una, 1u << log, log, WAIT, 1);
+		tell(r, SKUA_RECOVERY_ARRIVED, una, 1u << log, (far - 1) / 64,
+		     1ull << (far - 1) % 64, 2);
+		assert_int_equal(r->pi, 0);
+		tell(r, SKUA_RECOVERY_ARRIVED, una, 1u << log, far / 64, 1ull << far % 64, 3);
+		assert_int_equal(r->pi, 1);
+		assert_int_equal(le32_to_cpu(ring[0].op), SKUA_RECOVERY_SEND);
+		assert_int_equal(le32_to_cpu(ring[0].first), una);
+		assert_int_equal(le32_to_cpu(ring[0].end), una + 1);
+	}
+	free(ring);
+	free(r);
+}
+
+/*
+ * What was sent again arrives: sooner than within half a round trip of the command it cannot be
+ * the answer to it, and the path reorders farther than was thought. A driver that looks late, and
+ * hears at once that it was sent and that it came, has learned nothing.
+ */
+static void test_too_soon(void **state)
+{
+	struct skua_recovery_cmd *ring = calloc(RING, sizeof(*ring));
+	struct skua_recovery *r = calloc(1, sizeof(*r));
+	static const struct {
+		uint64_t told, came;
+		bool soon;
+	} cases[] = {
+		{ 2000, 5000, true }, { 5000, 5000, true }, { 2000, 2000 + RTT, false },
+		{ 2000 + RTT, 2000 + RTT, false }, { 300000, 300000, false },
+		{ 300000, 301000, false }, { 70000000, 70000000, false },
+	};
+
+	(void)state;
+	assert_non_null(ring);
+	assert_non_null(r);
+	for (size_t k = 0; k < N(cases); k++) {
+		uint32_t una = 0xffffff;
+		uint64_t at = 1000000;
+
+		memset(r, 0, sizeof(*r));
+		skua_recovery_init(r, ring, SKUA_EXT_LOG_WINDOW_MAX);
+		tell(r, SKUA_RECOVERY_OPEN, una, 512, SKUA_EXT_LOG_WINDOW_MAX,
+		     WAIT | (uint64_t)RTT << 32, at);
+		tell(r, SKUA_RECOVERY_ARRIVED, una, 512, 2, 1, at);
+		assert_int_equal(r->pi, 1);
+		if (cases[k].told != cases[k].came)
+			tell(r, SKUA_RECOVERY_ARRIVED, una, 512, 0, 0, at + cases[k].told);
+		tell(r, SKUA_RECOVERY_ARRIVED, una + 1, 511, 0, 0, at + cases[k].came);
+		assert_int_equal(r->distance > 128, cases[k].soon);
+		assert_int_equal(r->extra > 0, cases[k].soon);
+	}
+	free(ring);
+	free(r);
+}
+
+/* From one report to the next more is acknowledged than there is room for. */
+static void test_jump(void **state)
+{
+	static const uint32_t jumps[] = { 500, 512, 513, 1000, 5000, 1u << 20, 1u << 22 };
+	struct skua_recovery_cmd *ring = calloc(RING, sizeof(*ring));
+	struct skua_recovery *r = calloc(1, sizeof(*r));
+
+	(void)state;
+	assert_non_null(ring);
+	assert_non_null(r);
+	for (size_t k = 0; k < N(jumps); k++) {
+		uint32_t una = 0xfffff0, next = (una + jumps[k]) & MASK;
+
+		memset(r, 0, sizeof(*r));
+		skua_recovery_init(r, ring, SKUA_EXT_LOG_WINDOW_MAX);
+		tell(r, SKUA_RECOVERY_OPEN, una, 512, SKUA_EXT_LOG_WINDOW_MAX, WAIT, 1);
+		/* The first one is missing, and others that have not been sent again. */
+		tell(r, SKUA_RECOVERY_ARRIVED, una, 512, 0, 0x300002, 2);
+		assert_int_equal(r->pi, 0);
+		tell(r, SKUA_RECOVERY_ARRIVED, next, 300, 3, 1ull << 8, 3);
+		assert_int_equal(r->una, next);
+		assert_int_equal(r->max, (next + 300) & MASK);
+		assert_int_equal(r->pi, 1);
+		assert_int_equal(le32_to_cpu(ring[0].first), next);
+		assert_int_equal(le32_to_cpu(ring[0].end), (next + 201 - 128) & MASK);
+		tell(r, SKUA_RECOVERY_CLOSE, (next + jumps[k]) & MASK, 0, 0, 0, 4);
+		assert_false(r->open);
+	}
+	free(ring);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +511,9 @@ int main(void)
 		cmocka_unit_test(test_adapt),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_jump),
+		cmocka_unit_test(test_too_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,8 @@ _Static_assert(sizeof(struct skua_eqe_fault) == 24, "skua_eqe_fault");
  * enum skua_recovery_kind - SKUA_RECOVERY_KIND: what a loss report says
  * @SKUA_RECOVERY_OPEN: the requester has begun to report, as something is missing; @bits:
  *	in the low half after how many ns without news a packet counts as lost, in the high
- *	half the round trip time in ns
+ *	half the round trip time in ns; WORD: log2 of the packets that may be outstanding, as
+ *	the smaller of both ends' windows has it
  * @SKUA_RECOVERY_PROBE: the same, as nothing came for long: what the peer has is to be asked
  * @SKUA_RECOVERY_ARRIVED: PSNs that arrived: requests at the peer, responses here
  * @SKUA_RECOVERY_HELD: PSNs of responses to READ requests that the peer holds before their

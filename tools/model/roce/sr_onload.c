@@ -196,7 +196,8 @@ static bool enter(struct turn *t, enum skua_recovery_kind kind)
 		s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
 	if (cc_on(t))
 		cc_note_again(t);
-	if (!report(t, kind, 0, (wait < UINT32_MAX ? wait : UINT32_MAX) |
+	if (!report(t, kind, u32_get_bits(s->sr_window, SKUA_SQC_WINDOW),
+		    (wait < UINT32_MAX ? wait : UINT32_MAX) |
 		    (uint64_t)le32_to_cpu(s->srtt) << 32))
 		return false;
 	s->valid |= cpu_to_le32(SKUA_SQC_LOSS);

@@ -108,7 +108,7 @@ static void skua_rec_learn(struct skua_recovery *r, __u32 psn, __u64 now)
 {
 	const struct skua_recovery_psn *p = skua_rec_at(r, psn);
 	__u32 most = r->window / 4 * 3, far = skua_rec_psn_sub(r->top, psn);
-	__u64 took;
+	__u32 time = skua_rec_units(now), half = skua_rec_units(r->rtt / 2);
 
 	if (skua_rec_psn_diff(r->top, psn) <= 0 || p->waits)
 		return;
@@ -118,8 +118,11 @@ static void skua_rec_learn(struct skua_recovery *r, __u32 psn, __u64 now)
 			r->distance = far < most ? far : most;
 		return;
 	}
-	took = (__u64)(skua_rec_units(now) - p->time) << RECOVERY_TIME_SHIFT;
-	if (!r->rtt || took >= r->rtt / 2)
+	/*
+	 * That it was sent may have been told long after it was, and together with its arrival.
+	 * So it is the command's time that shows whether it can be the answer to that.
+	 */
+	if (time - p->time >= half || (__u16)(time - p->wrote) >= half)
 		return;
 	far = r->distance + r->distance / 2;
 	r->distance = far < most ? far : most;
@@ -138,12 +141,22 @@ static void skua_rec_arrive(struct skua_recovery *r, __u32 psn, __u64 now)
 }
 
 /* From now on it is waited for: @ref as in struct skua_recovery_psn. */
-static void skua_rec_await(struct skua_recovery *r, __u32 psn, __u32 ref, bool again, __u64 now)
+static void skua_rec_await(struct skua_recovery *r, __u32 psn, __u32 ref, __u64 now)
 {
 	*skua_rec_at(r, psn) = (struct skua_recovery_psn){
 		.ref = ref,
 		.time = skua_rec_units(now),
-		.again = again,
+	};
+}
+
+/* It went out once more: it is behind all that was sent until now. */
+static void skua_rec_sent_again(struct skua_recovery *r, __u32 psn, __u16 wrote, __u64 now)
+{
+	*skua_rec_at(r, psn) = (struct skua_recovery_psn){
+		.ref = r->max,
+		.time = skua_rec_units(now),
+		.wrote = wrote,
+		.again = true,
 	};
 }
 
@@ -151,7 +164,24 @@ static void skua_rec_await(struct skua_recovery *r, __u32 psn, __u32 ref, bool a
 static void skua_rec_see(struct skua_recovery *r, __u32 psn, __u64 now)
 {
 	for (; skua_rec_psn_diff(psn, r->seen) > 0; r->seen = skua_rec_psn_add(r->seen, 1))
-		skua_rec_await(r, r->seen, r->seen, false, now);
+		skua_rec_await(r, r->seen, r->seen, now);
+}
+
+/* Nothing is known of what is outstanding from @una on. */
+static void skua_rec_restart(struct skua_recovery *r, __u32 una)
+{
+	__u32 i;
+
+	for (i = 0; i < SKUA_LRC_PSNS / 64; i++) {
+		r->arrived[i] = 0;
+		r->held[i] = 0;
+	}
+	r->una = una;
+	r->cum = una;
+	r->max = una;
+	r->top = una;
+	r->seen = una;
+	r->advanced = una;
 }
 
 static void skua_rec_follow_una(struct skua_recovery *r, __u32 una, __u64 now)
@@ -177,11 +207,11 @@ static void skua_rec_follow_cum(struct skua_recovery *r, __u32 cum, __u64 now)
 	for (; skua_rec_psn_diff(cum, r->cum) > 0; r->cum = skua_rec_psn_add(r->cum, 1)) {
 		skua_rec_news(r, now);
 		if (skua_rec_is_set(r->held, r->cum))
-			skua_rec_await(r, r->cum, r->max, false, now);
+			skua_rec_await(r, r->cum, r->max, now);
 	}
 }
 
-/* Commands that were executed: what they sent is behind all that was sent until now. */
+/* Commands that were executed. */
 static void skua_rec_follow_done(struct skua_recovery *r, __u32 done, __u64 now)
 {
 	__u32 psn, n = (done - r->done) & 0xff;
@@ -193,7 +223,7 @@ static void skua_rec_follow_done(struct skua_recovery *r, __u32 done, __u64 now)
 		struct skua_recovery_psn *p = skua_rec_at(r, psn);
 
 		if (p->waits && (__s8)(r->done - p->cmd) > 0)
-			skua_rec_await(r, psn, r->max, true, now);
+			skua_rec_sent_again(r, psn, p->wrote, now);
 	}
 }
 
@@ -205,7 +235,8 @@ static void skua_rec_take_word(struct skua_recovery *r, enum skua_recovery_kind 
 			continue;
 		if (kind == SKUA_RECOVERY_ASKED) {
 			skua_rec_see(r, skua_rec_psn_add(psn, 1), now);
-			skua_rec_await(r, psn, r->max, true, now);
+			/* When that was decided is not known. */
+			skua_rec_sent_again(r, psn, (__u16)(skua_rec_units(now) + 0x8000), now);
 			continue;
 		}
 		skua_rec_see(r, skua_rec_psn_add(psn, 1), now);
@@ -275,6 +306,7 @@ static __u32 skua_rec_send_run(struct skua_recovery *r, __u32 psn, __u64 now)
 		*skua_rec_at(r, end) = (struct skua_recovery_psn){
 			.ref = r->max,
 			.time = skua_rec_units(now),
+			.wrote = (__u16)skua_rec_units(now),
 			.cmd = (__u8)r->pi,
 			.waits = true,
 			.again = true,
@@ -351,23 +383,24 @@ void skua_recovery_judge(struct skua_recovery *r, __u64 now)
 
 /* --- reports --- */
 
-static void skua_rec_begin(struct skua_recovery *r, __u32 serial, __u32 una, __u64 bits, __u64 now)
+/* A peer may take fewer packets out of order than the QP's own window has. */
+static void skua_rec_set_window(struct skua_recovery *r, __u32 log_window)
 {
-	__u32 i;
+	if (log_window < SKUA_EXT_LOG_WINDOW_MIN || log_window > SKUA_EXT_LOG_WINDOW_MAX ||
+	    r->window == 1U << log_window)
+		return;
+	r->window = 1U << log_window;
+	r->distance = r->window / 4;
+}
 
-	for (i = 0; i < SKUA_LRC_PSNS / 64; i++) {
-		r->arrived[i] = 0;
-		r->held[i] = 0;
-	}
+static void skua_rec_begin(struct skua_recovery *r, __u32 serial, __u32 una, __u32 log_window,
+			   __u64 bits, __u64 now)
+{
 	/* Commands of the time before have no effect: whether they were read does not matter. */
+	skua_rec_restart(r, una);
+	skua_rec_set_window(r, log_window);
 	r->open = true;
 	r->serial = serial;
-	r->una = una;
-	r->cum = una;
-	r->max = una;
-	r->top = una;
-	r->seen = una;
-	r->advanced = una;
 	r->wait = bits & 0xffffffff;
 	if (!r->wait)
 		r->wait = RECOVERY_WAIT_DEFAULT;
@@ -408,7 +441,7 @@ void skua_recovery_event(struct skua_recovery *r, const struct skua_eqe_recovery
 	__u32 what = le32_to_cpu(e->what), una = le32_to_cpu(e->una) & PSN_MASK;
 	__u32 cum = skua_rec_psn_add(una, u32_get_bits(what, SKUA_RECOVERY_CUM));
 	__u32 ahead = u32_get_bits(what, SKUA_RECOVERY_MAX);
-	__u32 word = 64 * u32_get_bits(what, SKUA_RECOVERY_WORD);
+	__u32 word = u32_get_bits(what, SKUA_RECOVERY_WORD);
 	enum skua_recovery_kind kind = u32_get_bits(what, SKUA_RECOVERY_KIND);
 	bool first = kind == SKUA_RECOVERY_OPEN || kind == SKUA_RECOVERY_PROBE;
 	__u32 serial = le32_to_cpu(e->serial);
@@ -420,15 +453,20 @@ void skua_recovery_event(struct skua_recovery *r, const struct skua_eqe_recovery
 		return;
 	}
 	if (first) {
-		skua_rec_begin(r, serial, una, bits, now);
+		skua_rec_begin(r, serial, una, word, bits, now);
 	} else if (!r->open || serial != r->serial) {
 		r->stale++;
 		return;
 	}
-	if (skua_rec_psn_diff(una, r->una) < 0 || skua_rec_psn_sub(una, r->una) > SKUA_LRC_PSNS ||
+	if (skua_rec_psn_diff(una, r->una) < 0 ||
 	    skua_rec_psn_diff(skua_rec_psn_add(una, ahead), r->max) < 0) {
 		r->bad++;
 		return;
+	}
+	/* All that was outstanding is acknowledged, and as much has gone out and come since. */
+	if (skua_rec_psn_sub(una, r->una) > SKUA_LRC_PSNS) {
+		skua_rec_restart(r, una);
+		skua_rec_news(r, now);
 	}
 	r->max = skua_rec_psn_add(una, ahead);
 	skua_rec_follow_done(r, le32_get_bits(e->qpn, SKUA_RECOVERY_DONE), now);
@@ -442,7 +480,7 @@ void skua_recovery_event(struct skua_recovery *r, const struct skua_eqe_recovery
 	if (kind == SKUA_RECOVERY_PROBE)
 		skua_rec_probe(r);
 	else if (!first)
-		skua_rec_take_word(r, kind, skua_rec_psn_add(una, word), bits, now);
+		skua_rec_take_word(r, kind, skua_rec_psn_add(una, 64 * word), bits, now);
 }
 
 /**
@@ -473,7 +511,7 @@ void skua_recovery_timer(struct skua_recovery *r, __u64 now)
  * skua_recovery_init() - state of a QP that has just left RESET
  * @r: zeroed
  * @ring: its recovery ring
- * @log_window: log2 of its window
+ * @log_window: log2 of its own window; the peer's, which is known later, may be smaller
  */
 void skua_recovery_init(struct skua_recovery *r, struct skua_recovery_cmd *ring,
 			__u32 log_window)

@@ -20,6 +20,7 @@
  * @ref: it counts as lost when something that was sent so far behind this PSN has arrived:
  *	itself, or the first PSN that had not been sent when it was sent again
  * @time: since when it is waited for, in units of 1024 ns
+ * @wrote: with @again: when the command for it was written, in units of 1024 ns, modulo 2^16
  * @cmd: with @waits: number of the command, modulo 256, that has it sent again
  * @waits: that command has not been executed
  * @again: it was sent again
@@ -27,9 +28,10 @@
 struct skua_recovery_psn {
 	__u32 ref;
 	__u32 time;
+	__u16 wrote;
 	__u8 cmd;
-	bool waits;
-	bool again;
+	bool waits : 1;
+	bool again : 1;
 };
 
 /**
@@ -37,7 +39,7 @@ struct skua_recovery_psn {
  * @ring: commands, SKUA_RECOVERY_RING of them, in memory that the device reads
  * @pi: commands written, free-running; the caller rings the doorbell when it has changed
  * @done: commands that the device has dealt with
- * @window: largest number of PSNs outstanding
+ * @window: largest number of PSNs outstanding, the smaller of both ends' windows
  * @open: the device reports
  * @serial: of the present time of loss
  * @una: oldest PSN that is not acknowledged
