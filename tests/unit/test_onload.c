@@ -394,6 +394,8 @@ static void test_fail(void **state)
 	assert_int_equal(rc_state(&drv.net.rc, 0), SKUA_QP_ERR);
 	rc_expect_event(&drv.net.rc, 0, SKUA_QP_EV_FATAL);
 	rc_expect(&drv.net.rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
+	/* The driver need not ask any more. */
+	assert_int_equal(report(SKUA_RECOVERY_CLOSE).serial, e.serial);
 	net_close(&drv.net);
 }
 

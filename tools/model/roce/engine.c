@@ -278,6 +278,8 @@ static void forget(struct skua_dev *dev, const struct qp *qp)
 /* In ERR nothing is sent or received any more, and no timer runs. */
 static void stop(struct turn *t)
 {
+	if (sr_onload(t->sqc))
+		sr_onload_end(t);
 	t->sqc->ack_deadline = 0;
 	t->sqc->rate_deadline = 0;
 	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS | SKUA_SQC_IN_RECOVERY | SKUA_SQC_DRAINING |

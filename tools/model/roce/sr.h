@@ -180,6 +180,8 @@ void sr_onload_rx(struct turn *t, const struct skua_pkt *pkt);
 bool sr_onload_run(struct turn *t);
 void sr_onload_timer(struct turn *t);
 void sr_onload_back(struct turn *t);
+/* The QP ends: with sr_in_loss(), tell the driver that it is over. */
+void sr_onload_end(struct turn *t);
 
 /* --- sr_resp.c --- */
 /* A request that has a SETH, @d PSNs ahead of the one expected. */
