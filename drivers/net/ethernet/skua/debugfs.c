@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * debugfs: skua/<PCI address>/{commands,command_trace,counters,eqs,icm,cmd_timeout_ms},
- * those of debugfs_ctx.c, and cc_params/ of cc.c
+ * those of debugfs_ctx.c, recovery of recovery_eq.c, and cc_params/ of cc.c
  *
  * All but cmd_timeout_ms exist only while the device is up; removing a file waits for its
  * readers. cmd_timeout_ms is a setting that survives resets.
@@ -178,6 +178,7 @@ void skua_debugfs_up(struct skua_dev *dev)
 		dev->debugfs_file[i] = debugfs_create_file(files[i].name, 0400, dev->debugfs, dev,
 							   files[i].fops);
 	skua_debugfs_ctx_up(dev, dev->debugfs_file + SKUA_DEBUGFS_FILES);
+	dev->debugfs_recovery = skua_recovery_debugfs_up(dev);
 	skua_cc_debugfs_up(dev);
 }
 
@@ -190,6 +191,7 @@ void skua_debugfs_down(struct skua_dev *dev)
 	unsigned int i;
 
 	skua_cc_debugfs_down(dev);
+	debugfs_remove(dev->debugfs_recovery);
 	for (i = 0; i < ARRAY_SIZE(dev->debugfs_file); i++)
 		debugfs_remove(dev->debugfs_file[i]);
 }

@@ -199,7 +199,11 @@ unsigned int skua_eq_poll(struct skua_eq *eq)
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_eq_poll);
 
-static void skua_eq_work(struct work_struct *work)
+/**
+ * skua_eq_work() - handle the events of an EQ in process context
+ * @work: the EQ's
+ */
+void skua_eq_work(struct work_struct *work)
 {
 	struct skua_eq *eq = container_of(work, struct skua_eq, work);
 	bool recovery = eq->eqn == SKUA_EQN_RECOVERY;
@@ -207,8 +211,8 @@ static void skua_eq_work(struct work_struct *work)
 	u32 i;
 
 	/*
-	 * Handle at least as many events as the ring holds, because skua_eq_flush_async()
-	 * relies on it, but not more, in case the device keeps writing.
+	 * Handle at least as many events as the ring holds, because skua_eq_flush() relies on
+	 * it, but not more, in case the device keeps writing.
 	 */
 	for (i = 0; i <= 1U << eq->log_size; i += SKUA_EQ_BUDGET) {
 		/* QPs stay until what was reported of them was acted upon, all of a QP at once. */
@@ -224,6 +228,7 @@ static void skua_eq_work(struct work_struct *work)
 		cond_resched();
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_eq_work);
 
 static irqreturn_t skua_irq(int irq, void *data)
 {
@@ -259,6 +264,13 @@ void skua_eq_kick(struct skua_dev *dev)
 		queue_work(dev->wq, &dev->recovery_eq.work);
 }
 
+static void skua_eq_flush(struct skua_dev *dev, struct skua_eq *eq)
+{
+	if (eq->created)
+		queue_work(dev->wq, &eq->work);
+	flush_work(&eq->work);
+}
+
 /**
  * skua_eq_flush_async() - wait until the async events that are in the EQ are handled
  * @dev: the function
@@ -268,10 +280,20 @@ void skua_eq_kick(struct skua_dev *dev)
  */
 void skua_eq_flush_async(struct skua_dev *dev)
 {
-	if (dev->async_eq.created)
-		queue_work(dev->wq, &dev->async_eq.work);
-	flush_work(&dev->async_eq.work);
+	skua_eq_flush(dev, &dev->async_eq);
 }
+
+/**
+ * skua_eq_flush_recovery() - wait until the loss reports that are in the EQ are handled
+ * @dev: the function, with SKUA_CAP_RECOVERY
+ *
+ * As skua_eq_flush_async(), after a command that ends a QP or takes it to RESET.
+ */
+void skua_eq_flush_recovery(struct skua_dev *dev)
+{
+	skua_eq_flush(dev, &dev->recovery_eq);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_eq_flush_recovery);
 
 /* --- Creation and destruction --- */
 

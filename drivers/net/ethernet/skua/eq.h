@@ -76,6 +76,8 @@ struct skua_vector {
 int skua_eqs_init(struct skua_dev *dev);
 void skua_eqs_exit(struct skua_dev *dev);
 void skua_eq_flush_async(struct skua_dev *dev);
+void skua_eq_flush_recovery(struct skua_dev *dev);
+void skua_eq_work(struct work_struct *work);
 void skua_eq_kick(struct skua_dev *dev);
 unsigned int skua_eq_poll(struct skua_eq *eq);
 int skua_irqs_init(struct skua_dev *dev);

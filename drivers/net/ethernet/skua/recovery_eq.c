@@ -4,11 +4,13 @@
  * of the QP. Documentation/recovery.rst describes it.
  *
  * A report is handled by the work of the recovery EQ, time by a timer of each QP, which runs in
- * soft interrupt context. Both find the QP's state under its lock, and leave it alone once it
- * is paused.
+ * soft interrupt context. Both find the QP's state under its lock. While the QP is paused
+ * reports are still taken, so that nothing is missing if it goes on.
  */
+#include <linux/debugfs.h>
 #include <linux/hrtimer.h>
 #include <linux/rcupdate.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 
@@ -20,7 +22,8 @@
  * @dev: the function
  * @qpn: the QP
  * @lock: protects the fields below and the ring; taken with soft interrupts off
- * @paused: the ring is not to be written: it is about to be taken away, or the QP is
+ * @paused: the device is told of no commands: one that ends the QP is on its way
+ * @gone: the ring is not to be written, as it is about to be freed
  * @told: producer index that the device knows
  * @armed: time for which @timer is set, 0: it is not
  * @timer: the earliest time at which something has to be looked at, or an earlier one
@@ -34,6 +37,7 @@ struct skua_qp_recovery {
 	u32 qpn;
 	spinlock_t lock;		/* see above */
 	bool paused;
+	bool gone;
 	u32 told;
 	u64 armed;
 	struct hrtimer timer;
@@ -48,6 +52,8 @@ static void skua_qp_recovery_act(struct skua_qp_recovery *rec, u64 now)
 {
 	struct skua_recovery *r = &rec->state;
 
+	if (rec->paused)
+		return;
 	if (r->pi != rec->told) {
 		rec->told = r->pi;
 		/* The ring is coherent memory: the doorbell's store is ordered behind it. */
@@ -97,7 +103,7 @@ bool skua_recovery_report(struct skua_dev *dev, const struct skua_eqe_recovery *
 	if (rec->qpn != qpn)
 		return true;
 	guard(spinlock_bh)(&rec->lock);
-	if (rec->paused)
+	if (rec->gone)
 		return true;
 	skua_recovery_event(&rec->state, e, ktime_get_ns());
 	if (!rec->listed) {
@@ -183,21 +189,33 @@ EXPORT_SYMBOL_IF_KUNIT(skua_recovery_add);
  * @qp: the QP
  * @pause: false: that command was refused, go on
  *
- * What is reported meanwhile is not looked at: the device then goes back by itself.
+ * What is reported meanwhile is remembered, and the timer may expire in vain: whoever goes on
+ * looks at both anew.
  */
 void skua_recovery_pause(struct skua_qp *qp, bool pause)
 {
-	if (!qp->recovery)
+	struct skua_qp_recovery *rec = qp->recovery;
+	u64 now = ktime_get_ns();
+
+	if (!rec)
 		return;
-	guard(spinlock_bh)(&qp->recovery->lock);
-	qp->recovery->paused = pause;
+	guard(spinlock_bh)(&rec->lock);
+	rec->paused = pause;
+	if (pause)
+		return;
+	skua_recovery_judge(&rec->state, now);
+	skua_qp_recovery_act(rec, now);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_recovery_pause);
 
 /**
  * skua_recovery_del() - end what skua_recovery_add() began
  * @dev: the function
- * @qp: the QP, whose ring is not written any more on return
+ * @qp: the QP, which the device reports nothing of any more; its ring is not written any more
+ *	on return
+ *
+ * No report of it is left on return: one that is handled later would be taken for one of the
+ * QP that gets the same number next, or of this one after RESET.
  */
 void skua_recovery_del(struct skua_dev *dev, struct skua_qp *qp)
 {
@@ -205,11 +223,101 @@ void skua_recovery_del(struct skua_dev *dev, struct skua_qp *qp)
 
 	if (!rec)
 		return;
-	xa_erase(&dev->recoveries, skua_obj_index(&dev->qps, rec->qpn));
 	skua_recovery_pause(qp, true);
 	/* Paused, it is not started again. */
 	hrtimer_cancel(&rec->timer);
+	skua_eq_flush_recovery(dev);
+	xa_erase(&dev->recoveries, skua_obj_index(&dev->qps, rec->qpn));
+	scoped_guard(spinlock_bh, &rec->lock)
+		rec->gone = true;
+	atomic64_add(rec->state.bad, &dev->recovery_bad);
+	atomic64_add(rec->state.stale, &dev->recovery_stale);
 	qp->recovery = NULL;
 	kfree_rcu(rec, rcu);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_recovery_del);
+
+/* --- debugfs: file position 0 is the header, position n the index n - 1 --- */
+
+static void *recovery_find(struct skua_dev *dev, loff_t *pos)
+{
+	unsigned long index = *pos - 1;
+	struct skua_qp_recovery *rec = xa_find(&dev->recoveries, &index, ULONG_MAX, XA_PRESENT);
+
+	if (rec)
+		*pos = index + 1;
+	return rec;
+}
+
+static void *recovery_start(struct seq_file *s, loff_t *pos)
+	__acquires(RCU)
+{
+	rcu_read_lock();
+	return *pos ? recovery_find(s->private, pos) : SEQ_START_TOKEN;
+}
+
+static void *recovery_next(struct seq_file *s, void *v, loff_t *pos)
+{
+	++*pos;
+	return recovery_find(s->private, pos);
+}
+
+static void recovery_stop(struct seq_file *s, void *v)
+	__releases(RCU)
+{
+	rcu_read_unlock();
+}
+
+/* Of all QPs, those that are gone among them. */
+static void recovery_show_sums(struct seq_file *s, struct skua_dev *dev)
+{
+	u64 bad = atomic64_read(&dev->recovery_bad), stale = atomic64_read(&dev->recovery_stale);
+	struct skua_qp_recovery *rec;
+	unsigned long index;
+
+	xa_for_each(&dev->recoveries, index, rec) {
+		guard(spinlock_bh)(&rec->lock);
+		bad += rec->state.bad;
+		stale += rec->state.stale;
+	}
+	seq_printf(s, "bad %llu stale %llu\n", bad, stale);
+}
+
+static int recovery_show(struct seq_file *s, void *v)
+{
+	struct skua_qp_recovery *rec = v;
+	struct skua_recovery *r;
+
+	if (v == SEQ_START_TOKEN) {
+		recovery_show_sums(s, s->private);
+		seq_puts(s, "qpn open serial una max window distance wait_ns extra_ns rtt_ns probes commands done bad stale\n");
+		return 0;
+	}
+	r = &rec->state;
+	guard(spinlock_bh)(&rec->lock);
+	seq_printf(s, "%#x %u %u %u %u %u %u %llu %llu %llu %u %u %u %llu %llu\n", rec->qpn,
+		   r->open, r->serial, r->una, r->max, r->window, r->distance, r->wait, r->extra,
+		   r->rtt, r->probes, r->pi, r->done, r->bad, r->stale);
+	return 0;
+}
+
+static const struct seq_operations recovery_sops = {
+	.start = recovery_start,
+	.next = recovery_next,
+	.stop = recovery_stop,
+	.show = recovery_show,
+};
+DEFINE_SEQ_ATTRIBUTE(recovery);
+
+/**
+ * skua_recovery_debugfs_up() - create the file of a device that is up
+ * @dev: the function
+ *
+ * Return: the file, NULL if the device keeps the loss state of all QPs.
+ */
+struct dentry *skua_recovery_debugfs_up(struct skua_dev *dev)
+{
+	if (!(dev->limits.caps & SKUA_CAP_RECOVERY))
+		return NULL;
+	return debugfs_create_file("recovery", 0400, dev->debugfs, dev, &recovery_fops);
+}

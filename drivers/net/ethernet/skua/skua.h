@@ -97,6 +97,8 @@ struct skua_cc_values {
  * @recovery_eq: loss reports (SKUA_CAP_RECOVERY)
  * @recoveries: struct skua_qp_recovery by index of the QP; read under RCU
  * @recovery_list: those of which the work of @recovery_eq has reports; the work's alone
+ * @recovery_bad: reports that made no sense, of QPs that are gone
+ * @recovery_stale: reports of an earlier time of loss, of QPs that are gone
  * @comp_eq: completion events, by completion vector
  * @num_comp: completion vectors
  * @vectors: interrupt vectors
@@ -138,6 +140,7 @@ struct skua_cc_values {
  * @roce: RoCE is claimed by the device
  * @debugfs: directory
  * @debugfs_file: the core's files in it, while the device is up
+ * @debugfs_recovery: likewise, NULL: there is none
  * @cc: parameters of congestion control
  *
  * The devlink instance lock serializes whatever brings the device up or down:
@@ -169,6 +172,8 @@ struct skua_dev {
 	struct skua_eq recovery_eq;
 	struct xarray recoveries;
 	struct skua_qp_recovery *recovery_list;
+	atomic64_t recovery_bad;
+	atomic64_t recovery_stale;
 	struct skua_eq *comp_eq;
 	unsigned int num_comp;
 	struct skua_vector *vectors;
@@ -213,6 +218,7 @@ struct skua_dev {
 	bool roce;
 	struct dentry *debugfs;
 	struct dentry *debugfs_file[SKUA_DEBUGFS_FILES + SKUA_DEBUGFS_CONTEXTS];
+	struct dentry *debugfs_recovery;
 	struct skua_cc_values cc;
 };
 
@@ -274,6 +280,7 @@ size_t skua_recovery_bytes(const struct skua_dev *dev);
 int skua_recovery_add(struct skua_dev *dev, struct skua_qp *qp, u32 log_window);
 void skua_recovery_pause(struct skua_qp *qp, bool pause);
 void skua_recovery_del(struct skua_dev *dev, struct skua_qp *qp);
+struct dentry *skua_recovery_debugfs_up(struct skua_dev *dev);
 
 /* uar.c */
 int skua_uars_init(struct skua_dev *dev);

@@ -11,6 +11,7 @@
 #define LOG_WINDOW	SKUA_EXT_LOG_WINDOW_MAX
 #define TABLE		(sizeof(struct skua_ext_slot) << LOG_WINDOW)
 #define LOG_QPS		10
+#define LOG_EQ		4
 #define QPN(n)		(0x400000 | (n))
 #define SERIAL		77
 #define UNA		0xfffff0U
@@ -19,10 +20,12 @@
  * struct rt - a device and two QPs
  * @fake: the function
  * @qp: the QPs
+ * @pi: reports in the EQ, so far
  */
 struct rt {
 	struct fake *fake;
 	struct skua_qp qp[2];
+	u32 pi;
 };
 
 static void rt_exit(void *data)
@@ -35,7 +38,23 @@ static void rt_exit(void *data)
 		skua_recovery_del(dev, &t->qp[i]);
 		skua_buf_free(dev, &t->qp[i].ext);
 	}
+	flush_work(&dev->recovery_eq.work);
+	skua_buf_free(dev, &dev->recovery_eq.buf);
 	skua_obj_table_exit(&dev->qps);
+}
+
+/* The recovery EQ, whose work runs when it is told to. */
+static void make_eq(struct kunit *test, struct skua_dev *dev)
+{
+	struct skua_eq *eq = &dev->recovery_eq;
+
+	eq->dev = dev;
+	eq->eqn = SKUA_EQN_RECOVERY;
+	eq->log_size = LOG_EQ;
+	INIT_WORK(&eq->work, skua_eq_work);
+	KUNIT_ASSERT_EQ(test, skua_buf_alloc(dev, &eq->buf, sizeof(struct skua_eqe) << LOG_EQ),
+			0);
+	eq->created = true;
 }
 
 static int recovery_init(struct kunit *test)
@@ -52,6 +71,7 @@ static int recovery_init(struct kunit *test)
 	dev->limits.caps = SKUA_CAP_SR | SKUA_CAP_RECOVERY;
 	xa_init(&dev->recoveries);
 	skua_obj_table_init(&dev->qps, 2, BIT(LOG_QPS) - 1, LOG_QPS, 24);
+	make_eq(test, dev);
 	err = kunit_add_action_or_reset(test, rt_exit, t);
 	if (err)
 		return err;
@@ -65,9 +85,9 @@ static int recovery_init(struct kunit *test)
 }
 
 /* A report of 32 packets from UNA on, of which @bits arrived. */
-static bool report(struct rt *t, u32 qpn, u32 kind, u64 bits)
+static struct skua_eqe_recovery make_report(u32 qpn, u32 kind, u64 bits)
 {
-	struct skua_eqe_recovery e = {
+	return (struct skua_eqe_recovery){
 		.qpn = cpu_to_le32(qpn),
 		.serial = cpu_to_le32(SERIAL),
 		.una = cpu_to_le32(UNA),
@@ -75,6 +95,34 @@ static bool report(struct rt *t, u32 qpn, u32 kind, u64 bits)
 			le32_encode_bits(32, SKUA_RECOVERY_MAX),
 		.bits = cpu_to_le64(bits),
 	};
+}
+
+/* The device writes a report into the EQ; the interrupt has not come yet. */
+static void produce(struct rt *t, u32 qpn, u32 kind, u64 bits)
+{
+	const struct skua_eqe_recovery e = make_report(qpn, kind, bits);
+	struct skua_eq *eq = &t->fake->dev.recovery_eq;
+	struct skua_eqe *eqe = eq->buf.va + (t->pi & (BIT(LOG_EQ) - 1)) * sizeof(*eqe);
+	u32 phase = !(t->pi++ >> LOG_EQ & 1);
+
+	memcpy(eqe, &e, sizeof(e));
+	eqe->what = le32_encode_bits(SKUA_EQE_RECOVERY, SKUA_EQE_TYPE);
+	/* The phase last, as a device does. */
+	dma_wmb();
+	WRITE_ONCE(eqe->own, le32_encode_bits(phase, SKUA_EQE_PHASE));
+}
+
+static void interrupt(struct rt *t)
+{
+	struct skua_dev *dev = &t->fake->dev;
+
+	queue_work(dev->wq, &dev->recovery_eq.work);
+	flush_work(&dev->recovery_eq.work);
+}
+
+static bool report(struct rt *t, u32 qpn, u32 kind, u64 bits)
+{
+	const struct skua_eqe_recovery e = make_report(qpn, kind, bits);
 	bool found;
 
 	rcu_read_lock();
@@ -159,9 +207,63 @@ static void test_pause(struct kunit *test)
 	usleep_range(3000, 4000);
 	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_PROBE, 0));
 	KUNIT_EXPECT_EQ(test, doorbell(t), old);
+	/* What was reported meanwhile is not forgotten. */
 	skua_recovery_pause(&t->qp[0], false);
-	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_PROBE, 0));
 	KUNIT_EXPECT_NE(test, doorbell(t), old);
+}
+
+/* The timer expires while the QP is paused: it runs again if the QP goes on. */
+static void test_pause_timer(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	u64 old;
+
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_OPEN, 5 * NSEC_PER_MSEC));
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_ARRIVED, 2));
+	skua_recovery_pause(&t->qp[0], true);
+	old = doorbell(t);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, doorbell(t), old);
+	skua_recovery_pause(&t->qp[0], false);
+	wait_doorbell(test, old);
+	/* The device does not tell that it sent anything: it is told again. */
+	wait_doorbell(test, doorbell(t));
+}
+
+/* What is in the EQ when a QP ends is nothing to the one that has its number next. */
+static void test_outlived(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	struct skua_dev *dev = &t->fake->dev;
+
+	produce(t, QPN(2), SKUA_RECOVERY_PROBE, 0);
+	produce(t, QPN(2), SKUA_RECOVERY_PROBE, 0);
+	skua_recovery_pause(&t->qp[0], true);
+	skua_recovery_del(dev, &t->qp[0]);
+	KUNIT_ASSERT_EQ(test, skua_recovery_add(dev, &t->qp[0], LOG_WINDOW), 0);
+	interrupt(t);
+	KUNIT_EXPECT_EQ(test, doorbell(t), 0);
+	/* It belonged to somebody. */
+	KUNIT_EXPECT_EQ(test, dev->recovery_eq.bad, 0);
+	KUNIT_EXPECT_EQ(test, dev->recovery_eq.ci, 2);
+	produce(t, QPN(2), SKUA_RECOVERY_PROBE, 0);
+	interrupt(t);
+	KUNIT_EXPECT_EQ(test, doorbell(t), (u64)QPN(2) << 32 | 1);
+}
+
+/* Reports that cannot be, and those of another time, are counted, and outlive the QP. */
+static void test_counts(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	struct skua_dev *dev = &t->fake->dev;
+
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), 0, 0));
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), 15, 0));
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_ARRIVED, 1));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->recovery_bad), 0);
+	skua_recovery_del(dev, &t->qp[0]);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->recovery_bad), 2);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->recovery_stale), 1);
 }
 
 /* With the timer set. */
@@ -189,6 +291,9 @@ static struct kunit_case skua_recovery_cases[] = {
 	KUNIT_CASE(test_lost),
 	KUNIT_CASE(test_nobody),
 	KUNIT_CASE(test_pause),
+	KUNIT_CASE(test_pause_timer),
+	KUNIT_CASE(test_outlived),
+	KUNIT_CASE(test_counts),
 	KUNIT_CASE(test_del),
 	{}
 };
