@@ -58,6 +58,18 @@ static_assert(offsetof(struct skua_compat_reporter_ops, default_graceful_period)
 	devl_param_driverinit_value_set(devlink, id, *(val))
 #endif
 
+/* The getter of a parameter had no way to tell why it failed. */
+#ifdef SKUA_COMPAT_PARAM_GET
+#define skua_devlink_loss_recovery_get(devlink, id, ctx, extack)		\
+skua_devlink_get_loss_recovery(devlink, id, ctx, extack);			\
+static int skua_devlink_loss_recovery_get(struct devlink *instance, u32 param,	\
+					  struct devlink_param_gset_ctx *value)	\
+{										\
+	return skua_devlink_get_loss_recovery(instance, param, value, NULL);	\
+}										\
+static int skua_devlink_get_loss_recovery(devlink, id, ctx, extack)
+#endif
+
 /* The sample was passed as such before it was by address. */
 #ifdef SKUA_COMPAT_DIM
 #include <linux/dim.h>

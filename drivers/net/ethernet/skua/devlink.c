@@ -90,17 +90,53 @@ static const struct devlink_ops skua_devlink_ops = {
 enum skua_devlink_param_id {
 	SKUA_DEVLINK_PARAM_BASE = DEVLINK_PARAM_GENERIC_ID_MAX,
 	SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT,
+	SKUA_DEVLINK_PARAM_LOSS_RECOVERY,
 };
+
+static int skua_devlink_loss_recovery_get(struct devlink *devlink, u32 id,
+					  struct devlink_param_gset_ctx *ctx,
+					  struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+
+	strscpy(ctx->val.vstr, skua_recovery_wanted(dev) ? "driver" : "device",
+		sizeof(ctx->val.vstr));
+	return 0;
+}
+
+static int skua_devlink_loss_recovery_set(struct devlink *devlink, u32 id,
+					  struct devlink_param_gset_ctx *ctx,
+					  struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+	bool driver = !strcmp(ctx->val.vstr, "driver");
+
+	if (!driver && strcmp(ctx->val.vstr, "device")) {
+		NL_SET_ERR_MSG_MOD(extack, "loss_recovery is either \"device\" or \"driver\"");
+		return -EINVAL;
+	}
+	if (driver && !(dev->limits.caps & SKUA_CAP_RECOVERY)) {
+		NL_SET_ERR_MSG_MOD(extack, "The device does not report losses to the driver");
+		return -EOPNOTSUPP;
+	}
+	WRITE_ONCE(dev->recovery_by_device, !driver);
+	return 0;
+}
 
 /*
  * They have no effect on a device without RoCE or without selective repeat. The latter is
- * no runtime parameter, as QPs may have agreed on it with their peers already.
+ * no runtime parameter, as QPs may have agreed on it with their peers already. Who keeps the
+ * loss state is the matter of a QP's own side alone, and is fixed when it leaves INIT.
  */
 static const struct devlink_param skua_devlink_params[] = {
 	DEVLINK_PARAM_GENERIC(ENABLE_ROCE, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL, NULL),
 	DEVLINK_PARAM_DRIVER(SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT, "selective_repeat",
 			     DEVLINK_PARAM_TYPE_BOOL, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),
 			     NULL, NULL, NULL),
+	DEVLINK_PARAM_DRIVER(SKUA_DEVLINK_PARAM_LOSS_RECOVERY, "loss_recovery",
+			     DEVLINK_PARAM_TYPE_STRING, BIT(DEVLINK_PARAM_CMODE_RUNTIME),
+			     skua_devlink_loss_recovery_get, skua_devlink_loss_recovery_set,
+			     NULL),
 };
 
 static bool skua_devlink_want(struct skua_dev *dev, u32 id)

@@ -138,6 +138,18 @@ void skua_recovery_flush(struct skua_dev *dev)
 EXPORT_SYMBOL_IF_KUNIT(skua_recovery_flush);
 
 /**
+ * skua_recovery_wanted() - who is to keep the loss state of QPs that leave INIT from now on?
+ * @dev: the function
+ *
+ * Return: true for the driver, false for the device.
+ */
+bool skua_recovery_wanted(const struct skua_dev *dev)
+{
+	return dev->limits.caps & SKUA_CAP_RECOVERY && !READ_ONCE(dev->recovery_by_device);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_wanted);
+
+/**
  * skua_recovery_bytes() - size of a QP's recovery ring
  * @dev: the function
  *
@@ -145,7 +157,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_recovery_flush);
  */
 size_t skua_recovery_bytes(const struct skua_dev *dev)
 {
-	if (!(dev->limits.caps & SKUA_CAP_RECOVERY))
+	if (!skua_recovery_wanted(dev))
 		return 0;
 	return SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd);
 }

@@ -97,6 +97,7 @@ struct skua_cc_values {
  * @recovery_eq: loss reports (SKUA_CAP_RECOVERY)
  * @recoveries: struct skua_qp_recovery by index of the QP; read under RCU
  * @recovery_list: those of which the work of @recovery_eq has reports; the work's alone
+ * @recovery_by_device: the administrator wants the device to keep the loss state all the same
  * @recovery_bad: reports that made no sense, of QPs that are gone
  * @recovery_stale: reports of an earlier time of loss, of QPs that are gone
  * @comp_eq: completion events, by completion vector
@@ -172,6 +173,7 @@ struct skua_dev {
 	struct skua_eq recovery_eq;
 	struct xarray recoveries;
 	struct skua_qp_recovery *recovery_list;
+	bool recovery_by_device;
 	atomic64_t recovery_bad;
 	atomic64_t recovery_stale;
 	struct skua_eq *comp_eq;
@@ -276,6 +278,7 @@ void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault)
 /* recovery_eq.c */
 bool skua_recovery_report(struct skua_dev *dev, const struct skua_eqe_recovery *e);
 void skua_recovery_flush(struct skua_dev *dev);
+bool skua_recovery_wanted(const struct skua_dev *dev);
 size_t skua_recovery_bytes(const struct skua_dev *dev);
 int skua_recovery_add(struct skua_dev *dev, struct skua_qp *qp, u32 log_window);
 void skua_recovery_pause(struct skua_qp *qp, bool pause);

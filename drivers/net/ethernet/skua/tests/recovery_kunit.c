@@ -251,6 +251,24 @@ static void test_outlived(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, doorbell(t), (u64)QPN(2) << 32 | 1);
 }
 
+/* Who keeps the loss state of the next QP. */
+static void test_wanted(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	struct skua_dev *dev = &t->fake->dev;
+
+	KUNIT_EXPECT_EQ(test, skua_recovery_bytes(dev),
+			SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd));
+	dev->recovery_by_device = true;
+	KUNIT_EXPECT_FALSE(test, skua_recovery_wanted(dev));
+	KUNIT_EXPECT_EQ(test, skua_recovery_bytes(dev), 0);
+	dev->recovery_by_device = false;
+	KUNIT_EXPECT_TRUE(test, skua_recovery_wanted(dev));
+	dev->limits.caps = SKUA_CAP_SR;
+	KUNIT_EXPECT_FALSE(test, skua_recovery_wanted(dev));
+	KUNIT_EXPECT_EQ(test, skua_recovery_bytes(dev), 0);
+}
+
 /* Reports that cannot be, and those of another time, are counted, and outlive the QP. */
 static void test_counts(struct kunit *test)
 {
@@ -293,6 +311,7 @@ static struct kunit_case skua_recovery_cases[] = {
 	KUNIT_CASE(test_pause),
 	KUNIT_CASE(test_pause_timer),
 	KUNIT_CASE(test_outlived),
+	KUNIT_CASE(test_wanted),
 	KUNIT_CASE(test_counts),
 	KUNIT_CASE(test_del),
 	{}
