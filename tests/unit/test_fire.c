@@ -6,11 +6,15 @@
  * message completes once and in order, atomics are executed once, READs see the WRITEs before
  * them.
  *
- * SKUA_SEEDS: so many seeds, 10 if nothing is said. SKUA_SEED: only this one.
+ * Once with the loss state in the devices and once with it in the drivers of both, which look at
+ * the devices' reports up to 100 ms after they came.
+ *
+ * SKUA_SEEDS: so many seeds, 10 if nothing is said. SKUA_SEED: only this one. SKUA_KEEPER: only
+ * with the loss state in the "device" or "driver".
  */
 #include <stdio.h>
 
-#include "net.h"
+#include "onload.h"
 #include "rc_keys.h"
 #include "roce/pkt.h"
 
@@ -43,15 +47,41 @@ struct msg {
 	uint64_t was;
 };
 
-/* One seed: messages of either way, and what the atomics of each have come to. */
+/**
+ * struct fire - one seed
+ * @net: the connection
+ * @rand: state of the generator
+ * @ext: SKUA_EXT_* of each side
+ * @late: half of the receives are posted later
+ * @driver: the loss state is in the drivers
+ * @driver_late: so many ns after it came they look at a report
+ * @onload: the drivers
+ * @spec: faults of the wire
+ * @msg: messages of either way
+ * @cell: what the atomics of either way have come to
+ */
 struct fire {
 	struct net net;
 	unsigned int rand;
 	uint32_t ext[2];
 	bool late;
+	bool driver;
+	uint64_t driver_late;
+	struct onload onload;
 	char spec[160];
 	struct msg msg[2][MESSAGES];
 	uint64_t cell[2][4];
+};
+
+/**
+ * struct sums - of all seeds
+ * @hits: frames that each kind of fault met
+ * @early: packets taken early, and acknowledgments with a bitmap
+ * @reports: taken by drivers
+ * @commands: of theirs, executed by devices
+ */
+struct sums {
+	uint64_t hits[5], early, reports, commands;
 };
 
 static uint32_t draw(struct fire *f, uint32_t below)
@@ -272,12 +302,37 @@ static void count_faults(struct fire *f, uint64_t hits[5])
 
 /* --- one seed --- */
 
+/* Whether the ack timer expires before the driver has looked is left to chance, too. */
+static void draw_driver(struct fire *f, struct rc_opt *opt)
+{
+	static const uint64_t late[] = { 5000, 100000, 3 * MSEC, 30 * MSEC, 100 * MSEC };
+
+	f->driver_late = late[draw(f, N(late))];
+	opt->timeout = draw(f, 2) ? 10 : 16;
+	opt->onload = true;
+}
+
+static void add_drivers(struct fire *f, uint32_t log_window)
+{
+	onload_start(&f->net, &f->onload);
+	for (int i = 0; i < 2; i++) {
+		if (f->ext[i])
+			onload_side(&f->net, i, log_window, ONLOAD_LOG_EQ, f->driver_late);
+	}
+}
+
 static void set_up(struct fire *f, unsigned int seed)
 {
 	static const uint32_t modes[][2] = {
 		{ SKUA_EXT_NEGOTIATE, SKUA_EXT_NEGOTIATE }, { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS },
 		{ SKUA_EXT_PLAIN, SKUA_EXT_NEGOTIATE }, { SKUA_EXT_NEGOTIATE, SKUA_EXT_PLAIN },
 		{ SKUA_EXT_PLAIN, SKUA_EXT_PLAIN }, { SKUA_EXT_ALWAYS, SKUA_EXT_NEGOTIATE },
+	};
+	/* With drivers that have something to do. */
+	static const uint32_t driver_modes[][2] = {
+		{ SKUA_EXT_NEGOTIATE, SKUA_EXT_NEGOTIATE }, { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS },
+		{ SKUA_EXT_ALWAYS, SKUA_EXT_NEGOTIATE }, { SKUA_EXT_NEGOTIATE, SKUA_EXT_ALWAYS },
+		{ SKUA_EXT_NEGOTIATE, SKUA_EXT_PLAIN },
 	};
 	struct rc_opt opt = {
 		.log_sq = 8, .log_rq = 7, .timeout = 10,
@@ -287,7 +342,8 @@ static void set_up(struct fire *f, unsigned int seed)
 	bool plain;
 
 	f->rand = seed;
-	memcpy(f->ext, modes[seed % N(modes)], sizeof(f->ext));
+	memcpy(f->ext, f->driver ? driver_modes[seed % N(driver_modes)] : modes[seed % N(modes)],
+	       sizeof(f->ext));
 	plain = !f->ext[0] || !f->ext[1];
 	memcpy(opt.ext, f->ext, sizeof(opt.ext));
 	opt.mtu_code = 1 + draw(f, 5);
@@ -302,18 +358,25 @@ static void set_up(struct fire *f, unsigned int seed)
 		 draw(f, plain ? 2 : 6), 1 + draw(f, 9), 1 + draw(f, plain ? 4 : 20),
 		 1 + draw(f, plain ? 8 : 64), draw(f, 3), 1 + draw(f, 9), draw(f, 2),
 		 1 + draw(f, 9), 1 + draw(f, 100), seed);
+	if (f->driver)
+		draw_driver(f, &opt);
 	net_open(&f->net, &opt, f->spec);
+	if (f->driver)
+		add_drivers(f, opt.log_window);
 }
 
-static void run(unsigned int seed, uint64_t hits[5], uint64_t *early)
+static void run(unsigned int seed, bool driver, struct sums *sums)
 {
 	static struct fire f;
 	struct rc *rc = &f.net.rc;
 
 	memset(&f, 0, sizeof(f));
+	f.driver = driver;
 	set_up(&f, seed);
-	print_message("seed %u: modes %u %u, MTU %u%s, %s\n", seed, f.ext[0], f.ext[1], rc->mtu,
-		      f.late ? ", late receives" : "", f.spec);
+	print_message("seed %u: modes %u %u, MTU %u%s%s, %s\n", seed, f.ext[0], f.ext[1], rc->mtu,
+		      f.late ? ", late receives" : "", driver ? ", driver" : "", f.spec);
+	if (driver)
+		print_message("it is late by %llu us\n", (unsigned long long)f.driver_late / 1000);
 	for (int way = 0; way < 2; way++) {
 		memset(rc->s[way].buf + CELL(0, 0), 0, 128);
 		plan(&f, way);
@@ -335,9 +398,14 @@ static void run(unsigned int seed, uint64_t hits[5], uint64_t *early)
 		check(&f, way);
 		rc_expect_no_event(rc, way);
 	}
-	count_faults(&f, hits);
+	count_faults(&f, sums->hits);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(f.onload.side[i].r.bad, 0);
+		sums->reports += f.onload.side[i].events;
+		sums->commands += rc_cnt(rc, i, SKUA_CNT_RECOVERY_CMD);
+	}
 	if (f.ext[0] && f.ext[1])
-		*early += selective(&f);
+		sums->early += selective(&f);
 	else
 		assert_int_equal(selective(&f), 0);
 	net_close(&f.net);
@@ -350,25 +418,53 @@ static unsigned int setting(const char *name, unsigned int other)
 	return text ? (unsigned int)strtoul(text, NULL, 0) : other;
 }
 
-static void test_fire(void **state)
+static void fire(bool driver)
 {
 	unsigned int first = setting("SKUA_SEED", 1), num = setting("SKUA_SEEDS", 10);
-	uint64_t hits[5] = { 0 }, early = 0;
+	struct sums sums = { 0 };
 
-	(void)state;
 	if (getenv("SKUA_SEED"))
 		num = 1;
 	for (unsigned int seed = first; seed < first + num; seed++)
-		run(seed, hits, &early);
-	for (unsigned int k = 0; k < N(hits) && num >= 10; k++)
-		assert_true(hits[k] > 20);
-	assert_true(num < 10 || early > 100);
+		run(seed, driver, &sums);
+	print_message("%llu reports, %llu commands\n", (unsigned long long)sums.reports,
+		      (unsigned long long)sums.commands);
+	if (num < 10)
+		return;
+	for (unsigned int k = 0; k < N(sums.hits); k++)
+		assert_true(sums.hits[k] > 20);
+	assert_true(sums.early > 100);
+	assert_true(driver ? sums.commands > 100 : !sums.reports);
+}
+
+static bool wanted(const char *keeper)
+{
+	const char *only = getenv("SKUA_KEEPER");
+
+	return !only || !strcmp(only, keeper);
+}
+
+static void test_fire(void **state)
+{
+	(void)state;
+	if (!wanted("device"))
+		skip();
+	fire(false);
+}
+
+static void test_fire_driver(void **state)
+{
+	(void)state;
+	if (!wanted("driver"))
+		skip();
+	fire(true);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fire),
+		cmocka_unit_test(test_fire_driver),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
