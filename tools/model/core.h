@@ -772,6 +772,11 @@ void port_tx(struct skua_dev *dev, void *frame, size_t len);
 void *port_frame(struct skua_dev *dev, size_t size);
 /* From a RAW_ETH queue; @loop: steering rules here may want a multicast frame as well. */
 void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop);
+/*
+ * No frame is being delivered any more for now: those that are being merged are completed. To be
+ * called before anything else is done that follows from the guest's wishes or from a deadline.
+ */
+void eth_rx_done(struct skua_dev *dev);
 /* The queue of such frames is filling: send no more in this round. */
 bool port_tx_busy(const struct skua_dev *dev);
 /* The wire has no room for a frame to @dmac: the queue that wants to send it waits. */

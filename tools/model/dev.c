@@ -25,7 +25,7 @@
 			 SKUA_CAP_XRC | SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_ODP | SKUA_CAP_MCAST | \
 			 SKUA_CAP_COUNTER_SET | SKUA_CAP_RATE_LIMIT | SKUA_CAP_VENDOR_OFF | SKUA_CAP_PUSH | \
 			 SKUA_CAP_DB_SUPPRESS | SKUA_CAP_SCATTER_CQE | SKUA_CAP_SR | SKUA_CAP_DCQCN | \
-			 SKUA_CAP_CC_DELAY)
+			 SKUA_CAP_CC_DELAY | SKUA_CAP_GRO)
 
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 {
@@ -255,9 +255,13 @@ bool skua_dev_run(struct skua_dev *dev)
 	if (!running(dev))
 		return false;
 	turn_begin(dev);
+	/* What came from the wire, before a command can see or change its queue. */
+	eth_rx_done(dev);
 	more |= cmdq_run(dev);
 	if (dev->state == DEV_OPERATIONAL)
 		more |= port_run(dev);
+	if (dev->state == DEV_OPERATIONAL)
+		eth_rx_done(dev);
 	if (dev->state == DEV_OPERATIONAL)
 		looks = hot_run(dev);
 	if (dev->state == DEV_OPERATIONAL)

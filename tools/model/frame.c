@@ -140,6 +140,11 @@ static uint64_t pseudo(const struct frame *f, uint32_t len)
 	return sum(sum(0, ((const struct ipv6_hdr *)ip)->saddr, 32), tail, 8);
 }
 
+uint16_t frame_pseudo_sum(const struct frame *f, uint32_t len)
+{
+	return fold(pseudo(f, len));
+}
+
 /* Bytes that the TCP or UDP checksum covers. */
 static uint32_t l4_len(const struct frame *f)
 {

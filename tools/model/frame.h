@@ -29,6 +29,7 @@ _Static_assert(sizeof(struct tcp_hdr) == 20, "TCP header");
 
 #define TCP_FIN			0x01
 #define TCP_PSH			0x08
+#define TCP_ACK			0x10
 #define TCP_CWR			0x80
 
 /**
@@ -81,6 +82,8 @@ bool frame_l3_ok(const struct frame *f);
 /* Is there a TCP or UDP checksum, and is it right? */
 bool frame_l4_has_csum(const struct frame *f);
 bool frame_l4_ok(const struct frame *f);
+/* The sum of the TCP or UDP pseudo header for @len bytes above IP, not inverted. */
+uint16_t frame_pseudo_sum(const struct frame *f, uint32_t len);
 /* Compute them in @data, the writable twin of @f->data. False: not such a frame. */
 bool frame_l3_fill(const struct frame *f, uint8_t *data);
 bool frame_l4_fill(const struct frame *f, uint8_t *data);

@@ -172,7 +172,8 @@ int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, si
  * A frame from the wire. @icrc_pending: it was sent by skua_wire_ops.send_pending and its
  * ICRC has not been written, so there is nothing to compare; the device may write it then.
  * True: the device is not done with it. The same frame comes again after others had their
- * turn, and before any other.
+ * turn, and before any other. Some frames are reported to software only by the next
+ * skua_dev_run(), which is to be called when no more are at hand.
  */
 bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
 /*

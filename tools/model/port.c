@@ -48,6 +48,7 @@ void port_reset(struct skua_dev *dev)
 	steer_reset(dev);
 	p->loop_head = 0;
 	p->loop_tail = 0;
+	p->gro.segs = 0;
 }
 
 struct onchip steer_onchip(const struct skua_dev *dev)
@@ -69,7 +70,8 @@ struct onchip frames_onchip(const struct skua_dev *dev)
 	const struct port *p = dev->port;
 
 	return (struct onchip){
-		.bytes = LOOP_SIZE + sizeof(p->tx) + sizeof(p->lso) + engine_frame_bytes(),
+		.bytes = LOOP_SIZE + sizeof(p->gro) + sizeof(p->tx) + sizeof(p->lso) +
+			 engine_frame_bytes(),
 	};
 }
 

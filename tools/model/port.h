@@ -29,6 +29,52 @@ struct rule {
 /* eth_rx.c: what became of a frame at a queue. */
 enum eth_rx { ETH_RX_TAKEN, ETH_RX_NO_QUEUE, ETH_RX_NO_WQE, ETH_RX_LONG };
 
+/* Longest headers of a frame that may be merged with others. */
+#define GRO_HDR_MAX	90
+
+/**
+ * struct gro - frames that are being merged
+ * @segs: how many, 0: none
+ * @qpn: queue that gets them
+ * @most: how many there may be
+ * @hdr: bytes of headers of each, a tag included
+ * @size: bytes of payload of each
+ * @bytes: of the whole, a tag included
+ * @seq: sequence number of the next one
+ * @id: its IPv4 identification
+ * @psh: the last one had the PSH flag
+ * @strip: the queue gets them without their tag
+ * @info: what their completions say
+ * @rwqe: receive WQE of the first
+ * @f: the first, of which only the headers are still there
+ * @head: they
+ */
+struct gro {
+	uint32_t segs, qpn, most, hdr, size, bytes, seq;
+	uint16_t id;
+	bool psh, strip;
+	struct skua_cqe_eth info;
+	struct rwqe rwqe;
+	struct frame f;
+	uint8_t head[GRO_HDR_MAX];
+};
+
+/**
+ * struct eth_done - what the completion of a receive WQE says
+ * @status: status
+ * @vendor: vendor syndrome
+ * @len: bytes received
+ * @info: of the frame
+ * @flags: SKUA_CQE_F_*
+ */
+struct eth_done {
+	enum skua_cqe_status status;
+	enum skua_vendor vendor;
+	uint32_t len;
+	struct skua_cqe_eth info;
+	uint32_t flags;
+};
+
 /**
  * struct way - a frame on its way to its receivers, some at a time
  * @begun: some rules were asked, and the frame comes again
@@ -75,6 +121,7 @@ struct way {
  * @loop: frames on their way round inside, length word and bytes each
  * @loop_head: oldest byte, free running
  * @loop_tail: next byte to fill, free running
+ * @gro: received frames that are being merged
  * @tx: a frame while it is made, with room in front for a tag
  * @lso: a large segment while it is cut
  */
@@ -100,6 +147,7 @@ struct port {
 	uint32_t num_mcg;
 	uint8_t *loop;
 	uint64_t loop_head, loop_tail;
+	struct gro gro;
 	uint8_t tx[ETH_VLAN_LEN + MODEL_MAX_FRAME];
 	uint8_t lso[MODEL_MAX_LSO];
 };
@@ -115,8 +163,27 @@ void steer_reset(struct skua_dev *dev);
 bool dest_ok(struct skua_dev *dev, bool rss, uint32_t dest);
 void dest_ref(struct skua_dev *dev, bool rss, uint32_t dest, int by);
 
+/* eth_rx.c */
 enum eth_rx eth_rx(struct skua_dev *dev, uint32_t qpn, const struct frame *f,
 		   const struct skua_cqe_eth *info);
+/* Write bytes [@from, @from + @len) of a frame, its tag taken out if @strip, to a WQE. */
+enum skua_vendor eth_scatter(struct skua_dev *dev, const struct qp *qp, const struct rwqe *rwqe,
+			     const struct frame *f, uint32_t from, uint32_t len, bool strip);
+void eth_rx_complete(struct skua_dev *dev, struct qp *qp, uint32_t index,
+		     const struct eth_done *done);
+
+/* eth_gro.c */
+/* Is the frame the next one of those that are being merged? */
+bool gro_follows(const struct gro *g, uint32_t qpn, const struct frame *f,
+		 const struct skua_cqe_eth *info);
+/*
+ * A frame was written to @rwqe, and none are being merged. False: it will not be merged with
+ * another one, and is to be completed now.
+ */
+bool gro_begin(struct gro *g, const struct qp *qp, const struct frame *f,
+	       const struct skua_cqe_eth *info, const struct rwqe *rwqe, bool strip);
+/* A frame that follows; its payload was written. */
+void gro_add(struct skua_dev *dev, const struct frame *f);
 
 /* The port's and the wire's state together. */
 static inline bool port_is_up(const struct port *p)

@@ -42,7 +42,7 @@ static bool sq_ok(struct skua_dev *dev, const struct skua_sq_cfg *cfg)
 
 static bool rq_ok(struct skua_dev *dev, const struct skua_rq_cfg *cfg)
 {
-	return !(le32_to_cpu(cfg->flags) & ~(SKUA_RQ_LOG_SIZE | SKUA_RQ_LOG_STRIDE)) &&
+	return !(le32_to_cpu(cfg->flags) & ~(SKUA_RQ_LOG_SIZE | SKUA_RQ_LOG_STRIDE | SKUA_RQ_GRO)) &&
 	       le32_get_bits(cfg->flags, SKUA_RQ_LOG_SIZE) <= MODEL_LOG_RQ_MAX &&
 	       le32_get_bits(cfg->flags, SKUA_RQ_LOG_STRIDE) <= MODEL_LOG_RQ_STRIDE_MAX &&
 	       ring_ok(dev, &cfg->ring, rq_bytes(cfg));
@@ -377,6 +377,9 @@ static int check_flags(const struct skua_dev *dev, const struct skua_cmd_create_
 		known |= SKUA_QP_F_SRQ;
 	if (sq_flags(&in->sq) & ~known || type > SKUA_QP_RAW_ETH ||
 	    !dev_has(dev, type_cap[type]))
+		return SKUA_CMD_ST_BAD_PARAM;
+	if (le32_to_cpu(in->rq.flags) & SKUA_RQ_GRO &&
+	    (type != SKUA_QP_RAW_ETH || !dev_has(dev, SKUA_CAP_GRO)))
 		return SKUA_CMD_ST_BAD_PARAM;
 	/* QP 0 is the subnet manager's, 1 that of the general services. */
 	if (!qpn || qpn >= SKUA_QPN_MULTICAST || (qpn == IB_QPN_GSI) != (type == SKUA_QP_GSI))

@@ -211,6 +211,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_SRQ_RESIZE		BIT_ULL(34)
 #define SKUA_CAP_VENDOR_OFF		BIT_ULL(35)	/* QPs without Skua's own operations */
 #define SKUA_CAP_CC_DELAY		BIT_ULL(36)	/* windows by delay (cc.h) */
+#define SKUA_CAP_GRO			BIT_ULL(37)	/* TCP frames merged on receive (cqe.h) */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -219,7 +220,7 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY)
+	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY) X(GRO)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {

@@ -116,7 +116,9 @@
 	X(RECOVERY_EVENT,	RDMA, recovery_events,	"loss reports to the driver")	\
 	X(RECOVERY_CMD,		RDMA, recovery_commands, "commands against loss executed") \
 	X(RECOVERY_STALE,	RDMA, recovery_stale,	"such commands without effect")		\
-	X(RECOVERY_FALLBACK,	RDMA, recovery_fallbacks, "times gone back without the driver")
+	X(RECOVERY_FALLBACK,	RDMA, recovery_fallbacks, "times gone back without the driver") \
+	X(ETH_RX_GRO_PKTS,	ETH, eth_rx_gro_pkts,	"frames made by merging others")	\
+	X(ETH_RX_GRO_SEGS,	ETH, eth_rx_gro_segs,	"frames that these were made of")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -72,14 +72,52 @@ enum skua_cqe_status {
  * @flow_tag: tag of the flow rule that matched
  * @vlan_tci: tag that was stripped (SKUA_CQE_F_VLAN)
  * @csum: SKUA_CQE_CSUM_*
+ * @gro_segs: frames that were merged, which is how many receive WQEs completed
+ *	(SKUA_CQE_F_GRO), else zero
+ * @gro_size: bytes of TCP payload of each of them but the last, likewise
+ * @gro_hdr: bytes of headers in front of the payload, likewise
+ * @reserved2: zero
  * @reserved: zero
+ *
+ * Merged frames (SKUA_CQE_F_GRO): a queue with SKUA_RQ_GRO may get consecutive frames of a TCP
+ * connection as one. It lies in @gro_segs consecutive receive WQEs, of which the CQE names
+ * the first: that has the headers and the first frame's payload, each of the others has the
+ * payload of one more frame and nothing else, @gro_size bytes or, the last one, up to that.
+ * byte_len counts the headers once, and all of the payload. Each of the WQEs has room for a
+ * whole frame all the same: one that is too short for that gets none.
+ *
+ * Segmentation by @gro_size (as by SKUA_WQE_F_LSO) gives exactly the frames that came. The
+ * device merges only
+ *
+ * - TCP over IPv4 without options, or over IPv6 without extension headers, that is no fragment
+ *   and has nothing behind the datagram;
+ * - where the IPv4 header's checksum and TCP's are right;
+ * - with payload, of as many bytes as the first one's, or fewer in the last one;
+ * - with no flag but ACK and, in the last one, PSH;
+ * - with no TCP options, or a timestamp behind two NOPs;
+ * - whose sequence number is that behind the frame before, and IPv4 identification one more;
+ * - and which are otherwise the same, from the MAC addresses and the VLAN tag to the last
+ *   option, and in the RSS hash and the flow tag of their completions;
+ * - until the IP datagram would be longer than 65,535 bytes.
+ *
+ * The headers are those of the first frame with the lengths and the IPv4 checksum of the whole
+ * and the PSH flag of the last frame. TCP's checksum field has the sum of the pseudo header
+ * of the whole, not inverted: what software leaves there for a device that is to fill it in.
+ *
+ * Frames do not wait to be merged with one that may come: the completion is written as soon
+ * as the device finds no further frame to deliver, or one that does not fit. The order of
+ * frames of a connection is kept.
  */
 struct skua_cqe_eth {
 	__le32 rss_hash;
 	__le32 flow_tag;
 	__le16 vlan_tci;
 	__le16 csum;
-	__le32 reserved[5];
+	__le16 gro_segs;
+	__le16 gro_size;
+	__le16 gro_hdr;
+	__le16 reserved2;
+	__le32 reserved[3];
 };
 
 _Static_assert(sizeof(struct skua_cqe_eth) == 32, "skua_cqe_eth");
@@ -174,6 +212,7 @@ _Static_assert(sizeof(struct skua_cqe) == 64, "skua_cqe");
 #define SKUA_CQE_F_SRQ			BIT(12)
 #define SKUA_CQE_F_INLINE		BIT(13)
 #define SKUA_CQE_F_VLAN			BIT(14)
+#define SKUA_CQE_F_GRO			BIT(15)
 
 /*
  * Vendor syndromes (SKUA_CQE_VENDOR): a second word to the status, for people.

@@ -360,7 +360,7 @@ _Static_assert(sizeof(struct skua_sq_cfg) == 48, "skua_sq_cfg");
 
 /**
  * struct skua_rq_cfg - what CREATE_QP says of the receive side
- * @flags: log2 of the WQEs, log2 of the stride in segments
+ * @flags: log2 of the WQEs, log2 of the stride in segments, SKUA_RQ_GRO
  * @cqn: CQ of receive completions (XRC: zero)
  * @srqn: SRQ, with SKUA_QP_F_SRQ
  * @xrcd: XRC domain, not 0 (XRC_TGT), else zero
@@ -378,6 +378,11 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
 
 #define SKUA_RQ_LOG_SIZE		GENMASK(4, 0)
 #define SKUA_RQ_LOG_STRIDE		GENMASK(11, 8)
+/*
+ * RAW_ETH: most frames that may be merged into one (SKUA_CAP_GRO, SKUA_CQE_F_GRO); 0 and 1:
+ * none are.
+ */
+#define SKUA_RQ_GRO			GENMASK(21, 16)
 
 /*
  * Contexts of QPs begin with the words that a device needs for a message of the ordinary
