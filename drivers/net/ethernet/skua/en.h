@@ -130,6 +130,10 @@ struct skua_en_rx_stats {
 	u64 alloc_fail;
 	u64 dropped;
 	u64 errors;
+	u64 gro_packets;
+	u64 gro_bytes;
+	u64 gro_wire_packets;
+	u64 gro_wire_bytes;
 };
 
 struct skua_en_stats {
@@ -183,6 +187,8 @@ enum skua_en_channel_flag {
  * @rx_info: by WQE
  * @pool: receive pages
  * @rx_pi: producer index in WQEs
+ * @rx_ci: consumer index in WQEs
+ * @rx_gro: frames that the device may merge into one, 0: it does not
  * @log_rq: log2 of the receive WQEs
  * @nsge: scatter elements that the MTU needs
  * @rx_room: bytes of each
@@ -221,6 +227,8 @@ struct skua_en_channel {
 	struct skua_en_rx_info *rx_info;
 	struct page_pool *pool;
 	u32 rx_pi;
+	u32 rx_ci;
+	u8 rx_gro;
 	u8 log_rq;
 	u8 nsge;
 	u8 rx_order;
@@ -237,6 +245,7 @@ struct skua_en_channel {
  * @ring_rx: receive WQEs of a channel
  * @ring_tx: packets of a send ring
  * @mtu: of the netdev
+ * @gro: the device merges frames (NETIF_F_GRO_HW)
  * @rss_key: Toeplitz key
  * @rss_indir: channel of each hash bucket
  */
@@ -245,6 +254,7 @@ struct skua_en_conf {
 	u32 ring_rx;
 	u32 ring_tx;
 	u32 mtu;
+	bool gro;
 	u8 rss_key[SKUA_RSS_KEY_SIZE];
 	u32 rss_indir[SKUA_RSS_MAX];
 };
@@ -333,7 +343,7 @@ struct skua_en {
 
 /* Capabilities that the netdev's features and operations are made of. */
 #define SKUA_EN_CAPS	(SKUA_CAP_CSUM | SKUA_CAP_LSO | SKUA_CAP_RSS | SKUA_CAP_VLAN |	\
-			 SKUA_CAP_MODERATION)
+			 SKUA_CAP_MODERATION | SKUA_CAP_GRO)
 
 /* Without RSS all frames go to one. */
 static inline unsigned int skua_en_max_channels(const struct skua_en *en)
@@ -369,6 +379,7 @@ void skua_en_dim_stop(struct skua_en_channel *ch);
 
 unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i);
 void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu);
+void skua_en_rx_gro_init(struct skua_en_channel *ch, bool gro);
 void skua_en_rx_fill(struct skua_en_channel *ch);
 void skua_en_rx_flush(struct skua_en_channel *ch);
 

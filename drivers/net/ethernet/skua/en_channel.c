@@ -287,7 +287,8 @@ static int skua_en_qp_create(struct skua_en_channel *ch)
 	in.sq.ring.base = cpu_to_le64(ch->buf.dma + rq);
 	in.sq.dbr = cpu_to_le64(ch->buf.dma + ((void *)ch->dbr - ch->buf.va));
 	in.rq.flags = le32_encode_bits(ch->log_rq, SKUA_RQ_LOG_SIZE) |
-		      le32_encode_bits(SKUA_EN_RX_LOG_SGE, SKUA_RQ_LOG_STRIDE);
+		      le32_encode_bits(SKUA_EN_RX_LOG_SGE, SKUA_RQ_LOG_STRIDE) |
+		      le32_encode_bits(ch->rx_gro, SKUA_RQ_GRO);
 	in.rq.cqn = cpu_to_le32(ch->rxcq.cq.obj.num);
 	in.rq.ring = skua_buf_xlat(&ch->buf);
 
@@ -339,6 +340,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 	ch->log_rq = ilog2(conf->ring_rx);
 	ch->log_sq = ilog2(conf->ring_tx * SKUA_EN_TX_BLOCKS);
 	skua_en_rx_layout(ch, conf->mtu);
+	skua_en_rx_gro_init(ch, conf->gro);
 	skua_en_dim_init(ch);
 	u64_stats_init(&ch->xmit_sync);
 	u64_stats_init(&ch->tx_sync);

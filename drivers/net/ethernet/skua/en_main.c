@@ -50,6 +50,9 @@ static void skua_en_set_features(struct net_device *ndev, const struct skua_limi
 	ndev->vlan_features = f & ~NETIF_F_RXHASH;
 	if (lim->caps & SKUA_CAP_VLAN)
 		f |= NETIF_F_HW_VLAN_CTAG_TX;
+	/* Merged frames are said to be of right checksums. */
+	if (lim->caps & SKUA_CAP_GRO && lim->caps & SKUA_CAP_CSUM)
+		f |= NETIF_F_GRO_HW;
 	ndev->hw_features = f & ~NETIF_F_HIGHDMA;
 	/* The device always takes the tag out of the frame: not to be switched off. */
 	if (lim->caps & SKUA_CAP_VLAN)
@@ -119,6 +122,7 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	en->conf.mtu = ndev->mtu;
 	ndev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
 	skua_en_set_features(ndev, lim);
+	en->conf.gro = ndev->features & NETIF_F_GRO_HW;
 }
 
 /* --- Attached to the device, or not --- */

@@ -166,6 +166,23 @@ static int skua_en_change_mtu(struct net_device *ndev, int mtu)
 	return err;
 }
 
+static netdev_features_t skua_en_fix_features(struct net_device *ndev, netdev_features_t features)
+{
+	/* Who wants no merged frames wants none from the device either. */
+	if (!(features & NETIF_F_GRO))
+		features &= ~NETIF_F_GRO_HW;
+	return features;
+}
+
+static int skua_en_set_features(struct net_device *ndev, netdev_features_t features)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	struct skua_en_conf conf = en->conf;
+
+	conf.gro = features & NETIF_F_GRO_HW;
+	return conf.gro == en->conf.gro ? 0 : skua_en_reconfigure(en, &conf);
+}
+
 static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
 {
 	struct skua_en *en = netdev_priv(ndev);
@@ -218,6 +235,8 @@ const struct net_device_ops skua_en_netdev_ops = {
 	.ndo_set_mac_address	= skua_en_set_mac,
 	.ndo_validate_addr	= eth_validate_addr,
 	.ndo_change_mtu		= skua_en_change_mtu,
+	.ndo_fix_features	= skua_en_fix_features,
+	.ndo_set_features	= skua_en_set_features,
 	.ndo_get_stats64	= skua_en_get_stats64,
 	.ndo_tx_timeout		= skua_en_tx_timeout,
 };

@@ -2,10 +2,15 @@
 /*
  * Receive: buffers are parts of pages of a page pool, so that frames that are small against
  * a page, which may be of a higher order, share one. Each frame becomes an skb: its first
- * buffer is the linear part, the others are fragments.
+ * buffer is the linear part, the others are fragments. So does a row of frames that the device
+ * has merged (NETIF_F_GRO_HW), of which the first has the headers and each of the others is a
+ * fragment.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
 #include <net/page_pool/helpers.h>
 
 #include <skua/cqe_parse.h>
@@ -70,6 +75,22 @@ void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu)
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_layout);
 
+/**
+ * skua_en_rx_gro_init() - how many frames the device may merge
+ * @ch: the channel, its layout made
+ * @gro: whether it is to merge any
+ *
+ * All but the first buffer of the first frame are fragments of the skb.
+ */
+void skua_en_rx_gro_init(struct skua_en_channel *ch, bool gro)
+{
+	unsigned int most = min_t(unsigned int, (1 + MAX_SKB_FRAGS) / ch->nsge,
+				  FIELD_MAX(SKUA_RQ_GRO));
+
+	ch->rx_gro = gro && most > 1 ? most : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_gro_init);
+
 static void skua_en_rx_put(struct skua_en_channel *ch, struct skua_en_rx_info *info,
 			   unsigned int from, bool direct)
 {
@@ -121,7 +142,7 @@ void skua_en_rx_fill(struct skua_en_channel *ch)
 {
 	u32 start = ch->rx_pi;
 
-	while (ch->rx_pi - ch->rxcq.ci < BIT(ch->log_rq)) {
+	while (ch->rx_pi - ch->rx_ci < BIT(ch->log_rq)) {
 		if (unlikely(!skua_en_rx_post(ch))) {
 			u64_stats_update_begin(&ch->rx_sync);
 			ch->rx_stats.alloc_fail++;
@@ -161,11 +182,51 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->eth.vlan_tci));
 }
 
-/* Make an skb of the buffers of @info. NULL: no memory, the buffers are back in the pool. */
-static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch,
-					struct skua_en_rx_info *info, u32 len)
+/**
+ * struct skua_en_rx_frame - what a completion says, as it was read once
+ * @len: bytes
+ * @segs: frames that were merged, each in a WQE; 1: it is one that came so
+ * @size: payload of each of them but the last
+ * @hdr: bytes of headers in front of the first one's
+ */
+struct skua_en_rx_frame {
+	u32 len;
+	u32 segs;
+	u32 size;
+	u32 hdr;
+};
+
+static struct skua_en_rx_info *skua_en_rx_info(const struct skua_en_channel *ch, u32 pos)
 {
-	unsigned int i, part = min(len, ch->rx_room[0]);
+	return &ch->rx_info[pos & skua_en_rx_mask(ch)];
+}
+
+/* Buffers of @info from @from on, with @len bytes, become fragments of @skb. */
+static void skua_en_rx_frags(struct skua_en_channel *ch, struct sk_buff *skb,
+			     struct skua_en_rx_info *info, unsigned int from, u32 len)
+{
+	unsigned int i, part, off;
+
+	for (i = from; len; i++, len -= part) {
+		struct skua_en_rx_frag *frag = &info->frag[i];
+
+		part = min(len, ch->rx_room[i]);
+		off = frag->offset + (i ? 0 : SKUA_EN_RX_HEADROOM);
+		page_pool_dma_sync_for_cpu(ch->pool, frag->page, off, part);
+		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, frag->page, off, part,
+				frag->truesize);
+		frag->page = NULL;
+	}
+	skua_en_rx_put(ch, info, i, true);
+}
+
+/* Make an skb of the buffers at @pos. NULL: no memory, the buffers are back in the pool. */
+static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch, u32 pos,
+					const struct skua_en_rx_frame *f)
+{
+	struct skua_en_rx_info *info = skua_en_rx_info(ch, pos);
+	u32 len = f->segs > 1 ? f->hdr + f->size : f->len, left = f->len - len, i;
+	unsigned int part = min(len, ch->rx_room[0]);
 	struct skua_en_rx_frag *frag = &info->frag[0];
 	struct sk_buff *skb;
 
@@ -173,21 +234,19 @@ static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch,
 				   part);
 	skb = napi_build_skb(page_address(frag->page) + frag->offset, frag->truesize);
 	if (unlikely(!skb)) {
-		skua_en_rx_put(ch, info, 0, true);
+		for (i = 0; i < f->segs; i++)
+			skua_en_rx_put(ch, skua_en_rx_info(ch, pos + i), 0, true);
 		return NULL;
 	}
 	frag->page = NULL;
 	skb_mark_for_recycle(skb);
 	skb_reserve(skb, SKUA_EN_RX_HEADROOM);
 	skb_put(skb, part);
-	for (i = 1, len -= part; len; i++, len -= part) {
-		frag = &info->frag[i];
-		part = min(len, ch->rx_room[i]);
-		page_pool_dma_sync_for_cpu(ch->pool, frag->page, frag->offset, part);
-		skb_add_rx_frag(skb, i - 1, frag->page, frag->offset, part, frag->truesize);
-		frag->page = NULL;
+	skua_en_rx_frags(ch, skb, info, 1, len - part);
+	for (i = 1; i < f->segs; i++, left -= len) {
+		len = min(left, f->size);
+		skua_en_rx_frags(ch, skb, skua_en_rx_info(ch, pos + i), 0, len);
 	}
-	skua_en_rx_put(ch, info, i, true);
 	return skb;
 }
 
@@ -201,64 +260,145 @@ static u32 skua_en_rx_capacity(const struct skua_en_channel *ch)
 	return room;
 }
 
-/* Is it the completion of the WQE at @pos, with a frame of @len bytes? */
-static bool skua_en_rx_is_frame(const struct skua_en_channel *ch, const struct skua_cqe *cqe,
-				u32 pos, u32 len)
+/* Do the numbers of a merged frame fit together, and in the WQEs? */
+static bool skua_en_rx_is_merged(const struct skua_en_channel *ch,
+				 const struct skua_en_rx_frame *f)
 {
-	return (s32)(ch->rx_pi - pos) > 0 && skua_cqe_wqe_index(cqe) == (pos & 0xffff) &&
-	       skua_cqe_status(cqe) == SKUA_CQE_OK && len >= ETH_HLEN &&
-	       len <= skua_en_rx_capacity(ch);
+	return f->segs > 1 && f->segs <= ch->rx_gro && f->hdr >= ETH_HLEN &&
+	       f->hdr <= ch->rx_room[0] && f->hdr + f->size <= skua_en_rx_capacity(ch) &&
+	       f->len > f->hdr + (f->segs - 1) * f->size &&
+	       f->len <= f->hdr + f->segs * f->size;
 }
 
 /*
- * Check a completion against the WQE it must be for. On an error status or impossible
- * values the queue has failed.
+ * Read what the completion says, which the device could change meanwhile, once. Is it that of
+ * the WQE at @pos, and of those behind it?
  */
-static bool skua_en_rx_check(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
-			     u32 len)
+static bool skua_en_rx_parse(const struct skua_en_channel *ch, const struct skua_cqe *cqe,
+			     u32 pos, struct skua_en_rx_frame *f)
+{
+	f->len = le32_to_cpu(READ_ONCE(cqe->byte_len));
+	f->segs = 1;
+	if (skua_cqe_flags(cqe) & SKUA_CQE_F_GRO) {
+		f->segs = le16_to_cpu(READ_ONCE(cqe->eth.gro_segs));
+		f->size = le16_to_cpu(READ_ONCE(cqe->eth.gro_size));
+		f->hdr = le16_to_cpu(READ_ONCE(cqe->eth.gro_hdr));
+		if (!skua_en_rx_is_merged(ch, f))
+			return false;
+	} else if (f->len < ETH_HLEN || f->len > skua_en_rx_capacity(ch)) {
+		return false;
+	}
+	return ch->rx_pi - pos >= f->segs && skua_cqe_wqe_index(cqe) == (pos & 0xffff) &&
+	       skua_cqe_status(cqe) == SKUA_CQE_OK;
+}
+
+/* An error status or impossible values: the queue has failed. */
+static void skua_en_rx_fail(struct skua_en_channel *ch, const struct skua_cqe *cqe,
+			    const struct skua_en_rx_frame *f)
 {
 	u32 status = skua_cqe_status(cqe);
 
-	if (likely(skua_en_rx_is_frame(ch, cqe, pos, len)))
-		return true;
 	if (status != SKUA_CQE_OK)
 		skua_en_channel_fail(ch, "receive status %u, vendor error 0x%x", status,
 				     le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
+	else if (skua_cqe_flags(cqe) & SKUA_CQE_F_GRO)
+		skua_en_channel_fail(ch,
+				     "receive completion of %u WQEs from %u: %u bytes, headers of %u, segments of %u; expected WQE %u of %u, <= %u WQEs",
+				     f->segs, skua_cqe_wqe_index(cqe), f->len, f->hdr, f->size,
+				     ch->rx_ci & 0xffff, ch->rx_pi - ch->rx_ci, ch->rx_gro);
 	else
 		skua_en_channel_fail(ch,
 				     "receive completion of WQE %u, %u bytes; expected WQE %u of %u, <= %u bytes",
-				     skua_cqe_wqe_index(cqe), len, pos & 0xffff, ch->rx_pi - pos,
-				     skua_en_rx_capacity(ch));
-	return false;
+				     skua_cqe_wqe_index(cqe), f->len, ch->rx_ci & 0xffff,
+				     ch->rx_pi - ch->rx_ci, skua_en_rx_capacity(ch));
+}
+
+/*
+ * Tell the stack how a merged frame can be cut again. False: its headers are not those of
+ * the TCP segment that the completion says it is.
+ */
+static bool skua_en_rx_gro(struct sk_buff *skb, const struct skua_en_rx_frame *f)
+{
+	unsigned int l4;
+
+	skb_reset_network_header(skb);
+	if (skb->protocol == htons(ETH_P_IP)) {
+		l4 = sizeof(struct iphdr);
+		skb_shinfo(skb)->gso_type = SKB_GSO_TCPV4;
+		if (f->hdr < ETH_HLEN + l4 + sizeof(struct tcphdr) || ip_hdr(skb)->version != 4 ||
+		    ip_hdr(skb)->ihl != 5 || ip_hdr(skb)->protocol != IPPROTO_TCP)
+			return false;
+	} else if (skb->protocol == htons(ETH_P_IPV6)) {
+		l4 = sizeof(struct ipv6hdr);
+		skb_shinfo(skb)->gso_type = SKB_GSO_TCPV6;
+		if (f->hdr < ETH_HLEN + l4 + sizeof(struct tcphdr) ||
+		    ipv6_hdr(skb)->version != 6 || ipv6_hdr(skb)->nexthdr != IPPROTO_TCP)
+			return false;
+	} else {
+		return false;
+	}
+	/* The device has left the sum of the pseudo header. Sets the transport header, too. */
+	if (!skb_partial_csum_set(skb, l4, offsetof(struct tcphdr, check)) ||
+	    ETH_HLEN + l4 + tcp_hdrlen(skb) != f->hdr)
+		return false;
+	skb_shinfo(skb)->gso_size = f->size;
+	skb_shinfo(skb)->gso_segs = f->segs;
+	return true;
+}
+
+static void skua_en_rx_count(struct skua_en_rx_stats *stats, const struct skua_en_rx_frame *f)
+{
+	u32 wire;
+
+	if (f->segs == 1) {
+		stats->packets++;
+		stats->bytes += f->len;
+		return;
+	}
+	wire = f->len + (f->segs - 1) * f->hdr;
+	stats->packets += f->segs;
+	stats->bytes += wire;
+	stats->csum_ok += f->segs - 1;
+	stats->gro_packets++;
+	stats->gro_bytes += f->len;
+	stats->gro_wire_packets += f->segs;
+	stats->gro_wire_bytes += wire;
 }
 
 /* Return: false if the queue has failed. */
-static bool skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cqe, u32 pos,
+static bool skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cqe,
 			   struct skua_en_rx_stats *stats)
 {
-	struct skua_en_rx_info *info = &ch->rx_info[pos & skua_en_rx_mask(ch)];
 	struct net_device *ndev = ch->en->ndev;
-	/* The device could change it: read once, check and use that value. */
-	u32 len = le32_to_cpu(READ_ONCE(cqe->byte_len));
+	struct skua_en_rx_frame f;
 	struct sk_buff *skb;
 
-	if (unlikely(!skua_en_rx_check(ch, cqe, pos, len))) {
+	if (unlikely(!skua_en_rx_parse(ch, cqe, ch->rx_ci, &f))) {
+		skua_en_rx_fail(ch, cqe, &f);
 		stats->errors++;
 		return false;
 	}
-	skb = skua_en_rx_build(ch, info, len);
+	skb = skua_en_rx_build(ch, ch->rx_ci, &f);
+	ch->rx_ci += f.segs;
 	if (unlikely(!skb)) {
 		stats->alloc_fail++;
-		stats->dropped++;
+		stats->dropped += f.segs;
 		return true;
 	}
 	skua_en_rx_offloads(skb, cqe, ndev->features, stats);
 	skb_record_rx_queue(skb, ch->index);
-	stats->packets++;
-	stats->bytes += len;
 	if (is_multicast_ether_addr(skb->data))
 		stats->multicast++;
 	skb->protocol = eth_type_trans(skb, ndev);
+	if (f.segs > 1 && unlikely(!skua_en_rx_gro(skb, &f))) {
+		skua_en_channel_fail(ch,
+				     "merged frame of protocol 0x%04x, headers of %u bytes: no TCP segment",
+				     ntohs(skb->protocol), f.hdr);
+		dev_kfree_skb_any(skb);
+		stats->errors++;
+		return false;
+	}
+	skua_en_rx_count(stats, &f);
 	napi_gro_receive(&ch->napi, skb);
 	return true;
 }
@@ -276,14 +416,12 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 	const struct skua_cqe *cqe;
 	bool ok = true;
 	int done = 0;
-	u32 pos;
 
 	while (ok && done < budget) {
-		pos = ch->rxcq.ci;
 		cqe = skua_en_cq_next(&ch->rxcq);
 		if (!cqe)
 			break;
-		ok = skua_en_rx_one(ch, cqe, pos, &stats);
+		ok = skua_en_rx_one(ch, cqe, &stats);
 		done += ok;
 	}
 
@@ -297,6 +435,10 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 	ch->rx_stats.alloc_fail += stats.alloc_fail;
 	ch->rx_stats.dropped += stats.dropped;
 	ch->rx_stats.errors += stats.errors;
+	ch->rx_stats.gro_packets += stats.gro_packets;
+	ch->rx_stats.gro_bytes += stats.gro_bytes;
+	ch->rx_stats.gro_wire_packets += stats.gro_wire_packets;
+	ch->rx_stats.gro_wire_bytes += stats.gro_wire_bytes;
 	u64_stats_update_end(&ch->rx_sync);
 
 	if (unlikely(!ok))
@@ -306,7 +448,7 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 		skua_en_cq_publish(&ch->rxcq);
 	skua_en_rx_fill(ch);
 	/* With an empty ring no completion will schedule NAPI again: poll on for memory. */
-	return ch->rx_pi == ch->rxcq.ci ? budget : done;
+	return ch->rx_pi == ch->rx_ci ? budget : done;
 }
 
 /**
@@ -319,14 +461,15 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 void skua_en_rx_flush(struct skua_en_channel *ch)
 {
 	struct skua_en_stats stats = {};
+	struct skua_en_rx_frame f;
 	const struct skua_cqe *cqe;
 	u32 i;
 
-	for (i = ch->rxcq.ci; i != ch->rx_pi; i++) {
+	for (i = ch->rx_ci; i != ch->rx_pi; i += f.segs) {
 		cqe = skua_en_cq_next(&ch->rxcq);
-		if (!cqe || !skua_en_rx_is_frame(ch, cqe, i, le32_to_cpu(cqe->byte_len)))
+		if (!cqe || !skua_en_rx_parse(ch, cqe, i, &f))
 			break;
-		stats.rx.dropped++;
+		stats.rx.dropped += f.segs;
 	}
 	spin_lock_bh(&ch->en->stats_lock);
 	skua_en_stats_sum(&ch->en->stats, &stats);

@@ -168,6 +168,10 @@ static void skua_en_qstats_rx(const struct skua_en_rx_stats *rx,
 	stats->csum_unnecessary = rx->csum_ok;
 	stats->csum_none = rx->csum_none;
 	stats->csum_bad = rx->csum_bad;
+	stats->hw_gro_packets = rx->gro_packets;
+	stats->hw_gro_bytes = rx->gro_bytes;
+	stats->hw_gro_wire_packets = rx->gro_wire_packets;
+	stats->hw_gro_wire_bytes = rx->gro_wire_bytes;
 }
 
 static void skua_en_qstats_tx(const struct skua_en_stats *s, struct netdev_queue_stats_tx *stats)
