@@ -206,6 +206,32 @@ static void test_many_addresses(void **state)
 	assert_int_equal(stats(f, 1)->drop_queue, 0);
 }
 
+/* A switch with more ports than a byte can count knows who is at each. */
+static void test_many_ports(void **state)
+{
+	struct fixture *f = *state;
+	struct station *st = calloc(300, sizeof(*st));
+	char name[12];
+
+	assert_non_null(st);
+	for (unsigned int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "more%u", i);
+		st[i].port = wire_add_dev(f->w, name, rx, &st[i]);
+		assert_non_null(st[i].port);
+	}
+	send_frame(&st[299], 0xff, 77, 0, 60);
+	drain(f);
+	for (unsigned int i = 0; i < 300; i++)
+		st[i].n = 0;
+	send_frame(&f->st[0], 77, 1, 5, 60);
+	drain(f);
+	for (unsigned int i = 0; i < 300; i++)
+		assert_int_equal(st[i].n, i == 299);
+	wire_destroy(f->w);
+	f->w = NULL;
+	free(st);
+}
+
 static void test_lengths(void **state)
 {
 	static const size_t good[] = { 14, 60, 256, 257, 1518, 2048, 2049, 4178, 4608, 4609,
@@ -845,6 +871,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_learning),
 		T(test_many_addresses),
+		T(test_many_ports),
 		T(test_lengths),
 		T(test_order_and_bound),
 		T(test_queue_full), T(test_mark),

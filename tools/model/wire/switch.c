@@ -306,7 +306,7 @@ void wire_learn(struct wire_port *port, const uint8_t *addr)
 		memcpy(m->addr, addr, sizeof(m->addr));
 		m->valid = 1;
 	}
-	m->port = (uint8_t)port->index;
+	m->port = (uint16_t)port->index;
 }
 
 /* The way in */
