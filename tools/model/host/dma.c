@@ -8,8 +8,10 @@
  * offset and no pointer, so a file may move when it grows, and its mapping
  * goes with the last range.
  *
- * Used by one thread. What may take long is left to a helper: to unmap a file whose last
- * user we are, which frees its pages, and to free the nodes of a large tree.
+ * A table is used by one thread, and its files are those of that thread: two functions of a
+ * guest that are served by two threads have the guest's memory mapped twice. What may take
+ * long is left to a helper: to unmap a file whose last user we are, which frees its pages, and
+ * to free the nodes of a large tree.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -84,10 +86,10 @@ struct dma_tree {
 };
 
 /* Files that were cut while they were in use. */
-static volatile sig_atomic_t cuts;
+static _Thread_local volatile sig_atomic_t cuts;
 
-/* Of the process, not of a table: two functions of one guest share its memory file. */
-static struct dma_file *files[FILE_HASH];
+/* Of the thread, not of a table: two functions of one guest share its memory file. */
+static _Thread_local struct dma_file *files[FILE_HASH];
 
 static struct dma_file **file_chain(dev_t dev, ino_t ino)
 {
@@ -111,7 +113,8 @@ static struct dma_file *file_at(const uint8_t *addr)
  * memory in place of the file, mark it, and let the access finish there. The
  * accessor sees the mark afterwards and reports a fault.
  *
- * The signal is synchronous, raised by the copy itself, so the hash is whole.
+ * The signal is synchronous, raised by the copy itself, so the hash is whole, and it is the
+ * hash of the thread that copies.
  */
 static void on_sigbus(int sig, siginfo_t *info, void *context)
 {

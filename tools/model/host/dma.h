@@ -47,7 +47,7 @@ struct dma_use;
  * @last: the range found last; most accesses hit it again
  * @use: hash of the files that its ranges use
  * @num_files: how many
- * @cuts_seen: cuts of files in this process when @broken was counted
+ * @cuts_seen: cuts of files of this thread when @broken was counted
  * @broken: files of the table that were cut
  */
 struct dma_table {
@@ -61,7 +61,10 @@ struct dma_table {
 	unsigned int broken;
 };
 
-/* @closer outlives the table, or is NULL. */
+/*
+ * @closer outlives the table, or is NULL. What is done with the table is done by one thread, but
+ * for this.
+ */
 void dmatab_init(struct dma_table *tab, struct closer *closer);
 
 /*
@@ -97,7 +100,7 @@ const void *dmatab_ptr(struct dma_table *tab, uint64_t iova, size_t len);
  */
 unsigned int dmatab_broken(struct dma_table *tab);
 
-/* Files mapped at this time by all tables of the process. */
+/* Files mapped at this time by all tables of the calling thread. */
 unsigned int dmatab_files(void);
 
 #endif /* SKUA_HOST_DMA_H */

@@ -47,7 +47,8 @@ static int is_eventfd(int fd)
 /* After so many requests their completions, which are not needed, are removed. */
 #define AIO_BATCH	32
 
-static struct {
+/* Of all functions of a thread. */
+static _Thread_local struct {
 	unsigned int users;
 	aio_context_t ctx;
 	int null;

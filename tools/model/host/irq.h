@@ -22,9 +22,9 @@ struct irqs {
 };
 
 /*
- * What all functions of the process signal with, see irq.c: open before irq_init(), and
- * close, in pairs. 0, or a negative errno if this system has only the way that a
- * malicious client can block; it is used then.
+ * What all functions of a thread signal with, see irq.c: open before irq_init(), and
+ * close, in pairs and in the thread that signals. 0, or a negative errno if this system has
+ * only the way that a malicious client can block; it is used then.
  */
 int irq_open(void);
 void irq_close(void);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * vfio-user server of one device function. It listens on a unix socket, serves
- * one client at a time, and is the device core's host: DMA, interrupts, time.
+ * one client at a time, and is the device core's host: DMA, interrupts, time. All that is done
+ * with a server, from its creation to its end, is done by one thread; others may have servers
+ * of their own.
  */
 #ifndef SKUA_HOST_VFU_H
 #define SKUA_HOST_VFU_H
