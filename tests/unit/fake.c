@@ -590,27 +590,35 @@ static uint64_t wire_clock(void *priv)
 	return ((struct fake *)priv)->now;
 }
 
+void fake_join(struct fake *f, struct wire *w, const char *name)
+{
+	f->wire = w;
+	f->pending = true;
+	f->port = wire_add_dev(w, name, take, f);
+	if (!f->port)
+		die("no port");
+	wire_port_on_room(f->port, room);
+	wire_port_trains(f->port, &trains);
+}
+
+struct wire *fake_wire(struct fake *f, uint64_t seed)
+{
+	struct wire *w = wire_create(seed);
+
+	if (!w)
+		die("no memory");
+	f->owns_wire = true;
+	wire_set_clock(w, wire_clock, f);
+	return w;
+}
+
 struct wire *fake_switch(struct fake *a, struct fake *b)
 {
-	struct fake *f[2] = { a, b };
-	char name[] = "nic0";
+	struct wire *w = fake_wire(a, 1);
 
-	a->wire = wire_create(1);
-	if (!a->wire)
-		die("no memory");
-	a->owns_wire = true;
-	wire_set_clock(a->wire, wire_clock, a);
-	for (unsigned int i = 0; i < 2; i++) {
-		name[3] = '0' + i;
-		f[i]->wire = a->wire;
-		f[i]->pending = true;
-		f[i]->port = wire_add_dev(a->wire, name, take, f[i]);
-		if (!f[i]->port)
-			die("no port");
-		wire_port_on_room(f[i]->port, room);
-		wire_port_trains(f[i]->port, &trains);
-	}
-	return a->wire;
+	fake_join(a, w, "nic0");
+	fake_join(b, w, "nic1");
+	return w;
 }
 
 /* Carry the frames that are on the wire now; false: there were none. */

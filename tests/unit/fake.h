@@ -164,6 +164,9 @@ void fake_cable(struct fake *a, struct fake *b);
  * of them ends it. Peers and filters do not count any more.
  */
 struct wire *fake_switch(struct fake *a, struct fake *b);
+/* The two steps of that: a switch that ends with @f and has its clock; @f's port there. */
+struct wire *fake_wire(struct fake *f, uint64_t seed);
+void fake_join(struct fake *f, struct wire *w, const char *name);
 /* Run both and carry frames until nothing moves any more. */
 void fake_pump(struct fake *a, struct fake *b);
 /* Let time pass for both. */

@@ -61,20 +61,24 @@ static uint32_t be(const uint8_t *p, unsigned int bytes)
 	return val;
 }
 
+static uint32_t crc_table[256];
+
+/* Before there is a second thread. */
+__attribute__((constructor))
+static void crc_init(void)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t c = i;
+
+		for (unsigned int bit = 0; bit < 8; bit++)
+			c = c & 1 ? c >> 1 ^ 0xedb88320 : c >> 1;
+		crc_table[i] = c;
+	}
+}
+
 static uint32_t crc(uint32_t sum, uint8_t byte)
 {
-	static uint32_t table[256];
-
-	if (!table[1]) {
-		for (uint32_t i = 0; i < 256; i++) {
-			uint32_t c = i;
-
-			for (unsigned int bit = 0; bit < 8; bit++)
-				c = c & 1 ? c >> 1 ^ 0xedb88320 : c >> 1;
-			table[i] = c;
-		}
-	}
-	return sum >> 8 ^ table[(sum ^ byte) & 0xff];
+	return sum >> 8 ^ crc_table[(sum ^ byte) & 0xff];
 }
 
 /* ICRC of RoCEv2 (IBTA A17.3.3): fields that change on the way count as all ones. */

@@ -554,7 +554,7 @@ int wire_use_fabric(struct wire *w, const struct fabric_cfg *cfg, char *err, siz
 	struct fabric *f;
 	const char *wrong;
 
-	if (w->fabric || w->n_ports)
+	if (w->fabric || w->trunk || w->n_ports)
 		return wire_err(err, errlen, "fabric: the wire has ports already");
 	f = calloc(1, sizeof(*f));
 	if (!f)

@@ -5,8 +5,12 @@
  * Section header, one interface description per port, an enhanced packet per
  * frame, all in the machine's byte order, which the format allows. Blocks are
  * collected in memory and written out whole.
+ *
+ * Several threads may write to one file: a lock is held for each block, and times never go
+ * back in the file.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -35,9 +39,11 @@
 #define FRAME_MAX		(1u << 16)
 
 struct wire_pcap {
+	pthread_mutex_t lock;	/* of all below that changes */
 	int fd;
 	int error;
 	uint64_t epoch;		/* from the monotonic clock to the time of day */
+	uint64_t last;		/* time of the latest frame */
 	size_t len;
 	size_t block;		/* offset of the block that is being written */
 	uint8_t buf[BUF_SIZE];
@@ -67,10 +73,30 @@ static void put_option(struct wire_pcap *p, uint16_t code, const void *data, siz
 		put(p, data, len);
 }
 
+/* With the lock held. */
+static int flush(struct wire_pcap *p)
+{
+	const uint8_t *data = p->buf;
+	size_t len = p->len;
+
+	p->len = 0;
+	while (len && !p->error) {
+		ssize_t n = write(p->fd, data, len);
+
+		if (n < 0 && errno != EINTR)
+			p->error = errno;
+		if (n > 0) {
+			data += n;
+			len -= (size_t)n;
+		}
+	}
+	return p->error;
+}
+
 static void block_begin(struct wire_pcap *p, uint32_t type)
 {
 	if (p->len + BLOCK_MAX > BUF_SIZE)
-		wire_pcap_flush(p);
+		flush(p);
 	p->block = p->len;
 	put32(p, type);
 	put32(p, 0);		/* length, filled in by block_end() */
@@ -106,7 +132,9 @@ struct wire_pcap *wire_pcap_open(const char *path)
 		errno = -p->fd;
 		goto err_free;
 	}
+	pthread_mutex_init(&p->lock, NULL);
 	p->error = 0;
+	p->last = 0;
 	p->len = 0;
 	p->epoch = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 
@@ -119,7 +147,7 @@ struct wire_pcap *wire_pcap_open(const char *path)
 	put_option(p, OPT_END, NULL, 0);
 	block_end(p);
 
-	errno = wire_pcap_flush(p);
+	errno = flush(p);
 	if (!errno)
 		return p;
 	saved = errno;
@@ -136,8 +164,9 @@ void wire_pcap_close(struct wire_pcap *p)
 {
 	if (!p)
 		return;
-	wire_pcap_flush(p);
+	flush(p);
 	close(p->fd);
+	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
 
@@ -146,6 +175,7 @@ void wire_pcap_add_interface(struct wire_pcap *p, const char *name)
 	uint16_t link[2] = { LINKTYPE_ETHERNET, 0 };
 	uint8_t nanoseconds = 9;
 
+	pthread_mutex_lock(&p->lock);
 	block_begin(p, BLOCK_IDB);
 	put(p, link, sizeof(link));
 	put32(p, 0);		/* no snapshot length */
@@ -153,16 +183,21 @@ void wire_pcap_add_interface(struct wire_pcap *p, const char *name)
 	put_option(p, OPT_IF_TSRESOL, &nanoseconds, 1);
 	put_option(p, OPT_END, NULL, 0);
 	block_end(p);
+	pthread_mutex_unlock(&p->lock);
 }
 
-void wire_pcap_packet(struct wire_pcap *p, uint32_t interface, uint64_t now_ns,
-		      const void *frame, size_t len, const char *comment)
+/* With the lock held. */
+static void put_packet(struct wire_pcap *p, uint32_t interface, uint64_t now_ns,
+		       const void *frame, size_t len, const char *comment)
 {
-	uint64_t time = now_ns + p->epoch;
 	uint32_t flags = EPB_FLAG_INBOUND;
+	uint64_t time;
 
-	if (p->error || len > FRAME_MAX)
-		return;
+	/* Another thread may have looked at its clock later, and come here earlier. */
+	if (now_ns < p->last)
+		now_ns = p->last;
+	p->last = now_ns;
+	time = now_ns + p->epoch;
 	block_begin(p, BLOCK_EPB);
 	put32(p, interface);
 	put32(p, (uint32_t)(time >> 32));
@@ -177,26 +212,23 @@ void wire_pcap_packet(struct wire_pcap *p, uint32_t interface, uint64_t now_ns,
 	block_end(p);
 }
 
-int wire_pcap_flush(struct wire_pcap *p)
+void wire_pcap_packet(struct wire_pcap *p, uint32_t interface, uint64_t now_ns,
+		      const void *frame, size_t len, const char *comment)
 {
-	const uint8_t *data = p->buf;
-	size_t len = p->len;
-
-	p->len = 0;
-	while (len && !p->error) {
-		ssize_t n = write(p->fd, data, len);
-
-		if (n < 0 && errno != EINTR)
-			p->error = errno;
-		if (n > 0) {
-			data += n;
-			len -= (size_t)n;
-		}
-	}
-	return p->error;
+	if (len > FRAME_MAX)
+		return;
+	pthread_mutex_lock(&p->lock);
+	if (!p->error)
+		put_packet(p, interface, now_ns, frame, len, comment);
+	pthread_mutex_unlock(&p->lock);
 }
 
-bool wire_pcap_pending(const struct wire_pcap *p)
+int wire_pcap_flush(struct wire_pcap *p)
 {
-	return p->len;
+	int error;
+
+	pthread_mutex_lock(&p->lock);
+	error = flush(p);
+	pthread_mutex_unlock(&p->lock);
+	return error;
 }

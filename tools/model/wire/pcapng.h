@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Capture files in pcapng format.
+ * Capture files in pcapng format. Several threads may use one.
  */
 #ifndef SKUA_WIRE_PCAPNG_H
 #define SKUA_WIRE_PCAPNG_H
@@ -30,8 +30,5 @@ void wire_pcap_packet(struct wire_pcap *p, uint32_t interface, uint64_t now_ns,
  * the process ends. 0, or the error number that ended the capture.
  */
 int wire_pcap_flush(struct wire_pcap *p);
-
-/* Something is buffered. */
-bool wire_pcap_pending(const struct wire_pcap *p);
 
 #endif /* SKUA_WIRE_PCAPNG_H */

@@ -13,9 +13,12 @@
 #include "../roce/pkt.h"
 #include "fault.h"
 #include "pcapng.h"
+#include "trunk.h"
 #include "wire.h"
 
 #define WIRE_PORTS_MAX		1024
+/* Likewise of a switch that is a member of a trunk. */
+#define WIRE_MEMBER_PORTS	512
 #define WIRE_NAME_MAX		32
 
 /* Frames given to, or taken from, one port outside in one call, and let out of a delay. */
@@ -97,21 +100,24 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * struct wire_port - a station's port
  * @w: the switch
  * @index: place among the ports
+ * @number: for captures and for the fate of frames: the place among the ports of all threads
  * @name: for people and rules
- * @rx: of a station of this process, otherwise NULL
+ * @inside: behind it are stations of this process
+ * @rx: of a station of this thread, otherwise NULL
  * @priv: first argument of @rx
  * @trains: what it does with trains, NULL: nothing
  * @again: the station wants the frame that it just got once more
  * @only_mac: it sends with @mac alone
  * @mac: see @only_mac
- * @fd: of the others, otherwise -1
+ * @line: of a port that leads to another thread's switch, otherwise NULL
+ * @fd: of a link to the outside, otherwise -1
  * @closer: closes @fd and what descriptors a datagram peer sends
  * @stopped: nothing is read from @fd any more: descriptors that came with datagrams
  *	do not close
  * @remote: address of a datagram peer
  * @remote_len: its length
  * @path: our own socket's path, to be removed
- * @send: write queued frames to @fd, up to WIRE_BUDGET
+ * @send: write queued frames to @fd, up to WIRE_BUDGET, or to @line
  * @receive: read frames from @fd, up to WIRE_BUDGET
  * @retry_at: the peer is busy: do not write before
  * @backoff: how long to wait the next time
@@ -133,13 +139,16 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
 struct wire_port {
 	struct wire *w;
 	unsigned int index;
+	unsigned int number;
 	char name[WIRE_NAME_MAX];
+	bool inside;
 	void (*rx)(void *priv, void *frame, size_t len, bool icrc_pending);
 	void *priv;
 	const struct wire_trains *trains;
 	bool again;
 	bool only_mac;
 	uint8_t mac[6];
+	struct trunk_line *line;
 	int fd;
 	struct closer *closer;
 	bool stopped;
@@ -182,16 +191,19 @@ union wire_control {
 #define WIRE_MAC_SETS		1024
 #define WIRE_MAC_WAYS		8
 
-struct wire_mac {
-	uint8_t addr[6];
-	uint8_t valid;
-	uint16_t port;
+/**
+ * struct wire_macs - addresses and their ports
+ * @way: address, shifted left by 16, and the port's number; 0: none. See mac.c.
+ */
+struct wire_macs {
+	uint64_t way[WIRE_MAC_SETS][WIRE_MAC_WAYS];
 };
 
 struct wire {
 	struct wire_port *port[WIRE_PORTS_MAX];
 	unsigned int n_ports;
 	unsigned int n_dgrams;
+	unsigned int next_number;	/* of the next port that is added */
 	unsigned int next_port;		/* who is served first, so that all are alike */
 	unsigned int n_full;		/* ports that somebody has to wait for */
 	bool room;			/* not any more: tell those who wait */
@@ -204,7 +216,15 @@ struct wire {
 	struct wire_hold *hold;
 	struct fabric *fabric;		/* NULL: one switch, with time for nothing */
 	struct wire_pcap *pcap;
-	struct wire_mac mac[WIRE_MAC_SETS][WIRE_MAC_WAYS];
+	bool pcap_shared;		/* somebody else closes it */
+	bool captured;			/* since it was flushed */
+	struct trunk *trunk;		/* NULL: no other switches */
+	unsigned int member;		/* of the trunk: who it is; else 0 */
+	struct wire_port *far[TRUNK_MEMBERS_MAX];	/* ports to the others */
+	bool far_ready;			/* frames from there can be taken */
+	uint64_t far_frames;		/* that were */
+	struct wire_macs *macs;		/* its own, or the trunk's */
+	struct wire_macs own_macs;
 	uint8_t mac_victim[WIRE_MAC_SETS];
 	/*
 	 * Where dgram.c and tap.c read to: one frame per vector element. The first is also
@@ -239,14 +259,23 @@ bool wire_train_deliver(struct wire_port *port, struct wire_buf *buf);
 /* It is delivered, or dropped. */
 void wire_train_end(struct wire_buf *buf);
 
+/* --- trunk.c --- */
+/* Take frames that other threads have sent. */
+void wire_trunk_receive(struct wire *w);
+/* Whether there are more for which there is room; for wire_deadline(). */
+void wire_trunk_look(struct wire *w);
+/* Another thread has done something since wire_trunk_receive(). */
+bool wire_trunk_called(const struct wire *w);
+
 /* Put a frame at the end of the port's queue, with one more reference. */
 void wire_enqueue(struct wire_port *port, struct wire_buf *buf);
 void wire_learn(struct wire_port *port, const uint8_t *addr);
 /* The port that an address was learnt at, NULL: none, or the address is a group's. */
-struct wire_port *wire_port_of(struct wire *w, const uint8_t *addr);
+struct wire_port *wire_port_of(const struct wire *w, const uint8_t *addr);
 
-/* The head of the queue is done with: sent, or dropped. */
+/* The head of the queue is done with: sent, or dropped; or it is the caller's from now on. */
 void wire_sent(struct wire_port *port);
+struct wire_buf *wire_take(struct wire_port *port);
 void wire_drop_head(struct wire_port *port);
 /* The peer takes no more: come back later, or give up after a while. */
 void wire_port_busy(struct wire_port *port);

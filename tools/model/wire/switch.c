@@ -114,6 +114,7 @@ struct wire *wire_create(uint64_t seed)
 
 	if (!w)
 		return NULL;
+	w->macs = &w->own_macs;
 	w->faults = wire_faults_create(seed);
 	w->hold = wire_hold_create(w);
 	w->scratch = malloc((size_t)WIRE_BATCH * WIRE_FRAME_MAX);
@@ -135,7 +136,8 @@ void wire_destroy(struct wire *w)
 	fabric_destroy(w->fabric);
 	wire_hold_destroy(w->hold);
 	wire_faults_destroy(w->faults);
-	wire_pcap_close(w->pcap);
+	if (!w->pcap_shared)
+		wire_pcap_close(w->pcap);
 	wire_pool_destroy(&w->pool);
 	free(w->scratch);
 	free(w);
@@ -168,7 +170,8 @@ struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, siz
 			errno = EEXIST;
 			return NULL;
 		}
-	if (!*name || strlen(name) >= WIRE_NAME_MAX || w->n_ports == WIRE_PORTS_MAX) {
+	if (!*name || strlen(name) >= WIRE_NAME_MAX ||
+	    w->n_ports >= (w->trunk ? WIRE_MEMBER_PORTS : WIRE_PORTS_MAX)) {
 		wire_err(err, errlen, "wire: port %s: bad name, or too many ports", name);
 		errno = EINVAL;
 		return NULL;
@@ -180,11 +183,14 @@ struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, siz
 	}
 	port->w = w;
 	port->index = w->n_ports;
+	port->number = w->next_number++ % WIRE_PORTS_MAX;
 	port->fd = -1;
 	strcpy(port->name, name);
 	w->port[w->n_ports++] = port;
-	if (w->pcap)
+	if (w->pcap && !w->pcap_shared) {
 		wire_pcap_add_interface(w->pcap, name);
+		w->captured = true;
+	}
 	return port;
 }
 
@@ -210,6 +216,7 @@ void wire_port_del(struct wire_port *port)
 	if (port->path)
 		unlink(port->path);
 	free(port->path);
+	free(port->line);
 	w->n_ports--;
 	free(port);
 }
@@ -222,6 +229,7 @@ struct wire_port *wire_add_dev(struct wire *w, const char *name,
 	struct wire_port *port = wire_port_add(w, name, NULL, 0);
 
 	if (port) {
+		port->inside = true;
 		port->rx = rx;
 		port->priv = priv;
 	}
@@ -238,6 +246,14 @@ void wire_fault_clear(struct wire *w)
 	wire_faults_clear(w->faults);
 }
 
+static void flush_capture(struct wire *w)
+{
+	if (!w->captured)
+		return;
+	wire_pcap_flush(w->pcap);
+	w->captured = false;
+}
+
 int wire_pcap(struct wire *w, const char *path, char *err, size_t errlen)
 {
 	unsigned int i;
@@ -249,64 +265,20 @@ int wire_pcap(struct wire *w, const char *path, char *err, size_t errlen)
 		return wire_err(err, errlen, "capture: %s: %s", path, strerror(errno));
 	for (i = 0; i < w->n_ports; i++)
 		wire_pcap_add_interface(w->pcap, w->port[i]->name);
+	w->captured = true;
 	return 0;
 }
 
-/* Addresses: shared among VLANs, as in the simplest of switches. */
-
-static struct wire_mac *mac_set(struct wire *w, const uint8_t *addr, unsigned int *set)
+void wire_pcap_share(struct wire *w, struct wire_pcap *pcap)
 {
-	uint64_t h = (uint64_t)be32_get(addr) << 16 | be16_get(addr + 4);
-
-	h *= 0x9e3779b97f4a7c15ull;
-	*set = (unsigned int)(h >> 32) % WIRE_MAC_SETS;
-	return w->mac[*set];
+	flush_capture(w);
+	w->pcap = pcap;
+	w->pcap_shared = true;
 }
 
-static struct wire_mac *mac_find(struct wire *w, const uint8_t *addr, unsigned int *set)
+void wire_number_ports(struct wire *w, unsigned int first)
 {
-	struct wire_mac *m = mac_set(w, addr, set);
-	unsigned int i;
-
-	for (i = 0; i < WIRE_MAC_WAYS; i++)
-		if (m[i].valid && !memcmp(m[i].addr, addr, sizeof(m[i].addr)))
-			return &m[i];
-	return NULL;
-}
-
-static bool mac_is_multicast(const uint8_t *addr)
-{
-	return addr[0] & 1;
-}
-
-struct wire_port *wire_port_of(struct wire *w, const uint8_t *addr)
-{
-	struct wire_mac *m;
-	unsigned int set;
-
-	m = mac_is_multicast(addr) ? NULL : mac_find(w, addr, &set);
-	return m ? w->port[m->port] : NULL;
-}
-
-void wire_learn(struct wire_port *port, const uint8_t *addr)
-{
-	struct wire *w = port->w;
-	struct wire_mac *m;
-	unsigned int set, i;
-
-	if (mac_is_multicast(addr))
-		return;
-	m = mac_find(w, addr, &set);
-	if (!m) {
-		m = w->mac[set];
-		for (i = 0; i < WIRE_MAC_WAYS && m[i].valid; i++)
-			;
-		/* All taken: one has to be learnt anew when it speaks again. */
-		m += i < WIRE_MAC_WAYS ? i : w->mac_victim[set]++ % WIRE_MAC_WAYS;
-		memcpy(m->addr, addr, sizeof(m->addr));
-		m->valid = 1;
-	}
-	m->port = (uint16_t)port->index;
+	w->next_number = first;
 }
 
 /* The way in */
@@ -353,9 +325,10 @@ static void capture(struct wire_port *port, const void *frame, size_t len,
 
 	if (!w->pcap)
 		return;
+	w->captured = true;
 	if (harmed)
 		describe(fate, marked, comment, sizeof(comment));
-	wire_pcap_packet(w->pcap, port->index, wire_now(w), frame, len, harmed ? comment : NULL);
+	wire_pcap_packet(w->pcap, port->number, wire_now(w), frame, len, harmed ? comment : NULL);
 }
 
 /* A frame under faults; @frame is still the sender's, @buf our copy. */
@@ -366,7 +339,7 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 	struct wire_fate fate;
 	bool marked;
 
-	st->fault_flow_evict += wire_faults_decide(w->faults, port->index, port->name,
+	st->fault_flow_evict += wire_faults_decide(w->faults, port->number, port->name,
 						   frame, buf->len, &fate);
 	buf->flow_id = fate.flow_id;
 	buf->packet_id = fate.packet_id;
@@ -486,6 +459,12 @@ void wire_port_send_pending(struct wire_port *port, void *frame, size_t len)
 
 /* The way out */
 
+/* What another switch has sent here goes to no third one: each sends to all. */
+static bool crosses(const struct wire_port *from, const struct wire_port *to)
+{
+	return to != from && !(to->line && from->line);
+}
+
 /* Has the queue reached the mark, or this part of it? */
 static bool filled(const struct wire_queue *q, unsigned int part)
 {
@@ -507,7 +486,7 @@ void wire_enqueue(struct wire_port *port, struct wire_buf *buf)
 		port->stats.drop_queue++;
 		return;
 	}
-	if (!port->rx)
+	if (!port->inside)
 		write_icrc(buf);
 	buf->refs++;
 	q->slot[q->tail++ % WIRE_QUEUE_FRAMES] = buf;
@@ -524,22 +503,20 @@ void wire_forward(struct wire_port *from, struct wire_buf *buf)
 {
 	struct wire *w = from->w;
 	const struct eth_hdr *eth = (const struct eth_hdr *)buf->data;
-	struct wire_mac *m = NULL;
-	unsigned int set, i;
+	struct wire_port *to = wire_port_of(w, eth->dmac);
+	unsigned int i;
 
-	if (!mac_is_multicast(eth->dmac))
-		m = mac_find(w, eth->dmac, &set);
 	if (w->fabric) {
-		fabric_send(w->fabric, from->index, m ? m->port : -1, buf);
+		fabric_send(w->fabric, from->index, to ? (int)to->index : -1, buf);
 		return;
 	}
-	if (m && m->port == from->index)
+	if (to && !crosses(from, to))
 		from->stats.filtered++;
-	else if (m)
-		wire_enqueue(w->port[m->port], buf);
+	else if (to)
+		wire_enqueue(to, buf);
 	else
 		for (i = 0; i < w->n_ports; i++)
-			if (i != from->index)
+			if (crosses(from, w->port[i]))
 				wire_enqueue(w->port[i], buf);
 	wire_buf_put(&w->pool, buf);
 }
@@ -564,7 +541,7 @@ static bool waited_for(const struct wire_port *port)
 	return port->full && !port->late;
 }
 
-/* Is there a station of this process besides @port that has to be waited for? */
+/* Is there a station of this process that @port's frames go to and that has to be waited for? */
 static bool stations_full(const struct wire_port *port)
 {
 	const struct wire *w = port->w;
@@ -573,16 +550,15 @@ static bool stations_full(const struct wire_port *port)
 	if (!w->n_full)
 		return false;
 	for (i = 0; i < w->n_ports; i++)
-		if (w->port[i] != port && w->port[i]->rx && waited_for(w->port[i]))
+		if (w->port[i]->inside && crosses(port, w->port[i]) && waited_for(w->port[i]))
 			return true;
 	return false;
 }
 
 bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6])
 {
-	struct wire *w = port->w;
-	struct wire_mac *m;
-	unsigned int set;
+	const struct wire *w = port->w;
+	const struct wire_port *to;
 
 	if (port->held_full)
 		return true;
@@ -590,10 +566,8 @@ bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6])
 		return fabric_full(w->fabric, port->index);
 	if (!w->n_full)
 		return false;
-	m = mac_is_multicast(dmac) ? NULL : mac_find(w, dmac, &set);
-	if (!m)
-		return stations_full(port);
-	return m->port != port->index && waited_for(w->port[m->port]);
+	to = wire_port_of(w, dmac);
+	return to ? crosses(port, to) && waited_for(to) : stations_full(port);
 }
 
 void wire_port_on_room(struct wire_port *port, void (*room)(void *priv))
@@ -609,7 +583,7 @@ static void lose_patience(struct wire *w)
 	for (i = 0; i < w->n_ports && w->n_full; i++) {
 		struct wire_port *port = w->port[i];
 
-		if (port->rx || !waited_for(port) || w->now - port->full_since < WIRE_PATIENCE_NS)
+		if (port->inside || !waited_for(port) || w->now - port->full_since < WIRE_PATIENCE_NS)
 			continue;
 		port->late = true;
 		port->stats.waits_ended++;
@@ -631,12 +605,19 @@ static bool tell_room(struct wire *w)
 	return true;
 }
 
-void wire_sent(struct wire_port *port)
+struct wire_buf *wire_take(struct wire_port *port)
 {
 	struct wire_buf *buf = dequeue(port);
 
 	port->stats.tx_frames += buf->train ? buf->train->t.packets : 1;
 	port->stats.tx_bytes += buf->train ? buf->train->bytes : buf->len;
+	return buf;
+}
+
+void wire_sent(struct wire_port *port)
+{
+	struct wire_buf *buf = wire_take(port);
+
 	if (buf->train)
 		wire_train_end(buf);
 	wire_buf_put(&port->w->pool, buf);
@@ -721,10 +702,11 @@ bool wire_poll(struct wire *w, uint64_t now_ns)
 	if (w->fabric) {
 		more |= fabric_poll(w->fabric);
 		more |= tell_room(w);
-		if (w->pcap)
-			wire_pcap_flush(w->pcap);
+		flush_capture(w);
 		return more;
 	}
+	if (w->trunk)
+		wire_trunk_receive(w);
 	for (i = 0; i < w->n_ports; i++) {
 		struct wire_port *port = w->port[(w->next_port + i) % w->n_ports];
 
@@ -741,9 +723,10 @@ bool wire_poll(struct wire *w, uint64_t now_ns)
 	more |= tell_room(w);
 	for (i = 0; i < w->n_ports && !more; i++)
 		more = can_send(w->port[i]);
-	if (w->pcap)
-		wire_pcap_flush(w->pcap);
-	return more;
+	if (w->trunk)
+		wire_trunk_look(w);
+	flush_capture(w);
+	return more || w->far_ready;
 }
 
 uint64_t wire_deadline(const struct wire *w)
@@ -752,7 +735,9 @@ uint64_t wire_deadline(const struct wire *w)
 	unsigned int i;
 
 	/* A frame lost by fault leaves nothing but its capture behind. */
-	if ((w->pcap && wire_pcap_pending(w->pcap)) || w->room)
+	if (w->captured || w->room)
+		return 0;
+	if (w->trunk && (w->far_ready || wire_trunk_called(w)))
 		return 0;
 	if (w->fabric) {
 		uint64_t fabric = fabric_deadline(w->fabric);
@@ -802,13 +787,28 @@ void wire_stats_each(const struct wire *w,
 		     void (*fn)(void *priv, const char *port, const char *counter, uint64_t value),
 		     void *priv)
 {
+	struct wire_stats lines = { 0 };
+	char name[WIRE_NAME_MAX];
 	unsigned int i;
 
 	for (i = 0; i < w->n_ports; i++) {
 		const struct wire_port *port = w->port[i];
 
+		if (port->line) {
+#define X(counter) lines.counter += port->stats.counter;
+			WIRE_STATS(X)
+#undef X
+			continue;
+		}
 #define X(counter) fn(priv, port->name, #counter, port->stats.counter);
 		WIRE_STATS(X)
 #undef X
 	}
+	if (!w->trunk)
+		return;
+	/* One for all of them: there are as many as threads. */
+	snprintf(name, sizeof(name), "trunk%u", w->member);
+#define X(counter) fn(priv, name, #counter, lines.counter);
+	WIRE_STATS(X)
+#undef X
 }

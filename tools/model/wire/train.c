@@ -170,3 +170,8 @@ void wire_settle(struct wire *w, struct wire_port *port)
 	for (unsigned int i = 0; i < w->n_ports; i++)
 		settle_port(w, w->port[i]);
 }
+
+void wire_port_settle(struct wire_port *port)
+{
+	settle_port(port->w, port);
+}

@@ -6,7 +6,7 @@
  * socket (`-netdev dgram`), and TAP interfaces. Faults (loss, delay, ...) and
  * capture happen where a frame enters the switch.
  *
- * Single-threaded. Sending never delivers: frames are queued, and wire_poll()
+ * Of one thread; trunk.h joins the switches of several. Sending never delivers: frames are queued, and wire_poll()
  * hands them out, so no station is called from inside another's call.
  */
 #ifndef SKUA_WIRE_H
@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct wire;
+struct wire_pcap;
 struct wire_port;
 struct skua_train;
 
@@ -162,6 +163,7 @@ void wire_port_send_train(struct wire_port *port, const void *head, size_t len,
  * for NULL. Their payload is copied.
  */
 void wire_settle(struct wire *w, struct wire_port *port);
+void wire_port_settle(struct wire_port *port);
 
 /**
  * wire_port_full() - is a frame better sent later?
@@ -229,6 +231,19 @@ void wire_fault_clear(struct wire *w);
 int wire_pcap(struct wire *w, const char *path, char *err, size_t errlen);
 
 /*
+ * Likewise into a file that several switches write to (pcapng.h). The caller adds an interface
+ * there for each port's number (wire_number_ports()), and closes the file when the switch is gone
+ * or has been told so: NULL ends it.
+ */
+void wire_pcap_share(struct wire *w, struct wire_pcap *pcap);
+
+/*
+ * Ports have numbers in captures and for the fate of their frames, by default from 0 on: the
+ * next port to be added gets @first, and so on. Those of switches that a trunk joins are to differ.
+ */
+void wire_number_ports(struct wire *w, unsigned int first);
+
+/*
  * Deliver what is queued or due, up to a bound. True: there is more, call again
  * after looking at other sources.
  */
@@ -240,7 +255,7 @@ uint64_t wire_deadline(const struct wire *w);
 const char *wire_port_name(const struct wire_port *port);
 const struct wire_stats *wire_port_stats(const struct wire_port *port);
 
-/* Call @fn for each counter of each port. */
+/* Call @fn for each counter of each port; those that lead to other threads are one. */
 void wire_stats_each(const struct wire *w,
 		     void (*fn)(void *priv, const char *port, const char *counter, uint64_t value),
 		     void *priv);

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lines between the switches of threads.
+ *
+ * A line's ring holds pointers to buffers. The sender gives its buffer away, and the receiver
+ * puts an empty one of its own into the slot in return, if it has one of that size: nothing is
+ * copied, and no buffer is made or freed as long as frames of a size go to and fro or in one
+ * direction only. A buffer that other ports of the sender's switch hold too is copied, since
+ * their count of holders is not for several threads.
+ *
+ * What one thread tells another it publishes by the release store of an index, and then says
+ * so at the other's bell. The bell is one word that is only exchanged: whoever finds that the
+ * other sleeps wakes it up, and who wants to sleep finds that it was rung before. So no
+ * wake-up is lost, and a thread that is awake costs the others no system call.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../roce/hdr.h"
+#include "priv.h"
+
+/* Frames in a ring, a power of two. */
+#define SLOTS			256u
+/* Frames taken from one ring before the switch does something else. */
+#define TAKE_MAX		64
+
+#define CACHE_LINE		64
+
+enum bell { BELL_QUIET, BELL_RUNG, BELL_ASLEEP };
+
+/**
+ * struct ring - frames on the way from one member to another; indices run freely
+ * @tail: next to fill; the sender's
+ * @head: next to take; the receiver's
+ * @wants_room: the sender found no room and waits for the receiver's ring
+ * @slot: between @head and @tail frames, elsewhere empty buffers for the sender, or NULL
+ */
+struct ring {
+	uint32_t tail __attribute__((aligned(CACHE_LINE)));
+	uint32_t head __attribute__((aligned(CACHE_LINE)));
+	uint32_t wants_room;
+	struct wire_buf *slot[SLOTS] __attribute__((aligned(CACHE_LINE)));
+};
+
+/**
+ * struct member - one thread's switch
+ * @bell: enum bell
+ * @fd: wakes the thread
+ */
+struct member {
+	uint32_t bell __attribute__((aligned(CACHE_LINE)));
+	int fd;
+};
+
+struct trunk {
+	unsigned int num;
+	struct wire_macs macs;
+	struct member member[TRUNK_MEMBERS_MAX];
+	struct ring ring[];		/* from, times @num, plus to */
+};
+
+/**
+ * struct trunk_line - one thread's ends of the two rings that join it with another
+ * @out: to the other
+ * @in: from the other
+ * @tail: of @out, what is published and what is not yet
+ * @head_seen: of @out, as it was last looked at
+ * @head: of @in
+ * @tail_seen: of @in, as it was last looked at
+ * @other: the other
+ */
+struct trunk_line {
+	struct ring *out;
+	struct ring *in;
+	uint32_t tail;
+	uint32_t head_seen;
+	uint32_t head;
+	uint32_t tail_seen;
+	struct member *other;
+};
+
+static struct ring *ring_of(struct trunk *t, unsigned int from, unsigned int to)
+{
+	return &t->ring[from * t->num + to];
+}
+
+struct trunk *trunk_create(unsigned int members)
+{
+	size_t size = sizeof(struct trunk) + (size_t)members * members * sizeof(struct ring);
+	struct trunk *t;
+
+	if (!members || members > TRUNK_MEMBERS_MAX) {
+		errno = EINVAL;
+		return NULL;
+	}
+	t = aligned_alloc(CACHE_LINE, (size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+	if (!t)
+		return NULL;
+	memset(t, 0, size);
+	t->num = members;
+	for (unsigned int i = 0; i < members; i++)
+		t->member[i].fd = -1;
+	for (unsigned int i = 0; i < members; i++) {
+		t->member[i].fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (t->member[i].fd < 0) {
+			int err = errno;
+
+			trunk_destroy(t);
+			errno = err;
+			return NULL;
+		}
+	}
+	return t;
+}
+
+void trunk_destroy(struct trunk *t)
+{
+	if (!t)
+		return;
+	for (unsigned int i = 0; i < t->num; i++)
+		if (t->member[i].fd >= 0)
+			close(t->member[i].fd);
+	for (unsigned int i = 0; i < t->num * t->num; i++)
+		for (unsigned int k = 0; k < SLOTS; k++)
+			free(t->ring[i].slot[k]);
+	free(t);
+}
+
+/* What was published before this is seen by the other before it sleeps. */
+static void call(struct member *m)
+{
+	static const uint64_t one = 1;
+
+	if (__atomic_exchange_n(&m->bell, BELL_RUNG, __ATOMIC_ACQ_REL) != BELL_ASLEEP)
+		return;
+	/* It fails only if the thread was called 2^64 times without waking up. */
+	if (write(m->fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* Sending */
+
+/* The empty buffer that the receiver left there. */
+static void take_empty(struct wire *w, struct wire_buf **slot)
+{
+	struct wire_buf *buf = *slot;
+
+	if (!buf)
+		return;
+	*slot = NULL;
+	buf->refs = 1;
+	wire_buf_put(&w->pool, buf);
+}
+
+/* A buffer that nobody else holds; NULL: there is no memory. */
+static struct wire_buf *own(struct wire *w, struct wire_buf *buf)
+{
+	struct wire_buf *copy;
+
+	if (buf->refs == 1)
+		return buf;
+	copy = wire_buf_get(&w->pool, buf->len);
+	if (copy) {
+		copy->icrc_pending = buf->icrc_pending;
+		memcpy(copy->data, buf->data, buf->len);
+	}
+	wire_buf_put(&w->pool, buf);
+	return copy;
+}
+
+/*
+ * Is there room in the ring? If not, the receiver is asked to tell when there is. It either
+ * sees that, or its index is seen here: both are sequentially consistent.
+ */
+static bool has_room(struct trunk_line *l)
+{
+	if (l->tail - l->head_seen < SLOTS)
+		return true;
+	l->head_seen = __atomic_load_n(&l->out->head, __ATOMIC_ACQUIRE);
+	if (l->tail - l->head_seen < SLOTS)
+		return true;
+	__atomic_store_n(&l->out->wants_room, 1, __ATOMIC_SEQ_CST);
+	l->head_seen = __atomic_load_n(&l->out->head, __ATOMIC_SEQ_CST);
+	return l->tail - l->head_seen < SLOTS;
+}
+
+static void trunk_send(struct wire_port *port)
+{
+	struct trunk_line *l = port->line;
+	struct wire *w = port->w;
+	uint32_t before = l->tail;
+
+	while (wire_queue_len(&port->q)) {
+		struct wire_buf **slot = &l->out->slot[l->tail % SLOTS];
+		struct wire_buf *buf;
+
+		if (!has_room(l)) {
+			/* Until wire_trunk_receive() hears of the receiver. */
+			port->retry_at = UINT64_MAX;
+			break;
+		}
+		take_empty(w, slot);
+		buf = own(w, wire_take(port));
+		if (!buf) {
+			port->stats.drop_memory++;
+			continue;
+		}
+		*slot = buf;
+		l->tail++;
+	}
+	if (l->tail == before)
+		return;
+	__atomic_store_n(&l->out->tail, l->tail, __ATOMIC_RELEASE);
+	call(l->other);
+}
+
+/* Receiving */
+
+/* An empty buffer of that size for the sender, if there is one to spare. */
+static struct wire_buf *spare(struct wire *w, const struct wire_buf *like)
+{
+	struct wire_buf *buf = w->pool.free[like->pool];
+
+	if (!buf)
+		return NULL;
+	w->pool.free[like->pool] = buf->next;
+	w->pool.free_bytes -= buf->size;
+	return buf;
+}
+
+static bool room_for_next(const struct wire_port *port)
+{
+	const struct trunk_line *l = port->line;
+	const struct wire_buf *buf = l->in->slot[l->head % SLOTS];
+
+	return !wire_port_full(port, ((const struct eth_hdr *)buf->data)->dmac);
+}
+
+static void take_frames(struct wire_port *port)
+{
+	struct trunk_line *l = port->line;
+	uint32_t before = l->head;
+
+	while (l->head != l->tail_seen && l->head - before < TAKE_MAX && room_for_next(port)) {
+		struct wire_buf **slot = &l->in->slot[l->head % SLOTS];
+		struct wire_buf *buf = *slot;
+
+		*slot = spare(port->w, buf);
+		l->head++;
+		port->stats.rx_frames++;
+		port->stats.rx_bytes += buf->len;
+		wire_forward(port, buf);
+	}
+	if (l->head == before)
+		return;
+	port->w->far_frames += l->head - before;
+	__atomic_store_n(&l->in->head, l->head, __ATOMIC_SEQ_CST);
+	/* While the sender waits, the ring does not get any fuller. */
+	if (__atomic_load_n(&l->in->wants_room, __ATOMIC_SEQ_CST) &&
+	    l->tail_seen - l->head <= SLOTS / 2) {
+		__atomic_store_n(&l->in->wants_room, 0, __ATOMIC_SEQ_CST);
+		call(l->other);
+	}
+}
+
+bool wire_trunk_called(const struct wire *w)
+{
+	return __atomic_load_n(&w->trunk->member[w->member].bell, __ATOMIC_RELAXED) == BELL_RUNG;
+}
+
+/* Somebody has sent, or has room again: who, and what of it, is seen at the rings. */
+static void look_at_rings(struct wire *w)
+{
+	for (unsigned int i = 0; i < w->trunk->num; i++) {
+		struct wire_port *port = w->far[i];
+
+		if (!port)
+			continue;
+		port->line->tail_seen = __atomic_load_n(&port->line->in->tail, __ATOMIC_ACQUIRE);
+		port->retry_at = 0;
+	}
+}
+
+void wire_trunk_receive(struct wire *w)
+{
+	if (wire_trunk_called(w)) {
+		__atomic_exchange_n(&w->trunk->member[w->member].bell, BELL_QUIET,
+				    __ATOMIC_ACQ_REL);
+		look_at_rings(w);
+	} else if (!w->far_ready) {
+		return;
+	}
+	for (unsigned int i = 0; i < w->trunk->num; i++)
+		if (w->far[i] && w->far[i]->line->head != w->far[i]->line->tail_seen)
+			take_frames(w->far[i]);
+}
+
+void wire_trunk_look(struct wire *w)
+{
+	w->far_ready = false;
+	for (unsigned int i = 0; i < w->trunk->num && !w->far_ready; i++) {
+		const struct wire_port *port = w->far[i];
+
+		w->far_ready = port && port->line->head != port->line->tail_seen &&
+			       room_for_next(port);
+	}
+}
+
+bool wire_sleeps(struct wire *w)
+{
+	uint32_t quiet = BELL_QUIET;
+
+	return !w->trunk ||
+	       __atomic_compare_exchange_n(&w->trunk->member[w->member].bell, &quiet,
+					   BELL_ASLEEP, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+void wire_wakes(struct wire *w)
+{
+	uint32_t asleep = BELL_ASLEEP;
+
+	if (w->trunk)
+		__atomic_compare_exchange_n(&w->trunk->member[w->member].bell, &asleep, BELL_QUIET,
+					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+uint64_t wire_trunk_frames(const struct wire *w)
+{
+	return w->far_frames;
+}
+
+/* Joining */
+
+static int add_line(struct wire *w, struct trunk *t, unsigned int me, unsigned int other)
+{
+	struct trunk_line *l = calloc(1, sizeof(*l));
+	char name[WIRE_NAME_MAX];
+	struct wire_port *port;
+
+	if (!l)
+		return -1;
+	snprintf(name, sizeof(name), "trunk%u-%u", me, other);
+	port = wire_port_add(w, name, NULL, 0);
+	if (!port) {
+		free(l);
+		return -1;
+	}
+	l->out = ring_of(t, me, other);
+	l->in = ring_of(t, other, me);
+	l->other = &t->member[other];
+	port->line = l;
+	port->inside = true;
+	port->send = trunk_send;
+	w->far[other] = port;
+	return 0;
+}
+
+int wire_join(struct wire *w, struct trunk *t, unsigned int member)
+{
+	if (w->trunk || w->fabric || w->pcap || member >= t->num ||
+	    w->n_ports + t->num > WIRE_MEMBER_PORTS) {
+		errno = EINVAL;
+		return -1;
+	}
+	for (unsigned int i = 0; i < t->num; i++)
+		if (i != member && add_line(w, t, member, i))
+			return -1;
+	w->trunk = t;
+	w->member = member;
+	w->macs = &t->macs;
+	return t->member[member].fd;
+}
