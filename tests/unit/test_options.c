@@ -62,6 +62,19 @@ static void test_nics(void **state)
 	assert_false(opt.nics[0].spoofchk);
 }
 
+static void test_threads(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--nic", "socket=/a", NULL), -1);
+	assert_false(opt.threads);
+	assert_int_equal(parse("--threads", "--nic", "socket=/a,bus=1", "--nic", "socket=/b,bus=1",
+			       NULL), -1);
+	assert_true(opt.threads);
+	/* It has no value. */
+	assert_int_equal(parse("--threads=2", "--nic", "socket=/a", NULL), 2);
+	assert_int_equal(parse("--threads", "2", "--nic", "socket=/a", NULL), 2);
+}
+
 static void test_bad(void **state)
 {
 	static const char *const nics[] = {
@@ -120,7 +133,8 @@ static void test_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nics), cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_nics), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_log),
 	};
 

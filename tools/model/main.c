@@ -1,287 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * skua-model: device functions, their vfio-user servers and the wire between
- * them, driven by one loop in one thread.
- *
- * When it has nothing to do it sleeps in epoll. After it has worked it looks for more for a
- * few microseconds before it sleeps again, where that pays: see spin.h.
+ * skua-model: device functions, their vfio-user servers and the wire between them, driven by
+ * one loop in one thread, or by one for each function (loop.h). What concerns all of them is
+ * here: signals, the control socket, counters, and the links to the outside.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "control.h"
 #include "host/event.h"
 #include "host/nofile.h"
 #include "host/path.h"
-#include "host/processor.h"
 #include "host/vfu.h"
-#include "host/wakeup.h"
-#include "log.h"
+#include "loop.h"
 #include "model.h"
 #include "options.h"
-#include "spin.h"
+#include "wire/pcapng.h"
+#include "wire/trunk.h"
 #include "wire/wire.h"
 
-#define NSEC_PER_SEC	1000000000ull
-/*
- * Nanoseconds in one turn of the loop for each of: the messages of one client, the work of
- * one function, the frames delivered to one station.
- */
-#define TURN_NSEC	200000u
-/* Slices of a processor: a wake-up is not to wait until those of a guest that polls end. */
-#define SLICE_NSEC	100000u
-/*
- * While there is work, sockets are asked for more no sooner than after so many nanoseconds:
- * that is as much work as a short message is, and a system call costs half as much.
- */
-#define ASK_NSEC	4000u
-#define EVENTS		64
 /* File descriptors of the model's own: standard streams, epoll, signals, captures, files. */
 #define DESCRIPTORS	64
 
-/* One NIC: its core between its guest and its wire port. */
-struct function {
-	char name[16];
-	struct log_limit log;
-	struct vfu *vfu;
-	struct skua_dev *dev;
-	struct wire_port *port;
-	uint64_t messages;	/* handled up to the last turn, and indices found in records */
-};
-
-/* A link of the wire to the outside. */
-struct link_source {
-	struct event_source src;
-	struct wire *wire;
-	const char *name;
-	int epfd;
-	int fd;
-};
-
 struct daemon {
 	struct options opt;
-	int epfd;
 	int sigfd;
 	struct event_source signals;
-	struct wakeup wakeup;
 	struct control *control;
-	struct wire *wire;
 	struct vfu_bus bus[OPT_MAX_BUSES];
 	struct function nics[OPT_MAX_NICS];
 	struct link_source links[OPT_MAX_LINKS];
-	struct spin spin;
-	bool stop;
+	struct loop loops[1 + OPT_MAX_NICS];	/* the first one is the main thread's */
+	unsigned int num_loops;
+	unsigned int loop_of[OPT_MAX_NICS];
+	struct trunk *trunk;		/* with threads */
+	struct wire_pcap *pcap;		/* likewise */
 };
 
 static struct daemon daemon_state;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
-static uint64_t wire_now(void *priv)
-{
-	(void)priv;
-	return now_ns();
-}
-
-static void log_msg(void *priv, int level, const char *msg)
-{
-	static const char *const names[] = { "error", "warning", "info", "debug" };
-	struct function *fn = priv;
-	uint64_t left_out;
-
-	if (level > 1 + daemon_state.opt.verbose)
-		return;
-	/* Debug messages are only logged if -v -v was given, and then all of them. */
-	if (level < 3 && !log_allow(&fn->log, now_ns(), &left_out))
-		return;
-	if (level < 3 && left_out)
-		fprintf(stderr, "skua-model: %s: %" PRIu64 " messages left out\n", fn->name,
-			left_out);
-	fprintf(stderr, "skua-model: %s: %s: %s\n", fn->name,
-		names[level < 0 ? 0 : level > 3 ? 3 : level], msg);
-}
-
-static void port_send(void *wire, const void *frame, size_t len)
-{
-	wire_port_send(wire, frame, len);
-}
-
-static void port_send_pending(void *wire, void *frame, size_t len)
-{
-	wire_port_send_pending(wire, frame, len);
-}
-
-static void *port_frame(void *wire, size_t size)
-{
-	return wire_port_frame(wire, size);
-}
-
-static bool port_full(void *wire, const uint8_t dmac[6])
-{
-	return wire_port_full(wire, dmac);
-}
-
-static bool port_direct(void *wire, const uint8_t dmac[6])
-{
-	return wire_port_direct(wire, dmac);
-}
-
-static void port_send_train(void *wire, void *head, size_t len, const struct skua_train *train)
-{
-	wire_port_send_train(wire, head, len, train);
-}
-
-static void port_settle(void *wire)
-{
-	wire_settle(daemon_state.wire, wire);
-}
-
-static void settle_all(void *wire)
-{
-	wire_settle(wire, NULL);
-}
-
-static const struct skua_wire_ops wire_ops = {
-	.send = port_send,
-	.send_pending = port_send_pending,
-	.frame = port_frame,
-	.full = port_full,
-	.direct = port_direct,
-	.send_train = port_send_train,
-	.settle = port_settle,
-};
-
-static void port_room(void *priv)
-{
-	struct function *fn = priv;
-
-	skua_dev_room(fn->dev);
-}
-
-static void port_rx(void *priv, void *frame, size_t len, bool icrc_pending)
-{
-	struct function *fn = priv;
-
-	if (skua_dev_rx(fn->dev, frame, len, icrc_pending))
-		wire_port_again(fn->port);
-}
-
-static bool port_rx_train(void *priv, void *head, size_t len, const struct skua_train *train)
-{
-	return skua_dev_rx_train(((struct function *)priv)->dev, head, len, train);
-}
-
-static void port_train_done(void *priv, const struct skua_train *train)
-{
-	skua_dev_train_done(((struct function *)priv)->dev, train);
-}
-
-static const struct wire_trains trains = { .rx = port_rx_train, .done = port_train_done };
-
-static int die(const char *what, const char *why)
-{
-	fprintf(stderr, "skua-model: %s: %s\n", what, why);
-	return -1;
-}
-
-static int add_nic(struct daemon *d, unsigned int i)
-{
-	const struct opt_nic *nic = &d->opt.nics[i];
-	struct function *fn = &d->nics[i];
-	struct vfu_cfg host = {
-		.path = nic->socket,
-		.epfd = d->epfd,
-		.turn_ns = TURN_NSEC,
-		.bus = nic->has_bus ? &d->bus[nic->bus] : NULL,
-		.settle = settle_all,
-		.settle_priv = d->wire,
-		.log = log_msg,
-		.log_priv = fn,
-	};
-	struct skua_dev_cfg cfg = {
-		.serial = nic->serial,
-		.onchip = nic->onchip,
-		.whole = nic->whole,
-		.onload = nic->onload,
-		.msix_vectors = nic->vectors,
-		.turn_ns = TURN_NSEC,
-		.push_segs = nic->push,
-		.caps_off = d->opt.caps_off,
-		.log = log_msg,
-		.log_priv = fn,
-	};
-
-	memcpy(cfg.mac, nic->mac, sizeof(cfg.mac));
-	snprintf(fn->name, sizeof(fn->name), "nic%u", i);
-	fn->port = wire_add_dev(d->wire, fn->name, port_rx, fn);
-	if (!fn->port)
-		return die(fn->name, strerror(errno));
-	if (nic->spoofchk)
-		wire_port_only_mac(fn->port, nic->mac);
-	fn->vfu = vfu_create(&host);
-	if (!fn->vfu)
-		return die(nic->socket, strerror(errno));
-	fn->dev = skua_dev_create(&cfg, &vfu_host_ops, fn->vfu, &wire_ops, fn->port);
-	if (!fn->dev)
-		return die(fn->name, strerror(errno));
-	wire_port_on_room(fn->port, port_room);
-	wire_port_trains(fn->port, &trains);
-	vfu_set_dev(fn->vfu, fn->dev);
-	return 0;
-}
-
-static void link_ready(struct event_source *src, uint32_t events)
-{
-	struct link_source *link = (void *)src;
-
-	(void)events;
-	if (wire_fd_ready(link->wire, link->fd))
-		return;
-	epoll_ctl(link->epfd, EPOLL_CTL_DEL, link->fd, NULL);
-	die(link->name, "stopped: file descriptors that came with frames do not close");
-}
-
-static int add_link(struct daemon *d, unsigned int i)
-{
-	const struct opt_link *opt = &d->opt.links[i];
-	struct link_source *link = &d->links[i];
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &link->src };
-	char err[256] = "";
-
-	link->src.ready = link_ready;
-	link->wire = d->wire;
-	link->name = opt->tap ? opt->tap : opt->local;
-	link->epfd = d->epfd;
-	link->fd = opt->tap ? wire_add_tap(d->wire, opt->tap, err, sizeof(err)) :
-		   wire_add_dgram(d->wire, opt->local, opt->remote, err, sizeof(err));
-	if (link->fd < 0)
-		return die(opt->tap ? "--tap" : "--dgram", err);
-	if (epoll_ctl(d->epfd, EPOLL_CTL_ADD, link->fd, &ev))
-		return die("epoll", strerror(errno));
-	return 0;
-}
 
 static void put_counter(void *priv, const char *port, const char *counter, uint64_t value)
 {
 	fprintf(priv, "wire.%s.%s %" PRIu64 "\n", port, counter, value);
 }
 
-static void write_stats(const struct daemon *d)
+static void put_messages(struct loop *l, void *f)
+{
+	for (unsigned int i = 0; i < l->num_nics; i++)
+		fprintf(f, "host.%s.messages %" PRIu64 "\n", l->nic[i]->name,
+			vfu_messages(l->nic[i]->vfu));
+}
+
+static void put_wire(struct loop *l, void *f)
+{
+	wire_stats_each(l->wire, put_counter, f);
+}
+
+static void write_stats(struct daemon *d)
 {
 	FILE *f;
 	int fd;
@@ -291,17 +73,17 @@ static void write_stats(const struct daemon *d)
 	fd = path_create(d->opt.stats);
 	f = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!f) {
-		die(d->opt.stats, strerror(fd < 0 ? -fd : errno));
+		loop_error(d->opt.stats, strerror(fd < 0 ? -fd : errno));
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	for (unsigned int i = 0; i < d->opt.num_nics; i++)
-		fprintf(f, "host.%s.messages %" PRIu64 "\n", d->nics[i].name,
-			vfu_messages(d->nics[i].vfu));
-	wire_stats_each(d->wire, put_counter, f);
+	for (unsigned int i = 0; i < d->num_loops; i++)
+		loop_call(&d->loops[i], put_messages, f);
+	for (unsigned int i = 0; i < d->num_loops; i++)
+		loop_call(&d->loops[i], put_wire, f);
 	if (fclose(f))
-		die(d->opt.stats, strerror(errno));
+		loop_error(d->opt.stats, strerror(errno));
 }
 
 static void signals_ready(struct event_source *src, uint32_t events)
@@ -315,7 +97,7 @@ static void signals_ready(struct event_source *src, uint32_t events)
 	if (info.ssi_signo == SIGUSR1)
 		write_stats(d);
 	else
-		d->stop = true;
+		d->loops[0].stop = true;
 }
 
 static int add_signals(struct daemon *d)
@@ -330,10 +112,10 @@ static int add_signals(struct daemon *d)
 	signal(SIGPIPE, SIG_IGN);
 	d->signals.ready = signals_ready;
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return die("signalfd", strerror(errno));
+		return loop_error("signalfd", strerror(errno));
 	d->sigfd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (d->sigfd < 0 || epoll_ctl(d->epfd, EPOLL_CTL_ADD, d->sigfd, &ev))
-		return die("signalfd", strerror(errno));
+	if (d->sigfd < 0 || epoll_ctl(d->loops[0].epfd, EPOLL_CTL_ADD, d->sigfd, &ev))
+		return loop_error("signalfd", strerror(errno));
 	return 0;
 }
 
@@ -350,6 +132,26 @@ static bool named(const struct function *fn, const char *name, size_t len)
 typedef bool (*nic_line)(struct daemon *d, struct function *fn, const char *what, bool sole,
 			 char *answer, size_t room);
 
+/* One call of a nic_line, in the thread of the NIC. */
+struct line_call {
+	nic_line line;
+	struct daemon *d;
+	struct function *fn;
+	const char *what;
+	bool sole;
+	char *answer;
+	size_t room;
+	bool go_on;
+};
+
+static void call_line(struct loop *l, void *arg)
+{
+	struct line_call *c = arg;
+
+	(void)l;
+	c->go_on = c->line(c->d, c->fn, c->what, c->sole, c->answer, c->room);
+}
+
 /* "[NIC/]WHAT": for the one NIC, or for all of them. */
 static void for_nics(struct daemon *d, const char *arg, nic_line line, char *answer, size_t room)
 {
@@ -361,10 +163,13 @@ static void for_nics(struct daemon *d, const char *arg, nic_line line, char *ans
 
 	*answer = '\0';
 	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
-		if (!named(&d->nics[i], arg, len))
+		struct line_call c = { line, d, &d->nics[i], what, sole, answer, room, true };
+
+		if (!named(c.fn, arg, len))
 			continue;
 		num++;
-		if (!line(d, &d->nics[i], what, sole, answer, room))
+		loop_call(c.fn->loop, call_line, &c);
+		if (!c.go_on)
 			return;
 	}
 	if (!num)
@@ -416,13 +221,30 @@ static bool onchip(struct daemon *d, struct function *fn, const char *what, bool
 	return !strcmp(what, "show") && sole;
 }
 
-/* "SPEC" adds faults, "off" removes all of them and forgets the flows. */
+struct fault_call {
+	const char *spec;
+	char *answer;
+	size_t room;
+	int err;
+};
+
+static void call_fault(struct loop *l, void *arg)
+{
+	struct fault_call *c = arg;
+
+	if (!strcmp(c->spec, "off"))
+		wire_fault_clear(l->wire);
+	else
+		c->err = wire_fault(l->wire, c->spec, c->answer, c->room);
+}
+
+/* "SPEC" adds faults, "off" removes all of them and forgets the flows. Where frames come in. */
 static void wire_faults(struct daemon *d, const char *spec, char *answer, size_t room)
 {
-	if (!strcmp(spec, "off"))
-		wire_fault_clear(d->wire);
-	else
-		wire_fault(d->wire, spec, answer, room);
+	struct fault_call c = { spec, answer, room, 0 };
+
+	for (unsigned int i = 0; i < d->num_loops && !c.err; i++)
+		loop_call(&d->loops[i], call_fault, &c);
 }
 
 static void answer_control(void *priv, char *line, char *answer, size_t room)
@@ -446,203 +268,179 @@ static void answer_control(void *priv, char *line, char *answer, size_t room)
 		snprintf(answer, room, "ok");
 }
 
+struct add_call {
+	struct daemon *d;
+	unsigned int i;
+	int err;
+};
+
+static void call_add_nic(struct loop *l, void *arg)
+{
+	struct add_call *c = arg;
+	const struct opt_nic *nic = &c->d->opt.nics[c->i];
+
+	c->err = loop_add_nic(l, &c->d->nics[c->i], nic, c->i,
+			      nic->has_bus ? &c->d->bus[nic->bus] : NULL, c->d->opt.caps_off);
+}
+
+static void call_remove_nics(struct loop *l, void *arg)
+{
+	(void)arg;
+	loop_remove_nics(l);
+}
+
+/*
+ * Which loop drives which NIC: with --threads each its own; but NICs that reach each other's
+ * memory have one for all of them. Returns how many loops that are.
+ */
+static unsigned int assign_loops(struct daemon *d)
+{
+	const struct opt_nic *nic = d->opt.nics;
+	unsigned int num = 1;
+
+	for (unsigned int i = 0; i < d->opt.num_nics && d->opt.threads; i++) {
+		unsigned int k = 0;
+
+		while (k < i && !(nic[i].has_bus && nic[k].has_bus && nic[i].bus == nic[k].bus))
+			k++;
+		d->loop_of[i] = k < i ? d->loop_of[k] : num++;
+	}
+	return num;
+}
+
+/* The other threads, which have no functions yet, and what joins their switches. */
+static int start_threads(struct daemon *d)
+{
+	/* Without links the main thread has nothing to do with frames. */
+	unsigned int main_joins = d->opt.num_links > 0, num = assign_loops(d);
+	char name[16];
+
+	d->trunk = trunk_create(num - 1 + main_joins);
+	if (!d->trunk)
+		return loop_error("cannot join the wires of the threads", strerror(errno));
+	if (main_joins && loop_join(&d->loops[0], d->trunk, num - 1))
+		return -1;
+	while (d->num_loops < num) {
+		struct loop *l = &d->loops[d->num_loops++];
+
+		if (loop_open(l, &d->opt) || loop_join(l, d->trunk, d->num_loops - 2))
+			return -1;
+		snprintf(name, sizeof(name), "skua-%u", d->num_loops - 2);
+		if (loop_start(l, name))
+			return -1;
+	}
+	return 0;
+}
+
+static int add_nics(struct daemon *d)
+{
+	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
+		struct add_call c = { d, i, 0 };
+
+		loop_call(&d->loops[d->loop_of[i]], call_add_nic, &c);
+		if (c.err)
+			return -1;
+	}
+	wire_number_ports(d->loops[0].wire, d->opt.num_nics);
+	for (unsigned int i = 0; i < d->opt.num_links; i++) {
+		if (loop_add_link(&d->loops[0], &d->links[i], &d->opt.links[i]))
+			return -1;
+	}
+	return 0;
+}
+
+static void call_share(struct loop *l, void *pcap)
+{
+	wire_pcap_share(l->wire, pcap);
+}
+
+/* One file for all threads; its interfaces are in the order of the ports' numbers. */
+static int share_capture(struct daemon *d)
+{
+	char name[16];
+
+	d->pcap = wire_pcap_open(d->opt.pcap);
+	if (!d->pcap)
+		return loop_error(d->opt.pcap, strerror(errno));
+	for (unsigned int i = 0; i < d->opt.num_nics; i++)
+		wire_pcap_add_interface(d->pcap, d->nics[i].name);
+	for (unsigned int i = 0, dgrams = 0; i < d->opt.num_links; i++) {
+		snprintf(name, sizeof(name), "dgram%u", dgrams);
+		dgrams += !d->opt.links[i].tap;
+		wire_pcap_add_interface(d->pcap, d->opt.links[i].tap ? d->opt.links[i].tap : name);
+	}
+	if (wire_pcap_flush(d->pcap))
+		return loop_error(d->opt.pcap, "cannot write");
+	for (unsigned int i = 0; i < d->num_loops; i++)
+		loop_call(&d->loops[i], call_share, d->pcap);
+	return 0;
+}
+
 static int setup(struct daemon *d)
 {
 	const struct options *opt = &d->opt;
 	char err[256] = "";
 
-	d->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (d->epfd < 0)
-		return die("epoll", strerror(errno));
-	if (wakeup_open(&d->wakeup, d->epfd))
-		return die("timerfd", strerror(errno));
-	if (add_signals(d))
+	d->num_loops = 1;
+	if (loop_open(&d->loops[0], opt) || add_signals(d))
 		return -1;
-	d->wire = wire_create(opt->seed);
-	if (!d->wire)
-		return die("cannot create the wire", strerror(errno));
-	wire_set_clock(d->wire, wire_now, NULL);
-	wire_set_turn(d->wire, TURN_NSEC);
-	for (unsigned int i = 0; i < opt->num_nics; i++) {
-		if (add_nic(d, i))
-			return -1;
-	}
-	for (unsigned int i = 0; i < opt->num_links; i++) {
-		if (add_link(d, i))
-			return -1;
-	}
+	if (opt->threads && start_threads(d))
+		return -1;
+	if (add_nics(d))
+		return -1;
 	for (unsigned int i = 0; i < opt->num_faults; i++) {
-		if (wire_fault(d->wire, opt->faults[i], err, sizeof(err)))
-			return die("--fault", err);
+		wire_faults(d, opt->faults[i], err, sizeof(err));
+		if (*err)
+			return loop_error("--fault", err);
 	}
 	for (unsigned int i = 0; i < opt->num_cmd_faults; i++) {
 		for_nics(d, opt->cmd_faults[i], cmd_fault, err, sizeof(err));
 		if (*err)
-			return die("--cmd-fault", err);
+			return loop_error("--cmd-fault", err);
 	}
 	if (opt->control) {
-		d->control = control_create(opt->control, d->epfd, answer_control, d);
+		d->control = control_create(opt->control, d->loops[0].epfd, answer_control, d);
 		if (!d->control)
-			return die(opt->control, strerror(errno));
+			return loop_error(opt->control, strerror(errno));
 	}
-	if (opt->pcap && wire_pcap(d->wire, opt->pcap, err, sizeof(err)))
-		return die("--pcap", err);
+	if (opt->pcap && opt->threads)
+		return share_capture(d);
+	if (opt->pcap && wire_pcap(d->loops[0].wire, opt->pcap, err, sizeof(err)))
+		return loop_error("--pcap", err);
 	return 0;
 }
 
-static void teardown(struct daemon *d)
+/* Drive everything until somebody ends it. */
+static int run(struct daemon *d)
 {
-	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
-		struct function *fn = &d->nics[i];
+	int ret;
 
-		if (fn->vfu)
-			vfu_shutdown(fn->vfu);
-		if (fn->dev)
-			skua_dev_destroy(fn->dev);
-		vfu_destroy(fn->vfu);
+	for (unsigned int i = 1; i < d->num_loops; i++)
+		loop_begin(&d->loops[i]);
+	ret = loop_run(&d->loops[0]);
+	for (unsigned int i = 1; i < d->num_loops; i++)
+		loop_halt(&d->loops[i]);
+	return ret;
+}
+
+static int teardown(struct daemon *d)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < d->num_loops; i++)
+		loop_call(&d->loops[i], call_remove_nics, NULL);
+	for (unsigned int i = 1; i < d->num_loops; i++) {
+		if (d->loops[i].threaded && !loop_end(&d->loops[i]))
+			ret = -1;
 	}
 	control_destroy(d->control);
-	if (d->wire)
-		wire_destroy(d->wire);
+	for (unsigned int i = 0; i < d->num_loops; i++)
+		loop_close(&d->loops[i]);
+	trunk_destroy(d->trunk);
+	wire_pcap_close(d->pcap);
 	if (d->sigfd > 0)
 		close(d->sigfd);
-	if (d->wakeup.fd > 0)
-		wakeup_close(&d->wakeup);
-	if (d->epfd > 0)
-		close(d->epfd);
-}
-
-/*
- * Do everything that is due, each for a bounded time. *@more: some of it has work left.
- * *@hot: doorbell records are to be looked at again. Returns whether anything was done, looks
- * that found nothing left out.
- */
-static bool turn(struct daemon *d, bool *more, bool *hot)
-{
-	uint64_t now = now_ns();
-	bool did = false;
-
-	*more = false;
-	*hot = false;
-	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
-		struct function *fn = &d->nics[i];
-
-		if (vfu_pending(fn->vfu)) {
-			did = true;
-			*more |= vfu_run(fn->vfu);
-		}
-		if (vfu_deadline(fn->vfu) <= now) {
-			did = true;
-			vfu_tick(fn->vfu, now);
-		}
-		if (skua_dev_run(fn->dev)) {
-			*hot |= skua_dev_only_looks(fn->dev);
-			*more |= !skua_dev_only_looks(fn->dev);
-		}
-	}
-	if (wire_deadline(d->wire) <= now) {
-		did = true;
-		wire_poll(d->wire, now);
-		/* What was delivered is worked on in the next turn. */
-		*more = true;
-	}
-	return did || *more;
-}
-
-/* Before the loop sleeps: look at no doorbell records any more. True: there is work after all. */
-static bool rest(struct daemon *d)
-{
-	bool found = false;
-
-	for (unsigned int i = 0; i < d->opt.num_nics; i++)
-		found |= skua_dev_rest(d->nics[i].dev);
-	return found;
-}
-
-/* The earliest deadline; UINT64_MAX if there is none. */
-static uint64_t deadline(const struct daemon *d)
-{
-	uint64_t next = wire_deadline(d->wire);
-
-	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
-		uint64_t t = vfu_deadline(d->nics[i].vfu);
-
-		if (t < next)
-			next = t;
-	}
-	return next;
-}
-
-/*
- * Handle what has come. If there is nothing, @sleep until something does or a deadline is
- * over. Returns how many things came, the end of the sleep left out, or an error number.
- */
-static int wait_events(struct daemon *d, bool sleep)
-{
-	int n = sleep ? wakeup_by(&d->wakeup, deadline(d)) : 0, came = 0;
-	struct epoll_event ev[EVENTS];
-
-	if (n < 0)
-		return n;
-	n = epoll_wait(d->epfd, ev, EVENTS, sleep ? -1 : 0);
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
-	for (int i = 0; i < n; i++) {
-		struct event_source *src = ev[i].data.ptr;
-
-		src->ready(src, ev[i].events);
-		came += src != &d->wakeup.src;
-	}
-	return came;
-}
-
-/* For whom something was done: the last function that had messages, or the one before. */
-static unsigned int source(struct daemon *d)
-{
-	unsigned int source = d->spin.source;
-
-	for (unsigned int i = 0; i < d->opt.num_nics; i++) {
-		struct function *fn = &d->nics[i];
-		uint64_t messages = vfu_messages(fn->vfu) + skua_dev_found(fn->dev);
-
-		if (messages != fn->messages)
-			source = i;
-		fn->messages = messages;
-	}
-	return source;
-}
-
-/* Nothing is left to do: look for more at once? */
-static bool look(struct daemon *d, uint64_t now)
-{
-	if (spin_looks(&d->spin, now))
-		return true;
-	return spin_moves(&d->spin, now) && processor_leave();
-}
-
-static int loop(struct daemon *d)
-{
-	bool did, more, hot, found = false;
-	uint64_t now, asked = 0;
-	int n = 0;
-
-	while (!d->stop) {
-		did = turn(d, &more, &hot) || found;
-		now = now_ns();
-		if (did || n)
-			spin_work(&d->spin, source(d), now);
-		n = 0;
-		found = false;
-		if (did && now - asked < ASK_NSEC)
-			continue;
-		asked = now;
-		more = more || look(d, now);
-		found = !more && hot && rest(d);
-		n = wait_events(d, !more && !found);
-		if (n < 0)
-			return die("epoll", strerror(-n));
-	}
-	return 0;
+	return ret;
 }
 
 /*
@@ -652,11 +450,12 @@ static int loop(struct daemon *d)
 static void reserve_descriptors(const struct options *opt)
 {
 	unsigned int num = DESCRIPTORS + opt->num_nics * VFU_FDS_MAX +
-			   opt->num_links * WIRE_LINK_FDS_MAX + CONTROL_FDS_MAX;
+			   opt->num_links * WIRE_LINK_FDS_MAX + CONTROL_FDS_MAX +
+			   (opt->threads ? opt->num_nics * LOOP_FDS : 0);
 	int got = nofile_reserve(num);
 
 	if (got < 0)
-		die("file descriptors", strerror(-got));
+		loop_error("file descriptors", strerror(-got));
 	else if ((unsigned int)got < num)
 		fprintf(stderr, "skua-model: RLIMIT_NOFILE allows %d file descriptors, clients can use up to %u\n",
 			got, num);
@@ -670,15 +469,17 @@ int main(int argc, char **argv)
 	if (ret >= 0)
 		return ret;
 	reserve_descriptors(&d->opt);
-	processor_slice(SLICE_NSEC);
-	spin_init(&d->spin);
+	for (unsigned int i = 0; i < sizeof(d->loops) / sizeof(d->loops[0]); i++)
+		d->loops[i].epfd = -1;
+	loop_tune();
 	ret = setup(d);
 	if (!ret) {
 		puts("ready");
 		fflush(stdout);
-		ret = loop(d);
+		ret = run(d);
 		write_stats(d);
 	}
-	teardown(d);
+	if (teardown(d))
+		ret = -1;
 	return ret ? 1 : 0;
 }

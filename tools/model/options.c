@@ -56,6 +56,9 @@ static const char usage[] =
 "  --control PATH        take commands at this unix datagram socket: \"cmd-fault\"\n"
 "                        as above (OPCODE... may be \"off\"), \"cmd-fault show\",\n"
 "                        \"fault\" as above, \"fault off\"\n"
+"  --threads             a thread for each NIC (for those of one bus: one for all of\n"
+"                        them), and one for the rest; for hosts with a processor for\n"
+"                        each. By default one thread does everything\n"
 "  --pcap FILE           capture the wire as pcapng\n"
 "  --stats FILE          write counters there at the end and at SIGUSR1\n"
 "  --seed N              seed of all that is random (default 0)\n"
@@ -263,7 +266,7 @@ static int finish_nics(struct options *opt)
 	return -1;
 }
 
-enum { NIC = 256, DGRAM, TAP, FAULT, CMD_FAULT, CAPS_OFF, CONTROL, PCAP, STATS, SEED,
+enum { NIC = 256, DGRAM, TAP, FAULT, CMD_FAULT, CAPS_OFF, CONTROL, THREADS, PCAP, STATS, SEED,
        HELP, VERS };
 
 static const struct option longopts[] = {
@@ -274,6 +277,7 @@ static const struct option longopts[] = {
 	{ "cmd-fault", required_argument, NULL, CMD_FAULT },
 	{ "caps-off", required_argument, NULL, CAPS_OFF },
 	{ "control", required_argument, NULL, CONTROL },
+	{ "threads", no_argument, NULL, THREADS },
 	{ "pcap", required_argument, NULL, PCAP },
 	{ "stats", required_argument, NULL, STATS },
 	{ "seed", required_argument, NULL, SEED },
@@ -316,6 +320,9 @@ int options_parse(struct options *opt, int argc, char **argv)
 			break;
 		case CONTROL:
 			opt->control = optarg;
+			break;
+		case THREADS:
+			opt->threads = true;
 			break;
 		case PCAP:
 			opt->pcap = optarg;

@@ -60,6 +60,7 @@ struct options {
 	const char *cmd_faults[OPT_MAX_FAULTS];
 	unsigned int num_cmd_faults;
 	uint64_t caps_off;
+	bool threads;
 	const char *control;
 	const char *pcap;
 	const char *stats;
