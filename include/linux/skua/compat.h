@@ -60,14 +60,14 @@ static_assert(offsetof(struct skua_compat_reporter_ops, default_graceful_period)
 
 /* The getter of a parameter had no way to tell why it failed. */
 #ifdef SKUA_COMPAT_PARAM_GET
-#define skua_devlink_loss_recovery_get(devlink, id, ctx, extack)		\
-skua_devlink_get_loss_recovery(devlink, id, ctx, extack);			\
-static int skua_devlink_loss_recovery_get(struct devlink *instance, u32 param,	\
-					  struct devlink_param_gset_ctx *value)	\
+#define skua_devlink_loss_recovery_get(arg1, arg2, arg3, arg4)			\
+skua_devlink_get_loss_recovery(arg1, arg2, arg3, arg4);				\
+static int skua_devlink_loss_recovery_get(struct devlink *devlink, u32 id,	\
+					  struct devlink_param_gset_ctx *ctx)	\
 {										\
-	return skua_devlink_get_loss_recovery(instance, param, value, NULL);	\
+	return skua_devlink_get_loss_recovery(devlink, id, ctx, NULL);		\
 }										\
-static int skua_devlink_get_loss_recovery(devlink, id, ctx, extack)
+static int skua_devlink_get_loss_recovery(arg1, arg2, arg3, arg4)
 #endif
 
 /* The sample was passed as such before it was by address. */
