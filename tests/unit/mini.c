@@ -567,9 +567,12 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 				 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW);
 		uint32_t ring = le32_to_cpu(in.attr.ext) & SKUA_ATTR_EXT_ONLOAD ?
 				SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd) : 0;
+		uint32_t recvs = qp->shared || qp->type == SKUA_QP_XRC_TGT ?
+				 (uint32_t)sizeof(struct skua_ext_recv) <<
+				 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW) : 0;
 
-		in.ext_len = cpu_to_le32(table + ring);
-		in.ext_table = cpu_to_le64(fake_alloc(m->f, table + ring, table));
+		in.ext_len = cpu_to_le32(table + ring + recvs);
+		in.ext_table = cpu_to_le64(fake_alloc(m->f, table + ring + recvs, table));
 		m->rec_ring = le64_to_cpu(in.ext_table) + table;
 		/* It knows the standard only. */
 		m->f->unjudged = true;

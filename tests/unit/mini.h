@@ -52,6 +52,7 @@ struct mini_qp {
 	uint32_t sq_pi, rq_pi;
 	uint32_t sq_told;	/* what the record has */
 	bool suppress;
+	bool shared;		/* receives come from an SRQ; of XRC_TGT they always do */
 	struct mini_cq *scq, *rcq;
 };
 

@@ -180,6 +180,8 @@ void rc_post_quiet(struct rc *rc, int i, struct mini_qp *qp, const struct rc_wr 
 			memcpy(wqe + nseg * SKUA_WQE_SEG, &av, sizeof(av));
 		nseg += wr->op != SKUA_WQE_NOP ? sizeof(av) / SKUA_WQE_SEG : 0;
 	}
+	if (qp->type == SKUA_QP_XRC_INI && (has_data(wr->op) || wr->op == SKUA_WQE_FLUSH))
+		skua_wqe_xrc_set((void *)(wqe + nseg++ * SKUA_WQE_SEG), wr->srqn);
 	nseg += put_local(wr, wqe + nseg * SKUA_WQE_SEG);
 	if (has_raddr(wr->op))
 		skua_wqe_raddr_set((void *)(wqe + nseg++ * SKUA_WQE_SEG), RC_VA + wr->roff,

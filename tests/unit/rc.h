@@ -111,6 +111,7 @@ void rc_qp(struct rc *rc, int i, struct mini_qp *qp, const struct rc_opt *opt);
  * @bind: BIND_MW
  * @reg: REG_MR
  * @av: UD: path and addressee, NULL: the first QP of the other side
+ * @srqn: XRC: where it goes
  */
 struct rc_wr {
 	enum skua_wqe_op op;
@@ -130,6 +131,7 @@ struct rc_wr {
 	struct skua_wqe_bind bind;
 	struct skua_wqe_reg reg;
 	const struct skua_wqe_av *av;
+	uint32_t srqn;
 };
 
 /* The way from side @i to the first QP of the other side. */

@@ -25,6 +25,7 @@
  * @psn: PSN
  * @seq: SETH
  * @off: SETH
+ * @run: SETH
  * @len: payload
  * @seed: of the whole message's bytes, of which these are those from @off on
  * @data: the payload, NULL: by @seed
@@ -41,6 +42,7 @@ struct sr_pkt {
 	uint8_t op;
 	uint32_t psn;
 	uint32_t seq, off;
+	uint8_t run;
 	uint32_t len;
 	uint32_t seed;
 	const uint8_t *data;
@@ -75,6 +77,8 @@ static inline void sr_send(struct rc *rc, const struct sr_pkt *p)
 		ib_xrceth_put(b.xrceth, p->srqn);
 	if (b.seth)
 		ib_seth_put(b.seth, 0, p->seq & IB_PSN_MASK, p->off);
+	if (b.seth)
+		b.seth->run = p->run;
 	if (b.reth)
 		ib_reth_put(b.reth, RC_VA + p->roff, p->key ? p->key : rc->s[1].key, p->total);
 	if (b.immdt)

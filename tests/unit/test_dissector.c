@@ -22,7 +22,7 @@
 /* Columns that tshark prints, one packet a line. */
 static const char *const fields[] = {
 	"skua.op", "skua.xrc", "skua.dqpn", "skua.psn", "skua.ackreq", "skua.window",
-	"skua.xrceth.srqn", "skua.seth.rtx", "skua.seth.seq", "skua.seth.off",
+	"skua.xrceth.srqn", "skua.seth.rtx", "skua.seth.seq", "skua.seth.run", "skua.seth.off",
 	"skua.reth.va", "skua.reth.rkey", "skua.reth.len", "skua.immdt", "skua.ieth.rkey",
 	"skua.aeth.syndrome", "skua.aeth.msn", "skua.bitmap", "skua.taken", "skua.taken.count",
 	"skua.atomic.va", "skua.atomic.rkey", "skua.atomic.swap_add", "skua.atomic.compare",
@@ -113,6 +113,8 @@ static void fill(const struct skua_pkt_build *b, uint32_t n, struct shown *s)
 	}
 	if (b->seth) {
 		ib_seth_put(b->seth, n % 2 ? IB_SETH_RTX : 0, 0xb00000 + n, 0xc00000 + n);
+		b->seth->run = (uint8_t)(n + 3);
+		show(s, "skua.seth.run", "%u", (uint8_t)(n + 3));
 		show(s, "skua.seth.rtx", "%s", n % 2 ? "True" : "False");
 		show(s, "skua.seth.seq", "%u", 0xb00000 + n);
 		show(s, "skua.seth.off", "%u", 0xc00000 + n);

@@ -38,6 +38,7 @@ local f = {
 	srqn = ProtoField.uint24("skua.xrceth.srqn", "SRQ", base.HEX),
 	rtx = ProtoField.bool("skua.seth.rtx", "Sent before", 8, nil, 0x80),
 	seq = ProtoField.uint24("skua.seth.seq", "Message sequence"),
+	run = ProtoField.uint8("skua.seth.run", "Messages before it to the same SRQ"),
 	off = ProtoField.uint24("skua.seth.off", "Packet of the message"),
 	va = ProtoField.uint64("skua.reth.va", "Virtual address", base.HEX),
 	rkey = ProtoField.uint32("skua.reth.rkey", "R_Key", base.HEX),
@@ -81,6 +82,7 @@ end
 local function seth(t, b)
 	t:add(f.rtx, b(0, 1))
 	t:add(f.seq, b(1, 3))
+	t:add(f.run, b(4, 1))
 	t:add(f.off, b(5, 3))
 end
 

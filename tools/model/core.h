@@ -758,6 +758,8 @@ struct skua_srqc *srq_get(struct skua_dev *dev, uint32_t srqn);
  * in error, perhaps since now. May fire the limit event.
  */
 int srq_take(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t *pos);
+/* The same, but only if @leave others are left. */
+int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t leave, uint32_t *pos);
 /* A WQE that was taken. SKUA_VENDOR_NONE or why it cannot be used. */
 enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t pos,
 			   struct rwqe *out);

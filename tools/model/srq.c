@@ -106,6 +106,13 @@ int srq_take(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t *pos)
 	return 0;
 }
 
+int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t leave, uint32_t *pos)
+{
+	if (srq_there(srqc) <= leave && read_record(dev, srqc) <= leave)
+		return -EAGAIN;
+	return srq_take(dev, srqc, pos);
+}
+
 enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t pos,
 			   struct rwqe *out)
 {

@@ -455,13 +455,16 @@ int skua_srq_resize(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc
  * @event: asynchronous event, from process context, may be NULL
  * @ext: placement table of selective repeat (struct skua_ext_slot), from the transition to
  *	RTR until RESET; empty if the QP does not use it. Managed by skua_qp_modify().
- *	With SKUA_CAP_RECOVERY the recovery ring is behind it
+ *	With SKUA_CAP_RECOVERY the recovery ring is behind it, and of a QP that receives from
+ *	an SRQ the table of struct skua_ext_recv behind that
+ * @shared: it receives from an SRQ. Set by skua_qp_create()
  * @recovery: its loss state, if that is the driver's; likewise
  */
 struct skua_qp {
 	struct skua_obj obj;
 	void (*event)(struct skua_qp *qp, enum skua_qp_event event);
 	struct skua_buf ext;
+	bool shared;
 	struct skua_qp_recovery *recovery;
 };
 

@@ -559,8 +559,10 @@ enum {
  * @ext_table: bus address of the table of struct skua_ext_slot, with EXT and a mode other
  *	than SKUA_EXT_PLAIN; a multiple of the table's size. The device uses it until the QP is in
  *	RESET or destroyed
- * @ext_len: its bytes: sizeof(struct skua_ext_slot) << SKUA_ATTR_EXT_LOG_WINDOW, and with
- *	SKUA_ATTR_EXT_ONLOAD those of the recovery ring behind it
+ * @ext_len: its bytes: sizeof(struct skua_ext_slot) << SKUA_ATTR_EXT_LOG_WINDOW; with
+ *	SKUA_ATTR_EXT_ONLOAD those of the recovery ring behind it; and of a QP that receives
+ *	from an SRQ, as XRC_TGT does, sizeof(struct skua_ext_recv) << SKUA_ATTR_EXT_LOG_WINDOW
+ *	for a table of these behind that
  * @counter: counter set, 0: none, with COUNTER
  */
 struct skua_cmd_modify_qp_in {

@@ -139,6 +139,10 @@ _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
  * ring, or a ring that cannot be read, is the SRQ's error: SKUA_EQE_SRQ_ERR, no more
  * WQEs, and the QPs that want one go to ERR (SKUA_QP_EV_FATAL).
  *
+ * With selective repeat a QP takes WQEs for messages of which packets come before their turn,
+ * too, in the order of these messages: struct skua_ext_recv. Those that it has when it goes to
+ * ERR or RESET, or is destroyed, are reported with SKUA_CQE_WR_FLUSH_ERR.
+ *
  * An SRQ with @xrcd serves the XRC_TGT QPs of that domain, for the packets that name
  * it; it reports to @cqn, and R_Keys of these packets are checked against @pd.
  */
@@ -469,6 +473,8 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @rec_first: first PSN of the run of arrivals that came last
  * @rec_told: PSNs of it from here on are yet to be reported
  * @rec_end: end of it
+ * @run: selective repeat, XRC: SRQ of the last message before the current one that takes a
+ *	receive, and how many in a row there are: SKUA_SQC_RUN_*
  * @engine: the requester's own further state
  */
 struct skua_sqc {
@@ -537,7 +543,8 @@ struct skua_sqc {
 	__le32 rec_first;
 	__le32 rec_told;
 	__le32 rec_end;
-	__le32 engine[3];
+	__le32 run;
+	__le32 engine[2];
 };
 
 _Static_assert(__builtin_offsetof(struct skua_sqc, attr.sq_psn) == SKUA_SQC_HOT, "skua_sqc");
@@ -572,6 +579,9 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_ONLOAD			BIT(22)	/* attr.ext has SKUA_ATTR_EXT_ONLOAD */
 
 #define SKUA_SQC_REC_BEGUN		BIT(31)	/* in rec_next */
+
+#define SKUA_SQC_RUN_SRQN		GENMASK(23, 0)
+#define SKUA_SQC_RUN_NUM		GENMASK(31, 24)	/* 255: as many or more */
 
 /* sr_window, log2 of packets each. */
 #define SKUA_SQC_WINDOW			GENMASK(3, 0)	/* in force, 0: none */
@@ -608,7 +618,8 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
  * @nak_psn: its PSN
  * @cur_srqn: SKUA_RQC_WQE_TAKEN: SRQ of that WQE; XRC: of the message under way
  * @cur_srq_life: SKUA_RQC_WQE_TAKEN: its @life: an SRQ may go while a WQE of it is used
- * @dropped: PSN of the furthest packet that was dropped since the NAK became due
+ * @dropped: PSN of the furthest packet that was dropped since the NAK became due; with
+ *	SKUA_RQC_DROPPED, for want of a receive of an SRQ since the last acknowledgment
  * @rq_seen: 1 + @ci when the record was last read, 0: it never was
  * @flush_num: FLUSH requests that wait for their answer
  * @recv_seq: receives completed since RTR
@@ -669,6 +680,8 @@ _Static_assert(sizeof(struct skua_rqc) == SKUA_ICM_RQC_SIZE, "skua_rqc");
 #define SKUA_RQC_EXT			BIT(8)	/* the peer has sent packets of the extension */
 #define SKUA_RQC_REREAD			BIT(9)	/* the LRC has READ responses to be sent again */
 #define SKUA_RQC_FAULT			BIT(10)	/* fault.flags are not 0 */
+#define SKUA_RQC_DROPPED		BIT(12)	/* dropped is to be told to the peer */
+#define SKUA_RQC_RECVS			BIT(11)	/* receives of SRQs are taken for later messages */
 
 /**
  * struct skua_rr - one responder resource; RRC entries are arrays of these
@@ -732,6 +745,9 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @rr_held: requester: READ requests that the peer holds, a bit for each by the number that
  *	its SETH has, modulo 32
  * @table: bus address of the table of struct skua_ext_slot, one for each PSN of the window
+ * @recvs: responder: bus address of the table of struct skua_ext_recv, likewise
+ * @recv_end: responder: with SKUA_RQC_RECVS, number of the first message, as its SETH has it,
+ *	for which no receive was taken from an SRQ
  * @log_window: responder: log2 of the window
  * @held: responder: PSNs that are held
  * @held_top: responder: one after the furthest of them
@@ -743,7 +759,7 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  *	PSN modulo SKUA_LRC_PSNS, the lowest bits for the lowest PSN
  *
  * It is written while packets are missing and need not be looked at otherwise
- * (SKUA_SQC_LOSS, SKUA_RQC_HELD, SKUA_RQC_REREAD).
+ * (SKUA_SQC_LOSS, SKUA_RQC_HELD, SKUA_RQC_REREAD, SKUA_RQC_RECVS).
  */
 struct skua_lrc {
 	__le64 arrived[SKUA_LRC_PSNS / 64];
@@ -768,7 +784,9 @@ struct skua_lrc {
 	__le32 reread_num;
 	__le32 reread[16];
 	__le32 reread_sent;
-	__le32 reserved[9];
+	__le32 recv_end;
+	__le64 recvs;
+	__le32 reserved[6];
 	__le32 code[SKUA_LRC_PSNS / 8];
 };
 
@@ -811,6 +829,25 @@ struct skua_ext_slot {
 };
 
 _Static_assert(sizeof(struct skua_ext_slot) == 16, "skua_ext_slot");
+
+/**
+ * struct skua_ext_recv - a WQE of an SRQ that was taken for a message before its turn
+ * @pos: its position in the SRQ
+ * @srqn: the SRQ
+ * @life: of the SRQ, as @life of struct skua_srqc
+ * @reserved: zero
+ *
+ * At index number of the message (@seq of struct skua_ext_slot) modulo the window, of QPs that
+ * receive from an SRQ. The device writes and reads it, software does neither.
+ */
+struct skua_ext_recv {
+	__le32 pos;
+	__le32 srqn;
+	__le32 life;
+	__le32 reserved;
+};
+
+_Static_assert(sizeof(struct skua_ext_recv) == 16, "skua_ext_recv");
 
 #define SKUA_EXT_SLOT_LEN		GENMASK(15, 0)	/* payload of the packet */
 #define SKUA_EXT_SLOT_SE		BIT(16)

@@ -4,6 +4,7 @@
  * responder have in common.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,9 +287,17 @@ static void stop(struct turn *t)
 				      SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED |
 				      SKUA_SQC_RNR_WAIT | SKUA_SQC_SR_TIMER | SKUA_SQC_RTT);
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_ACK_PENDING | SKUA_RQC_NAK_PENDING |
-				      SKUA_RQC_HELD);
+				      SKUA_RQC_HELD | SKUA_RQC_DROPPED);
 	rres_forget(t);
 	fault_forget_req(t);
+}
+
+/* All that it has taken from SRQs, which is no more than the window: nobody will do it later. */
+static void give_up_all(struct turn *t)
+{
+	unsigned int budget = UINT_MAX;
+
+	recv_give_up(t, &budget);
 }
 
 void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
@@ -300,7 +309,7 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 	switch (to) {
 	case SKUA_QP_RESET:
 		resp_farewell(&t);
-		recv_give_up(&t);
+		give_up_all(&t);
 		forget(dev, qp);
 		break;
 	case SKUA_QP_INIT:
@@ -338,7 +347,7 @@ void engine_destroy(struct skua_dev *dev, struct qp *qp)
 
 	turn_begin(&t, dev, qp);
 	resp_farewell(&t);
-	recv_give_up(&t);
+	give_up_all(&t);
 	forget(dev, qp);
 }
 
@@ -411,7 +420,7 @@ bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t
 	struct engine *e = t->dev->engine;
 	struct skua_pkt_bth bth = {
 		.opcode = opcode_of(t, opcode),
-		.resv7 = sr_offer(t),
+		.resv7 = sr_log_window(t),
 		.pkey = IB_PKEY_DEFAULT,
 		.dqpn = le32_to_cpu(t->sqc->attr.dest_qpn),
 		.psn = psn,

@@ -66,6 +66,7 @@ struct sge_pos {
  * @qpn: QP, with @valid; LIST_READ: of its READ
  * @incarnation: its life
  * @index: position in the receive queue, block index in the send queue
+ * @srqn: receives: the SRQ, if it is one's
  * @valid: holds something
  * @used: when it was asked for last, the greater the later
  * @pos: where the last packet went
@@ -78,6 +79,7 @@ struct rlist {
 	uint32_t qpn;
 	uint32_t incarnation;
 	uint32_t index;
+	uint32_t srqn;
 	bool valid;
 	uint64_t used;
 	struct sge_pos pos;
@@ -444,6 +446,7 @@ bool req_limited(const struct turn *t, enum skua_wqe_op op, uint32_t ssn);
  * @off: offset in the message
  * @len: bytes of payload, of a READ those that are asked for
  * @seq: selective repeat: number of the message, of the READ request
+ * @run: XRC: so many messages before it that take a receive go to the same SRQ
  * @ackreq: ask for an acknowledgment
  * @again: it was sent before
  */
@@ -452,6 +455,7 @@ struct piece {
 	uint64_t off;
 	uint32_t len;
 	uint32_t seq;
+	uint8_t run;
 	bool ackreq;
 	bool again;
 };
@@ -571,8 +575,11 @@ void rres_forget(struct turn *t);
 /* Is there a receive WQE for the message: yes, not now, or never (SRQ in error)? */
 enum recv { RECV_READY, RECV_NONE, RECV_DEAD };
 enum recv recv_ready(struct turn *t);
-/* For the message that takes a receive after @ahead others, too, without taking any? */
-bool recv_have(struct turn *t, uint32_t ahead);
+/*
+ * For the message that takes a receive after @ahead others, too, of which @pkt is a packet? One
+ * of an SRQ is taken for it.
+ */
+bool recv_have(struct turn *t, const struct skua_pkt *pkt, uint32_t ahead);
 /*
  * After RECV_READY, with @ahead 0, or after recv_have(): its list, as first fetched if it
  * still is there.
@@ -589,10 +596,15 @@ enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const
 			    uint32_t len);
 /* Report it. False: the QP is in error. */
 bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited);
-/* The QP ends: flush an SRQ's WQE that it has taken. */
-void recv_give_up(struct turn *t);
+/* The QP ends: flush WQEs of SRQs that it has taken, *@budget at most. True: there are more. */
+bool recv_give_up(struct turn *t, unsigned int *budget);
 /* Do receives come from an SRQ? */
-bool recv_is_shared(const struct turn *t);
+bool recv_is_shared(const struct qp *qp);
+/* Has the message that is next to take a receive of an SRQ one already? */
+static inline bool recv_is_taken(const struct turn *t)
+{
+	return rqc_is(t, SKUA_RQC_WQE_TAKEN | SKUA_RQC_RECVS);
+}
 /* XRC: from now on the peer's keys are of this SRQ's PD. False: not of the QP's domain. */
 bool recv_use_srq(struct turn *t, uint32_t srqn);
 /* XRC: the same for the SRQ that a request of the expected PSN names. */

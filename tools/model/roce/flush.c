@@ -68,16 +68,18 @@ static bool flush_rq(struct turn *t, unsigned int *budget)
 	return false;
 }
 
-/* What the QP took from an SRQ, and that it takes nothing more. */
-static void flush_srq(struct turn *t)
+/* What the QP took from SRQs, and that it takes nothing more. */
+static bool flush_srq(struct turn *t, unsigned int *budget)
 {
-	if (!recv_is_shared(t))
-		return;
-	recv_give_up(t);
+	if (!recv_is_shared(t->qp))
+		return false;
+	if (recv_give_up(t, budget))
+		return true;
 	if (le32_to_cpu(t->sqc->valid) & SKUA_SQC_LAST_WQE_SENT)
-		return;
+		return false;
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_LAST_WQE_SENT);
 	qp_event(t->dev, t->sqc, SKUA_QP_EV_LAST_WQE);
+	return false;
 }
 
 bool flush_run(struct turn *t)
@@ -88,10 +90,7 @@ bool flush_run(struct turn *t)
 		return true;
 	if (qp_state(t->qp) != SKUA_QP_ERR)
 		return false;
-	if (flush_rq(t, &budget))
-		return true;
-	flush_srq(t);
-	return false;
+	return flush_rq(t, &budget) || flush_srq(t, &budget);
 }
 
 /* A ring's worth at most, for software that waits for its command. */

@@ -260,12 +260,13 @@ _Static_assert(sizeof(struct ib_xrceth) == 4, "XRCETH");
 /*
  * Not the IBTA's: where a packet of selective repeat belongs. @seq: number of its message
  * among those that take a receive, or of the READ request among those that take a
- * responder resource; @off: number of the packet in its message.
+ * responder resource; @run: XRC: so many messages directly before it that take a receive go
+ * to the same SRQ; @off: number of the packet in its message.
  */
 struct ib_seth {
 	uint8_t flags;
 	uint8_t seq[3];
-	uint8_t resv;
+	uint8_t run;
 	uint8_t off[3];
 };
 _Static_assert(sizeof(struct ib_seth) == 8, "SETH");
@@ -322,7 +323,7 @@ static inline void ib_seth_put(struct ib_seth *h, uint8_t flags, uint32_t seq, u
 {
 	h->flags = flags;
 	be24_put(h->seq, seq);
-	h->resv = 0;
+	h->run = 0;
 	be24_put(h->off, off);
 }
 

@@ -3,16 +3,16 @@
  * Receive WQEs of a QP: its own, used in order, or an SRQ's, which goes to whoever
  * needs one first. An SRQ's WQE is the QP's from the first packet of the message
  * that takes it (SKUA_RQC_WQE_TAKEN) until it is reported, as a queue's own is while
- * it is the one at ci.
+ * it is the one at ci. With selective repeat the QP may have taken more of them, for
+ * messages to come (SKUA_RQC_RECVS, sr_recv.c).
  */
 #include <errno.h>
 
-#include "engine.h"
+#include "sr.h"
 
-bool recv_is_shared(const struct turn *t)
+bool recv_is_shared(const struct qp *qp)
 {
-	return le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SRQ ||
-	       qp_type(t->qp) == SKUA_QP_XRC_TGT;
+	return le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_SRQ || qp_type(qp) == SKUA_QP_XRC_TGT;
 }
 
 static bool taken(const struct turn *t)
@@ -24,10 +24,13 @@ static enum recv take(struct turn *t)
 {
 	uint32_t srqn = le32_to_cpu(qp_type(t->qp) == SKUA_QP_XRC_TGT ? t->rqc->cur_srqn :
 									t->rqc->cfg.srqn);
-	struct skua_srqc *srqc = srq_get(t->dev, srqn);
+	struct skua_srqc *srqc;
 	uint32_t pos;
 	int err;
 
+	if (rqc_is(t, SKUA_RQC_RECVS))
+		return sr_recv_next(t) ? RECV_READY : RECV_DEAD;
+	srqc = srq_get(t->dev, srqn);
 	if (!srqc)
 		return RECV_DEAD;
 	err = srq_take(t->dev, srqc, &pos);
@@ -43,7 +46,7 @@ static enum recv take(struct turn *t)
 
 enum recv recv_ready(struct turn *t)
 {
-	if (!recv_is_shared(t))
+	if (!recv_is_shared(t->qp))
 		return rq_avail(t->dev, t->qp) ? RECV_READY : RECV_NONE;
 	return taken(t) ? RECV_READY : take(t);
 }
@@ -54,55 +57,93 @@ static uint32_t recv_index(const struct turn *t)
 	return le32_to_cpu(taken(t) ? t->rqc->cur_wqe : t->rqc->ci);
 }
 
+/* The WQE that was taken for the message under way. */
+static struct skua_ext_recv current(const struct turn *t)
+{
+	return (struct skua_ext_recv){
+		.pos = t->rqc->cur_wqe,
+		.srqn = t->rqc->cur_srqn,
+		.life = t->rqc->cur_srq_life,
+	};
+}
+
 /*
- * The SRQ of the WQE that was taken; NULL: it is gone. That of an XRC target may go
+ * The SRQ of a WQE that was taken; NULL: it is gone. That of an XRC target may go
  * at any time, and its number may be another one's by now.
  */
-static struct skua_srqc *taken_from(struct turn *t)
+static struct skua_srqc *srq_of(struct turn *t, const struct skua_ext_recv *r)
 {
-	struct skua_srqc *srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cur_srqn));
+	struct skua_srqc *srqc = srq_get(t->dev, le32_to_cpu(r->srqn));
 
-	if (srqc && srqc->life != t->rqc->cur_srq_life) {
+	if (srqc && srqc->life != r->life) {
 		ctx_put(t->dev, srqc);
 		return NULL;
 	}
 	return srqc;
 }
 
-/* An SRQ's keys are of its own PD. */
-static enum skua_vendor fetch_shared(struct turn *t, struct rlist *l, uint32_t index)
+static struct skua_srqc *taken_from(struct turn *t)
 {
-	struct skua_srqc *srqc = taken_from(t);
+	const struct skua_ext_recv r = current(t);
+
+	return srq_of(t, &r);
+}
+
+/* An SRQ's keys are of its own PD. */
+static enum skua_vendor fetch_shared(struct turn *t, struct rlist *l,
+				     const struct skua_ext_recv *r)
+{
+	struct skua_srqc *srqc = srq_of(t, r);
 	enum skua_vendor err;
 
 	if (!srqc)
 		return SKUA_VENDOR_WQE_DMA;
-	err = srq_fetch(t->dev, srqc, index, &l->rwqe);
+	err = srq_fetch(t->dev, srqc, le32_to_cpu(r->pos), &l->rwqe);
 	l->who.pd = le32_to_cpu(srqc->pd);
 	l->who.reserved_lkey = le32_to_cpu(srqc->flags) & SKUA_SRQC_RESERVED_LKEY;
 	ctx_put(t->dev, srqc);
 	return err;
 }
 
+/* The WQE of an SRQ for the message which takes a receive after @ahead others. */
+static bool shared_at(struct turn *t, uint32_t ahead, struct skua_ext_recv *r)
+{
+	if (ahead || !taken(t))
+		return sr_recv_get(t, ahead, r);
+	*r = current(t);
+	return true;
+}
+
 enum skua_vendor recv_fetch(struct turn *t, uint32_t ahead, struct rlist **out)
 {
 	uint32_t incarnation = le32_to_cpu(t->sqc->incarnation);
-	uint32_t index = recv_index(t) + ahead;
-	struct rlist *l = rlist_get(&t->dev->engine->lists, t->qp->qpn, incarnation, index);
+	bool shared = recv_is_shared(t->qp);
+	struct skua_ext_recv r = { 0 };
 	enum skua_vendor err;
+	struct rlist *l;
 
+	if (shared && !shared_at(t, ahead, &r))
+		return SKUA_VENDOR_WQE_DMA;
+	if (!shared)
+		r.pos = cpu_to_le32(le32_to_cpu(t->rqc->ci) + ahead);
+	l = rlist_get(&t->dev->engine->lists, t->qp->qpn, incarnation, le32_to_cpu(r.pos));
 	*out = l;
-	if (l->valid)
+	/* Places in the SRQs of XRC are the same numbers. */
+	if (l->valid && l->srqn == le32_to_cpu(r.srqn))
 		return SKUA_VENDOR_NONE;
+	l->srqn = le32_to_cpu(r.srqn);
+	l->pos = (struct sge_pos){ 0 };
 	l->who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
-	err = taken(t) ? fetch_shared(t, l, index) : rq_fetch(t->dev, t->qp, index, &l->rwqe);
+	err = shared ? fetch_shared(t, l, &r) :
+		       rq_fetch(t->dev, t->qp, le32_to_cpu(r.pos), &l->rwqe);
 	l->valid = !err;
 	return err;
 }
 
-bool recv_have(struct turn *t, uint32_t ahead)
+bool recv_have(struct turn *t, const struct skua_pkt *pkt, uint32_t ahead)
 {
-	return recv_is_shared(t) ? taken(t) && !ahead : rq_has(t->dev, t->qp, ahead);
+	return recv_is_shared(t->qp) ? sr_recv_take(t, pkt, ahead) :
+				       rq_has(t->dev, t->qp, ahead);
 }
 
 enum skua_vendor recv_place(struct turn *t, struct rlist *l, uint64_t off, const void *buf,
@@ -184,26 +225,34 @@ bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited)
 	return post_cqe(t, recv_cqn(t), cqe, solicited);
 }
 
-void recv_give_up(struct turn *t)
+/* Nothing can be said of one whose SRQ is gone. */
+static void flush_taken(struct turn *t)
 {
 	struct skua_cqe cqe = {
 		.what = le32_encode_bits(SKUA_CQE_RECV, SKUA_CQE_OPCODE) |
 			le32_encode_bits(SKUA_CQE_WR_FLUSH_ERR, SKUA_CQE_STATUS),
 	};
+	struct skua_srqc *srqc = taken_from(t);
 
-	struct skua_srqc *srqc;
-
-	if (!taken(t))
-		return;
-	srqc = taken_from(t);
 	if (!srqc) {
-		/* No response can be sent. */
 		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_WQE_TAKEN);
 		return;
 	}
 	ctx_put(t->dev, srqc);
 	turn_count(t, SKUA_CNT_RESP_CQE_FLUSH);
 	recv_done(t, &cqe, false);
+}
+
+bool recv_give_up(struct turn *t, unsigned int *budget)
+{
+	while (taken(t) || (rqc_is(t, SKUA_RQC_RECVS) && sr_recv_next(t))) {
+		if (!*budget)
+			return true;
+		--*budget;
+		flush_taken(t);
+		t->rqc->recv_seq = cpu_to_le32(le32_to_cpu(t->rqc->recv_seq) + 1);
+	}
+	return false;
 }
 
 bool recv_use_srq(struct turn *t, uint32_t srqn)
@@ -240,12 +289,18 @@ static bool may_change_srq(const struct skua_pkt *pkt)
 
 bool recv_xrc_early_ok(struct turn *t, const struct skua_pkt *pkt)
 {
-	uint32_t srqn = be24_get(pkt->xrceth->srqn);
+	return recv_use_srq(t, be24_get(pkt->xrceth->srqn));
+}
 
-	/* The receive that a SEND is for was taken already. */
-	if (pkt->op->flags & IB_F_SEND && !(taken(t) && taken_of(t, srqn)))
-		return false;
-	return recv_use_srq(t, srqn);
+/* The receive that was taken for its message before its turn is one of this SRQ. */
+static bool early_of(struct turn *t, const struct skua_pkt *pkt, uint32_t srqn)
+{
+	bool takes = pkt->op->flags & (IB_F_SEND | IB_F_RECV);
+	struct skua_ext_recv r;
+
+	if (!takes || taken(t) || !rqc_is(t, SKUA_RQC_RECVS))
+		return true;
+	return sr_recv_get(t, 0, &r) && le32_to_cpu(r.srqn) == srqn;
 }
 
 bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt)
@@ -257,7 +312,7 @@ bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt)
 	/* So do all tries: the first packet too comes again when it missed a page. */
 	if (taken(t) && !taken_of(t, srqn))
 		return false;
-	if (!recv_use_srq(t, srqn))
+	if (!early_of(t, pkt, srqn) || !recv_use_srq(t, srqn))
 		return false;
 	t->rqc->cur_srqn = cpu_to_le32(srqn);
 	return true;

@@ -246,6 +246,9 @@ static void reposition(struct turn *t)
 	if (sr_set_up(s)) {
 		s->recv_seq = s->ci_recv_seq;
 		s->rr_seq = s->ci_rr_seq;
+		/* What was sent before that is not looked up. */
+		if (t->transport == IB_TRANSPORT_XRC && turn_need_sq_rest(t))
+			s->run = 0;
 	}
 	s->next_psn = s->una_psn;
 	sent = (uint64_t)psn_sub(le32_to_cpu(s->una_psn), le32_to_cpu(s->ci_psn)) * t->mtu;
@@ -613,6 +616,8 @@ enum skua_vendor req_put_data(struct turn *t, const struct wqe *w, struct sge_po
 	if (b.seth)
 		ib_seth_put(b.seth, p->again ? IB_SETH_RTX : 0, op_takes_recv(w->op) ? p->seq : 0,
 			    (uint32_t)p->off / t->mtu);
+	if (b.seth && b.xrceth)
+		b.seth->run = p->run;
 	if (b.reth)
 		ib_reth_put(b.reth, w->va, w->rkey, (uint32_t)w->len);
 	if (b.immdt)
@@ -623,6 +628,26 @@ enum skua_vendor req_put_data(struct turn *t, const struct wqe *w, struct sge_po
 	if (!err)
 		tx_finish(t, &b, p->len);
 	return err;
+}
+
+/* XRC: messages directly before the current one that take a receive of the SRQ that it does. */
+static uint8_t run_before(struct turn *t, const struct wqe *w)
+{
+	if (t->transport != IB_TRANSPORT_XRC || !sr_on(t) || !op_takes_recv(w->op) ||
+	    !turn_need_sq_rest(t) ||
+	    le32_get_bits(t->sqc->run, SKUA_SQC_RUN_SRQN) != w->dest_qpn)
+		return 0;
+	return (uint8_t)le32_get_bits(t->sqc->run, SKUA_SQC_RUN_NUM);
+}
+
+/* The current message is one of those before the next one. */
+static void run_on(struct turn *t, const struct wqe *w)
+{
+	uint32_t n = run_before(t, w);
+
+	if (t->transport == IB_TRANSPORT_XRC && op_takes_recv(w->op) && turn_need_sq_rest(t))
+		t->sqc->run = le32_encode_bits(w->dest_qpn, SKUA_SQC_RUN_SRQN) |
+			      le32_encode_bits(n < UINT8_MAX ? n + 1 : n, SKUA_SQC_RUN_NUM);
 }
 
 /* The next packet of a SEND or WRITE. */
@@ -636,6 +661,7 @@ static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sg
 		.off = off,
 		.len = n,
 		.seq = sr_set_up(t->sqc) ? le32_to_cpu(t->sqc->recv_seq) : 0,
+		.run = run_before(t, w),
 		.ackreq = t->reliable &&
 			  (off + n == w->len || (psn & t->ack_mask) == t->ack_mask ||
 			   limited(t, w) || req_room(t) == 1),
@@ -709,6 +735,7 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	if (!op_is_local(w->op)) {
 		s->ssn = cpu_to_le32(msn_add(le32_to_cpu(s->ssn), 1));
 		if (sr_set_up(s)) {
+			run_on(t, w);
 			s->recv_seq = cpu_to_le32(recv_seq_after(le32_to_cpu(s->recv_seq), w->op));
 			s->rr_seq = cpu_to_le32(rr_seq_after(le32_to_cpu(s->rr_seq), w->op,
 							     message_psns(t, w)));

@@ -569,7 +569,7 @@ bool resp_rx_train(struct turn *t, const struct skua_pkt *pkt, const struct skua
  */
 static uint8_t credit_code(struct turn *t, uint32_t msn)
 {
-	if (recv_is_shared(t))
+	if (recv_is_shared(t->qp))
 		return IB_AETH_CREDIT_INVALID;
 	return ib_credit_code(rq_count(t->dev, t->qp) +
 			      ((le32_to_cpu(t->rqc->msn) - msn) & IB_MSN_MASK));
@@ -612,18 +612,19 @@ static void send_ack(struct turn *t)
 	uint8_t opcode = IB_OPCODE(RC, ACK);
 	uint8_t map[SKUA_LRC_PSNS / 8];
 	struct skua_pkt_build b;
+	bool only_came = false;
 	uint32_t bytes = 0;
 
 	rqc_clear(t, SKUA_RQC_ACK_PENDING);
 	turn_count(t, SKUA_CNT_TX_ACK);
-	if (rqc_is(t, SKUA_RQC_HELD))
-		bytes = sr_resp_bitmap(t, map);
+	if (rqc_is(t, SKUA_RQC_HELD | SKUA_RQC_DROPPED))
+		bytes = sr_resp_bitmap(t, map, &only_came);
 	if (bytes) {
 		opcode = t->transport == IB_TRANSPORT_XRC ? IB_OPCODE(SKUA_XRC, ACK) :
 							    IB_OPCODE(SKUA_RC, ACK);
 		turn_count(t, SKUA_CNT_TX_SACK);
 	}
-	if (tx_start(t, &b, opcode, psn, false, false)) {
+	if (tx_start(t, &b, opcode, psn, false, only_came)) {
 		resp_put_ack(t, &b, le32_to_cpu(t->rqc->msn));
 		memcpy(b.payload, map, bytes);
 		tx_finish(t, &b, bytes);
@@ -670,7 +671,7 @@ void resp_farewell(struct turn *t)
 	    (t->rqc->rr_head != t->rqc->rr_tail || t->rqc->flush_num))
 		return;
 	/* What waits for its turn will not have it. */
-	rqc_clear(t, SKUA_RQC_HELD);
+	rqc_clear(t, SKUA_RQC_HELD | SKUA_RQC_DROPPED);
 	/* A pending NAK is dropped, but packets before it are acknowledged. */
 	if (rqc_is(t, SKUA_RQC_ACK_PENDING) ||
 	    (rqc_is(t, SKUA_RQC_NAK_PENDING) && le32_to_cpu(t->rqc->ack_psn) != last))

@@ -22,6 +22,12 @@ static uint64_t table_bytes(const struct skua_qp_attr *a)
 	return sizeof(struct skua_ext_slot) << log_window(a);
 }
 
+/* Of struct skua_ext_recv. */
+static uint64_t recvs_bytes(const struct skua_qp_attr *a)
+{
+	return sizeof(struct skua_ext_recv) << log_window(a);
+}
+
 bool sr_attr_ok(const struct skua_qp_attr *a)
 {
 	uint32_t mode = le32_get_bits(a->ext, SKUA_ATTR_EXT_MODE);
@@ -35,18 +41,27 @@ bool sr_attr_ok(const struct skua_qp_attr *a)
 	       log_window(a) <= SKUA_EXT_LOG_WINDOW_MAX;
 }
 
+/* The slots, the recovery ring if the driver keeps the loss state, and receives. */
+static uint64_t ext_bytes(const struct skua_qp_attr *a, const struct qp *qp)
+{
+	uint64_t bytes = table_bytes(a);
+
+	if (le32_to_cpu(a->ext) & SKUA_ATTR_EXT_ONLOAD)
+		bytes += RING_BYTES;
+	return recv_is_shared(qp) ? bytes + recvs_bytes(a) : bytes;
+}
+
 int sr_check(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, const struct qp *qp)
 {
 	uint64_t table = le64_to_cpu(in->ext_table);
-	uint64_t bytes = table_bytes(&in->attr);
 	bool onload = le32_to_cpu(in->attr.ext) & SKUA_ATTR_EXT_ONLOAD;
 
 	if (!in->attr.ext)
 		return table || in->ext_len ? SKUA_CMD_ST_BAD_PARAM : SKUA_CMD_ST_OK;
 	if (onload && !dev_has(dev, SKUA_CAP_RECOVERY))
 		return SKUA_CMD_ST_BAD_PARAM;
-	if (!table || table % bytes ||
-	    le32_to_cpu(in->ext_len) != bytes + (onload ? RING_BYTES : 0))
+	if (!table || table % table_bytes(&in->attr) ||
+	    le32_to_cpu(in->ext_len) != ext_bytes(&in->attr, qp))
 		return SKUA_CMD_ST_BAD_PARAM;
 	if (qp_index(qp->qpn) >= icm_num(dev, SKUA_ICM_LRC) ||
 	    !icm_mapped(dev, SKUA_ICM_LRC, qp_index(qp->qpn)))
@@ -67,6 +82,9 @@ bool sr_open(struct skua_dev *dev, struct qp *qp, const struct skua_cmd_modify_q
 	if (!lrc)
 		return false;
 	lrc->table = in->ext_table;
+	if (recv_is_shared(qp))
+		lrc->recvs = cpu_to_le64(le64_to_cpu(in->ext_table) + le32_to_cpu(in->ext_len) -
+					 recvs_bytes(&in->attr));
 	lrc->log_window = cpu_to_le32(log_window(&in->attr));
 	qp->sqc->rec_ring = cpu_to_le64(le64_to_cpu(in->ext_table) + table_bytes(&in->attr));
 	obj_set(dev, SKUA_ICM_LRC, index, true);
@@ -156,6 +174,15 @@ void sr_hear(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	sr_use_window(t, log);
 	ctx_dirty(t->dev, t->sqc);
+}
+
+uint32_t sr_bitmap_end(const struct skua_pkt *pkt)
+{
+	uint32_t end = 8 * pkt->payload_len;
+
+	while (end && !(pkt->payload[(end - 1) / 8] >> (end - 1) % 8 & 1))
+		end--;
+	return end < SKUA_LRC_PSNS ? end : SKUA_LRC_PSNS;
 }
 
 /* --- numbers of the message at ci --- */

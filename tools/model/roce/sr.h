@@ -7,6 +7,7 @@
  *   sr_req.c    requester: what arrived, what is lost, sending it again
  *   sr_onload.c requester whose loss state the driver keeps: reports and commands
  *   sr_resp.c   responder: taking packets before their turn
+ *   sr_recv.c   responder: receives of SRQs for these
  *
  * While nothing is missing all of a QP's state is in the hot words of SQC and RQC, and packets
  * take the same way as without the extension; the loss recovery context (LRC) is touched only
@@ -29,20 +30,10 @@ static inline bool sr_set_up(const struct skua_sqc *sqc)
 	return le32_to_cpu(sqc->valid) & SKUA_SQC_EXT;
 }
 
-/* Log2 of the QP's own window; 0: it has none. */
+/* Log2 of the QP's own window, which each packet tells the peer; 0: it has none. */
 static inline uint8_t sr_log_window(const struct turn *t)
 {
 	return (uint8_t)u32_get_bits(t->sqc->sr_window, SKUA_SQC_WINDOW_OWN);
-}
-
-/*
- * What each packet says of the window in which the QP takes packets out of order; 0: none.
- * SENDs find their receives by number, which those of an SRQ do not have: a peer that goes
- * back is better off than one of which nearly all early SENDs are dropped.
- */
-static inline uint8_t sr_offer(const struct turn *t)
-{
-	return recv_is_shared(t) ? 0 : sr_log_window(t);
 }
 
 /* Does the QP send packets of the extension? */
@@ -84,6 +75,9 @@ bool sr_know_ci(struct turn *t);
 void sr_follow_ci(struct turn *t, const struct flight *f);
 /* A packet of the peer's came: does it speak the extension too? */
 void sr_hear(struct turn *t, const struct skua_pkt *pkt);
+
+/* One after the last bit that is set in an acknowledgment's bitmap; 0: there is none. */
+uint32_t sr_bitmap_end(const struct skua_pkt *pkt);
 
 /* --- sr_req.c --- */
 /* RTR to RTS. */
@@ -197,7 +191,21 @@ bool sr_resp_is_stray(const struct turn *t, const struct skua_pkt *pkt);
 void sr_resp_advance(struct turn *t, uint32_t from);
 /* With SKUA_RQC_EXT: a packet is dropped that cannot be taken before its turn. */
 void sr_resp_gap(struct turn *t);
-/* The bitmap of an acknowledgment: its bytes, a multiple of 4; 0: nothing is held. */
-uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8]);
+/*
+ * With SKUA_RQC_HELD or _DROPPED, the bitmap of an acknowledgment: its bytes, a multiple of 4; 0:
+ * there is nothing to tell. @only_came: its last bit stands for a packet that was dropped.
+ */
+uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *only_came);
+
+/* --- sr_recv.c --- */
+/*
+ * Receives come from SRQs: the one of the message that takes a receive after @ahead others is
+ * taken, and before it those of all others up to there that have none yet. False: it cannot be.
+ */
+bool sr_recv_take(struct turn *t, const struct skua_pkt *pkt, uint32_t ahead);
+/* That of the message which takes a receive after @ahead others, if it was taken so. */
+bool sr_recv_get(struct turn *t, uint32_t ahead, struct skua_ext_recv *r);
+/* With SKUA_RQC_RECVS: the first of them is that of the message under way from now on. */
+bool sr_recv_next(struct turn *t);
 
 #endif /* SKUA_ROCE_SR_H */

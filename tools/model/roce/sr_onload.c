@@ -354,16 +354,12 @@ static bool take_bits(struct turn *t, uint32_t epsn, const struct skua_pkt *pkt,
 
 static bool take_bitmap(struct turn *t, uint32_t epsn, const struct skua_pkt *pkt)
 {
-	uint32_t known = le32_to_cpu(t->sqc->rec_holes), top = 0, old = 0, now;
+	uint32_t known = le32_to_cpu(t->sqc->rec_holes), top = sr_bitmap_end(pkt), old = 0, now;
 	bool moved = epsn != cum(t);
 
 	/* An older one says nothing new. */
 	if (ib_psn_diff(epsn, cum(t)) < 0)
 		return true;
-	for (uint32_t i = 8 * pkt->payload_len; i && !top; i--)
-		top = bit(pkt, i - 1) ? i : 0;
-	if (top > SKUA_LRC_PSNS)
-		top = SKUA_LRC_PSNS;
 	if (ib_psn_diff(le32_to_cpu(t->sqc->rec_sack), epsn) > 0)
 		old = psn_sub(le32_to_cpu(t->sqc->rec_sack), epsn);
 	/* In memory of the host it may have become anything. */
@@ -382,6 +378,21 @@ static bool take_bitmap(struct turn *t, uint32_t epsn, const struct skua_pkt *pk
 	return take_bits(t, epsn, pkt, old ? old : 1, top, false);
 }
 
+/* Without the bit for a packet that came and was dropped: of that the driver is not told. */
+static bool take_arrived(struct turn *t, uint32_t epsn, const struct skua_pkt *pkt)
+{
+	uint32_t end = sr_bitmap_end(pkt);
+	uint8_t map[SKUA_LRC_PSNS / 8];
+	struct skua_pkt arrived = *pkt;
+
+	if (!pkt->se || !end || pkt->payload_len > sizeof(map))
+		return take_bitmap(t, epsn, pkt);
+	memcpy(map, pkt->payload, pkt->payload_len);
+	map[(end - 1) / 8] &= (uint8_t)~(1u << (end - 1) % 8);
+	arrived.payload = map;
+	return take_bitmap(t, epsn, &arrived);
+}
+
 static void take_ack(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint8_t type = pkt->aeth->syndrome & IB_AETH_TYPE_MASK;
@@ -396,7 +407,7 @@ static void take_ack(struct turn *t, const struct skua_pkt *pkt)
 	if (!comp_upto(t, epsn))
 		return;
 	if ((pkt->payload_len || epsn != una(t)) && in_loss(t)) {
-		if (pkt->payload_len ? !take_bitmap(t, epsn, pkt) : !take_cum(t, epsn))
+		if (pkt->payload_len ? !take_arrived(t, epsn, pkt) : !take_cum(t, epsn))
 			give_up(t);
 	} else if (sr_in_loss(t)) {
 		raise(&t->sqc->rec_cum, epsn);

@@ -558,9 +558,16 @@ static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
 			const struct skua_pkt *pkt)
 {
 	struct sr_walk w = sr_walk_start(t);
+	uint32_t end = sr_bitmap_end(pkt);
 
 	turn_count(t, SKUA_CNT_RX_SACK);
-	for (uint32_t i = 1; i < 8 * pkt->payload_len && i < SKUA_LRC_PSNS; i++) {
+	/* The last one came, and was dropped: it is missing as all before it. */
+	if (pkt->se && end) {
+		if (ib_psn_diff(psn_add(epsn, end), max_psn(t)) <= 0)
+			raise(&lrc->seen, psn_add(epsn, end));
+		end--;
+	}
+	for (uint32_t i = 1; i < end; i++) {
 		uint32_t psn = psn_add(epsn, i);
 
 		if (!(pkt->payload[i / 8] >> i % 8 & 1) || ib_psn_diff(psn, una(t)) < 0)

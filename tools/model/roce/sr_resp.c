@@ -105,23 +105,32 @@ static void let_go(struct skua_lrc *lrc, uint32_t psn)
 	lrc->held = cpu_to_le32(held ? held - 1 : 0);
 }
 
-uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8])
+uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *only_came)
 {
 	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
 	struct skua_lrc *lrc = sr_lrc(t);
-	int32_t bits;
+	int32_t bits = 0, came = 0;
 
 	if (!lrc)
 		return 0;
 	memset(to, 0, SKUA_LRC_PSNS / 8);
-	bits = ib_psn_diff(le32_to_cpu(lrc->held_top), epsn);
+	if (rqc_is(t, SKUA_RQC_HELD))
+		bits = ib_psn_diff(le32_to_cpu(lrc->held_top), epsn);
 	if (bits < 0)
 		bits = 0;
+	if (rqc_is(t, SKUA_RQC_DROPPED))
+		came = ib_psn_diff(le32_to_cpu(t->rqc->dropped), epsn) + 1;
+	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_DROPPED);
 	if (bits > (int32_t)window(lrc))
 		bits = (int32_t)window(lrc);
 	for (int32_t i = 1; i < bits; i++) {
 		if (code_get(lrc, psn_add(epsn, (uint32_t)i)))
 			to[i / 8] |= (uint8_t)(1u << i % 8);
+	}
+	*only_came = came > 1 && came > bits && came <= (int32_t)window(lrc);
+	if (*only_came) {
+		bits = came;
+		to[(bits - 1) / 8] |= (uint8_t)(1u << (bits - 1) % 8);
 	}
 	sr_lrc_put(t, lrc, false);
 	return bits > 1 ? ((uint32_t)bits + 31) / 32 * 4 : 0;
@@ -224,20 +233,31 @@ static bool slot_take(struct turn *t, const struct skua_ext_slot *slot, struct h
 	return true;
 }
 
+/* Fails if not, as a request of another SRQ does. */
+static bool has_recv(struct turn *t, const struct skua_pkt *pkt)
+{
+	bool xrc = qp_type(t->qp) == SKUA_QP_XRC_TGT;
+
+	/* The PD of the SRQ is that of the peer's keys. */
+	if (recv_is_taken(t) && recv_ready(t) == RECV_READY &&
+	    (!xrc || recv_use_srq(t, le32_to_cpu(t->rqc->cur_srqn))))
+		return true;
+	resp_fail_at(t, pkt->psn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
+	return false;
+}
+
 static void pass_send(struct turn *t, const struct skua_pkt *pkt)
 {
-	/* An SRQ's was taken with the first packet, and its PD is that of the peer's keys. */
-	if (recv_is_shared(t) &&
-	    (!recv_have(t, 0) || (qp_type(t->qp) == SKUA_QP_XRC_TGT &&
-				  !recv_use_srq(t, le32_to_cpu(t->rqc->cur_srqn)))))
-		resp_fail_at(t, pkt->psn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
-	else
+	/* An SRQ's was taken when the packet came. */
+	if (!recv_is_shared(t->qp) || has_recv(t, pkt))
 		resp_send_done(t, pkt);
 }
 
 static void pass_write(struct turn *t, struct skua_pkt *pkt)
 {
-	if (pkt->op->flags & IB_F_RECV && !resp_take_recv(t))
+	bool xrc = qp_type(t->qp) == SKUA_QP_XRC_TGT;
+
+	if (pkt->op->flags & IB_F_RECV && !(xrc ? has_recv(t, pkt) : resp_take_recv(t)))
 		return;
 	/* Where the message goes is not known to packets that do not say it themselves. */
 	if (pkt->op->flags & IB_F_FIRST)
@@ -335,7 +355,7 @@ static bool take_send(struct turn *t, const struct skua_pkt *pkt)
 	uint64_t got = (uint64_t)be24_get(pkt->seth->off) * t->mtu;
 	struct rlist *l;
 
-	if (!recv_have(t, ahead) || recv_fetch(t, ahead, &l))
+	if (!recv_have(t, pkt, ahead) || recv_fetch(t, ahead, &l))
 		return false;
 	return got + pkt->payload_len <= l->rwqe.len && got <= 1u << MODEL_LOG_MSG &&
 	       !recv_place(t, l, got, pkt->payload, pkt->payload_len);
@@ -343,6 +363,7 @@ static bool take_send(struct turn *t, const struct skua_pkt *pkt)
 
 static bool take_write(struct turn *t, const struct skua_pkt *pkt)
 {
+	uint32_t ahead = psn_sub(be24_get(pkt->seth->seq), le32_to_cpu(t->rqc->recv_seq));
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
 	uint64_t got = (uint64_t)be24_get(pkt->seth->off) * t->mtu;
 	uint64_t end = got + pkt->payload_len;
@@ -352,8 +373,8 @@ static bool take_write(struct turn *t, const struct skua_pkt *pkt)
 
 	if (len > 1u << MODEL_LOG_MSG || (pkt->op->flags & IB_F_LAST ? end != len : end >= len))
 		return false;
-	/* Which SRQ of XRC a receive is to come from would have to be remembered. */
-	if (pkt->op->flags & IB_F_RECV && pkt->xrceth)
+	/* Which SRQ of XRC its receive is to come from would not be known any more. */
+	if (pkt->op->flags & IB_F_RECV && pkt->xrceth && !recv_have(t, pkt, ahead))
 		return false;
 	who.want = len - got;
 	return !mr_check(t->dev, &who, rkey, va, len) &&
@@ -372,6 +393,18 @@ static bool take(struct turn *t, const struct skua_lrc *lrc, const struct skua_p
 	return !has_slot(pkt->op) || slot_put(t, lrc, pkt);
 }
 
+/*
+ * It came, but had no receive of its SRQ: the peer is to know that packets before it are
+ * missing, and that it is.
+ */
+static void note_dropped(struct turn *t, uint32_t psn)
+{
+	if (rqc_is(t, SKUA_RQC_DROPPED) && ib_psn_diff(psn, le32_to_cpu(t->rqc->dropped)) <= 0)
+		return;
+	t->rqc->dropped = cpu_to_le32(psn);
+	t->rqc->flags |= cpu_to_le32(SKUA_RQC_DROPPED);
+}
+
 static void early(struct turn *t, const struct skua_pkt *pkt, uint32_t d)
 {
 	struct skua_lrc *lrc = sr_lrc(t);
@@ -388,6 +421,8 @@ static void early(struct turn *t, const struct skua_pkt *pkt, uint32_t d)
 	}
 	if (taken)
 		hold(t, lrc, pkt);
+	else if (d < window(lrc) && !is_held(t, lrc, pkt->psn) && recv_is_shared(t->qp))
+		note_dropped(t, pkt->psn);
 	if (!rqc_is(t, SKUA_RQC_FAILED))
 		resp_want_ack(t);
 	sr_lrc_put(t, lrc, taken);

@@ -39,15 +39,17 @@ static void skua_qp_icm_put(struct skua_dev *dev, u32 index)
 
 /*
  * Memory that the device needs for selective repeat: the QP's loss recovery context, its
- * placement table, and behind that its recovery ring if the loss state is the driver's. Pages
- * of its own for each table, not a dma_pool: a pool returns no memory until it is destroyed,
- * and charges a page to only one of its users.
+ * placement table, behind that its recovery ring if the loss state is the driver's, and behind
+ * that a table of receives if these come from an SRQ. Pages of its own for each QP, not a
+ * dma_pool: a pool returns no memory until it is destroyed, and charges a page to only one of
+ * its users.
  */
 static int skua_qp_ext_get(struct skua_dev *dev, struct skua_qp *qp, u32 ext)
 {
 	u32 log_window = u32_get_bits(ext, SKUA_ATTR_EXT_LOG_WINDOW);
 	size_t ring = skua_recovery_bytes(dev);
-	size_t size = (sizeof(struct skua_ext_slot) << log_window) + ring;
+	size_t recvs = qp->shared ? sizeof(struct skua_ext_recv) << log_window : 0;
+	size_t size = (sizeof(struct skua_ext_slot) << log_window) + ring + recvs;
 	u32 index = skua_obj_index(&dev->qps, qp->obj.num);
 	struct skua_buf table;
 	int err;
@@ -55,7 +57,7 @@ static int skua_qp_ext_get(struct skua_dev *dev, struct skua_qp *qp, u32 ext)
 	err = skua_icm_get(dev, SKUA_ICM_LRC, index);
 	if (err)
 		return err;
-	/* Coherent memory is aligned to its size, and the table's is a power of two. */
+	/* Coherent memory is aligned to its size: the slots, which come first, to theirs. */
 	err = skua_buf_try(dev, &table, size, GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_icm;
@@ -92,6 +94,8 @@ int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 
 	qp->ext = (struct skua_buf) {};
 	qp->recovery = NULL;
+	qp->shared = le32_to_cpu(in->sq.flags) & SKUA_QP_F_SRQ ||
+		     le32_get_bits(in->sq.flags, SKUA_QP_TYPE) == SKUA_QP_XRC_TGT;
 	err = gsi ? skua_obj_reserve_at(&dev->qps, &qp->obj, SKUA_QPN_GSI) :
 		    skua_obj_reserve(&dev->qps, &qp->obj);
 	if (err)
