@@ -454,7 +454,7 @@ static void query_device(void **state)
 static void modify_device(void **state)
 {
 	struct rig *r = *state;
-	struct skua_cmd_modify_device_in in = { .mask = cpu_to_le32(1u << 5) };
+	struct skua_cmd_modify_device_in in = { .mask = cpu_to_le32(1u << 7) };
 
 	assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0), BAD_PARAM);
 	in.mask = cpu_to_le32(SKUA_DEV_M_ROCE);
@@ -466,6 +466,67 @@ static void modify_device(void **state)
 	assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0), BAD_INDEX);
 	/* Refused whole: the asynchronous EQ is still named. */
 	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_EQ, MINI_EQ_ASYNC, NULL, 0), BUSY);
+}
+
+/* What send queues do in a turn: shown, set within its bounds, and as at first after a reset. */
+static void turns(void **state)
+{
+	static const struct {
+		uint32_t mask, wqes, bytes;
+		bool ok;
+	} t[] = {
+		{ SKUA_DEV_M_TURN_WQES, 0, 0, false },
+		{ SKUA_DEV_M_TURN_WQES, SKUA_TURN_WQES_MAX + 1, 0, false },
+		{ SKUA_DEV_M_TURN_BYTES, 0, SKUA_TURN_BYTES_MIN - 1, false },
+		{ SKUA_DEV_M_TURN_BYTES, 0, SKUA_TURN_BYTES_MAX + 1, false },
+		{ SKUA_DEV_M_TURN_WQES | SKUA_DEV_M_TURN_BYTES, 5, 1, false },
+		{ SKUA_DEV_M_TURN_WQES, SKUA_TURN_WQES_MAX, 1, true },
+		{ SKUA_DEV_M_TURN_BYTES, 0, SKUA_TURN_BYTES_MAX, true },
+		{ SKUA_DEV_M_TURN_WQES | SKUA_DEV_M_TURN_BYTES, SKUA_TURN_WQES_MIN,
+		  SKUA_TURN_BYTES_MIN, true },
+	};
+	uint32_t wqes = MODEL_TURN_WQES, bytes = MODEL_TURN_BYTES;
+	struct skua_cmd_query_device_out out;
+	struct rig *r = *state;
+
+	for (size_t k = 0; k < sizeof(t) / sizeof(t[0]); k++) {
+		struct skua_cmd_modify_device_in in = {
+			.mask = cpu_to_le32(t[k].mask),
+			.turn_wqes = cpu_to_le32(t[k].wqes),
+			.turn_bytes = cpu_to_le32(t[k].bytes),
+		};
+		int st = mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0);
+
+		assert_int_equal(st, t[k].ok ? SKUA_CMD_ST_OK : SKUA_CMD_ST_BAD_PARAM);
+		if (t[k].ok && t[k].mask & SKUA_DEV_M_TURN_WQES)
+			wqes = t[k].wqes;
+		if (t[k].ok && t[k].mask & SKUA_DEV_M_TURN_BYTES)
+			bytes = t[k].bytes;
+		mini_ok(&r->m, SKUA_CMD_NOP, NULL, 0);
+		assert_status(mini_cmd(&r->m, SKUA_CMD_QUERY_DEVICE, NULL, 0, &out, sizeof(out)), OK);
+		assert_int_equal(le16_to_cpu(out.turn_wqes), wqes);
+		assert_int_equal(le32_to_cpu(out.turn_bytes), bytes);
+	}
+	skua_dev_reset(r->f.dev, SKUA_RESET_FLR);
+	assert_int_equal(r->f.dev->turn_wqes, MODEL_TURN_WQES);
+	assert_int_equal(r->f.dev->turn_bytes, MODEL_TURN_BYTES);
+}
+
+/* A device without the capability knows nothing of it. */
+static void no_turns(void **state)
+{
+	struct skua_cmd_modify_device_in in = {
+		.mask = cpu_to_le32(SKUA_DEV_M_TURN_WQES),
+		.turn_wqes = cpu_to_le32(8),
+	};
+	struct skua_cmd_query_device_out out;
+	struct rig *r = *state;
+
+	r->f.dev->caps &= ~SKUA_CAP_TURN;
+	assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0), BAD_PARAM);
+	assert_status(mini_cmd(&r->m, SKUA_CMD_QUERY_DEVICE, NULL, 0, &out, sizeof(out)), OK);
+	assert_int_equal(out.turn_wqes, 0);
+	assert_int_equal(out.turn_bytes, 0);
 }
 
 static void counters(void **state)
@@ -584,6 +645,8 @@ int main(void)
 		rig_test(command_events),
 		rig_test(query_device),
 		rig_test(modify_device),
+		rig_test(turns),
+		rig_test(no_turns),
 		rig_test(counters),
 		rig_test(teardown),
 		rig_test(reset_from_any_state),

@@ -118,20 +118,22 @@ static void test_window(void **state)
 	rc_close(&rc);
 }
 
-/* A queue pair with many WQEs gives way to another after some of them. */
-static void test_turns(void **state)
+/* WQEs of @len bytes of two QPs: the first sends @wqes of them, then the other one. */
+static void take_turns(const struct skua_cmd_modify_device_in *set, uint32_t len,
+		       unsigned int wqes)
 {
 	struct tap x = { .stop = true };
 	struct mini_qp qp[2];
 	unsigned int n = 0;
 	struct rc rc;
 
-	(void)state;
 	rc_open(&rc, NULL);
+	if (set->mask)
+		mini_ok(&rc.s[0].m, SKUA_CMD_MODIFY_DEVICE, set, sizeof(*set));
 	second(&rc, qp);
 	set_tap(&rc, 0, &x);
 	for (unsigned int k = 0; k < 32; k++) {
-		const struct rc_wr wr = { .op = SKUA_WQE_WRITE, .len = 8 };
+		const struct rc_wr wr = { .op = SKUA_WQE_WRITE, .len = len };
 
 		rc_post_quiet(&rc, 0, &rc.s[0].qp, &wr);
 		rc_post_quiet(&rc, 0, &qp[0], &wr);
@@ -142,11 +144,26 @@ static void test_turns(void **state)
 	assert_int_equal(x.num, 64);
 	while (n < 64 && x.at[n].dqpn == rc.s[1].qp.qpn)
 		n++;
-	assert_int_equal(n, ENGINE_TURN_WQES);
+	assert_int_equal(n, wqes);
 	while (n < 64 && x.at[n].dqpn == qp[1].qpn)
 		n++;
-	assert_int_equal(n, 2 * ENGINE_TURN_WQES);
+	assert_int_equal(n, 2 * wqes);
 	rc_close(&rc);
+}
+
+/* A queue pair with many WQEs gives way to another after some of them, or some bytes. */
+static void test_turns(void **state)
+{
+	(void)state;
+	take_turns(&(struct skua_cmd_modify_device_in){ 0 }, 8, MODEL_TURN_WQES);
+	take_turns(&(struct skua_cmd_modify_device_in){
+		.mask = cpu_to_le32(SKUA_DEV_M_TURN_WQES), .turn_wqes = cpu_to_le32(1) }, 8, 1);
+	take_turns(&(struct skua_cmd_modify_device_in){
+		.mask = cpu_to_le32(SKUA_DEV_M_TURN_WQES), .turn_wqes = cpu_to_le32(13) }, 8, 13);
+	/* The packet that reaches the limit is the last one. */
+	take_turns(&(struct skua_cmd_modify_device_in){
+		.mask = cpu_to_le32(SKUA_DEV_M_TURN_BYTES), .turn_bytes = cpu_to_le32(3000) },
+		   1000, 3);
 }
 
 /* --- answers --- */

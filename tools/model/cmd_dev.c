@@ -42,6 +42,10 @@ static void query_limits(struct skua_dev *dev, struct skua_cmd_query_device_out 
 	out->active_mtu_max = 5;
 	if (dev_has(dev, SKUA_CAP_PUSH))
 		out->push_segs = dev->cfg.push_segs;
+	if (dev_has(dev, SKUA_CAP_TURN)) {
+		out->turn_wqes = cpu_to_le16((uint16_t)dev->turn_wqes);
+		out->turn_bytes = cpu_to_le32(dev->turn_bytes);
+	}
 	if (!dev_has(dev, SKUA_CAP_RATE_LIMIT))
 		return;
 	out->rate_min = cpu_to_le32(MODEL_RATE_MIN);
@@ -106,6 +110,26 @@ static void swap_eq(struct skua_dev *dev, uint32_t *eqn, uint32_t to)
 	*eqn = to;
 }
 
+/* What may be said besides EQs is right. */
+static bool settings_ok(struct skua_dev *dev, const struct skua_cmd_modify_device_in *in)
+{
+	const uint32_t turn = SKUA_DEV_M_TURN_WQES | SKUA_DEV_M_TURN_BYTES;
+	uint32_t mask = le32_to_cpu(in->mask);
+	uint32_t wqes = le32_to_cpu(in->turn_wqes), bytes = le32_to_cpu(in->turn_bytes);
+
+	if (mask & ~(SKUA_DEV_M_CMD_EQ | SKUA_DEV_M_ASYNC_EQ | SKUA_DEV_M_FAULT_EQ |
+		     SKUA_DEV_M_RECOVERY_EQ | SKUA_DEV_M_ROCE |
+		     (dev_has(dev, SKUA_CAP_TURN) ? turn : 0)))
+		return false;
+	if (mask & SKUA_DEV_M_ROCE && le32_to_cpu(in->roce) > 1)
+		return false;
+	if (mask & SKUA_DEV_M_TURN_WQES &&
+	    (wqes < SKUA_TURN_WQES_MIN || wqes > SKUA_TURN_WQES_MAX))
+		return false;
+	return !(mask & SKUA_DEV_M_TURN_BYTES) ||
+	       (bytes >= SKUA_TURN_BYTES_MIN && bytes <= SKUA_TURN_BYTES_MAX);
+}
+
 int cmd_modify_device(struct skua_dev *dev, struct cmd *cmd)
 {
 	const struct skua_cmd_modify_device_in *in = cmd->in;
@@ -122,10 +146,7 @@ int cmd_modify_device(struct skua_dev *dev, struct cmd *cmd)
 	};
 	int err;
 
-	if (mask & ~(SKUA_DEV_M_CMD_EQ | SKUA_DEV_M_ASYNC_EQ | SKUA_DEV_M_FAULT_EQ |
-		     SKUA_DEV_M_RECOVERY_EQ | SKUA_DEV_M_ROCE))
-		return SKUA_CMD_ST_BAD_PARAM;
-	if (mask & SKUA_DEV_M_ROCE && le32_to_cpu(in->roce) > 1)
+	if (!settings_ok(dev, in))
 		return SKUA_CMD_ST_BAD_PARAM;
 	for (unsigned int i = 0; i < sizeof(eq) / sizeof(eq[0]); i++) {
 		err = mask & eq[i].bit ? check_eqn(dev, eq[i].to) : 0;
@@ -138,6 +159,10 @@ int cmd_modify_device(struct skua_dev *dev, struct cmd *cmd)
 	}
 	if (mask & SKUA_DEV_M_ROCE)
 		dev->roce = le32_to_cpu(in->roce);
+	if (mask & SKUA_DEV_M_TURN_WQES)
+		dev->turn_wqes = le32_to_cpu(in->turn_wqes);
+	if (mask & SKUA_DEV_M_TURN_BYTES)
+		dev->turn_bytes = le32_to_cpu(in->turn_bytes);
 	eq_kick(dev);
 	return SKUA_CMD_ST_OK;
 }

@@ -60,6 +60,9 @@
 #define MODEL_LOG_MSG		31
 #define MODEL_PKEYS		1	/* the default P_Key, index 0 */
 #define MODEL_SPEED_MBPS	100000
+/* What a QP does in a turn, until told otherwise. */
+#define MODEL_TURN_WQES		8
+#define MODEL_TURN_BYTES	(16 << 10)
 #define MODEL_RATE_MIN		8	/* kbit/s: a byte in a millisecond */
 #define MODEL_RATE_MAX		(MODEL_SPEED_MBPS * 1000)
 #define MODEL_RATE_BURST_MAX	(1u << 30)
@@ -139,6 +142,7 @@ struct skua_dev {
 		uint32_t cmdq_ctrl;
 	} regs;			/* as written, before the ring is on */
 	bool roce;
+	uint32_t turn_wqes, turn_bytes;
 	uint32_t cmd_eqn, async_eqn, fault_eqn, recovery_eqn;
 	uint64_t turn_end;
 	bool only_looks;

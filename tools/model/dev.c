@@ -25,7 +25,7 @@
 			 SKUA_CAP_XRC | SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_ODP | SKUA_CAP_MCAST | \
 			 SKUA_CAP_COUNTER_SET | SKUA_CAP_RATE_LIMIT | SKUA_CAP_VENDOR_OFF | SKUA_CAP_PUSH | \
 			 SKUA_CAP_DB_SUPPRESS | SKUA_CAP_SCATTER_CQE | SKUA_CAP_SR | SKUA_CAP_DCQCN | \
-			 SKUA_CAP_CC_DELAY | SKUA_CAP_GRO)
+			 SKUA_CAP_CC_DELAY | SKUA_CAP_GRO | SKUA_CAP_TURN)
 
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 {
@@ -96,6 +96,8 @@ void dev_quiesce(struct skua_dev *dev)
 	dev->fault_eqn = SKUA_NO_EQ;
 	dev->recovery_eqn = SKUA_NO_EQ;
 	dev->roce = false;
+	dev->turn_wqes = MODEL_TURN_WQES;
+	dev->turn_bytes = MODEL_TURN_BYTES;
 }
 
 /* Everything but configuration space and the state of the wire. */

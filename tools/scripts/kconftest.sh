@@ -23,6 +23,7 @@ lacks SKUA_COMPAT_HEALTH_GRACE net/devlink.h 'default_graceful_period'
 lacks SKUA_COMPAT_DRIVERINIT_VALUE net/devlink.h 'union devlink_param_value \*init_val'
 lacks_text SKUA_COMPAT_PARAM_GET net/devlink.h \
 	'\(\*get\)\(struct devlink \*devlink, u32 id, struct devlink_param_gset_ctx \*ctx, struct netlink_ext_ack'
+lacks SKUA_COMPAT_PARAM_VALIDATE net/devlink.h 'union devlink_param_value \*val,'
 lacks SKUA_COMPAT_RX_RING_COUNT linux/ethtool.h '\(\*get_rx_ring_count\)'
 lacks SKUA_COMPAT_DIM linux/dim.h '^void net_dim\(struct dim \*dim, const struct dim_sample'
 lacks SKUA_COMPAT_HRTIMER linux/hrtimer.h '^extern void hrtimer_setup\('

@@ -68,6 +68,14 @@ static int skua_devlink_loss_recovery_get(struct devlink *devlink, u32 id,	\
 	return skua_devlink_get_loss_recovery(devlink, id, ctx, NULL);		\
 }										\
 static int skua_devlink_get_loss_recovery(arg1, arg2, arg3, arg4)
+#define skua_devlink_turn_get(arg1, arg2, arg3, arg4)				\
+skua_devlink_get_turn(arg1, arg2, arg3, arg4);					\
+static int skua_devlink_turn_get(struct devlink *devlink, u32 id,		\
+				 struct devlink_param_gset_ctx *ctx)		\
+{										\
+	return skua_devlink_get_turn(devlink, id, ctx, NULL);			\
+}										\
+static int skua_devlink_get_turn(arg1, arg2, arg3, arg4)
 #endif
 
 /* The sample was passed as such before it was by address. */
@@ -110,6 +118,20 @@ static int skua_en_get_rx_ring_count(struct net_device *netdev,			\
 	return 0;								\
 }										\
 static u32 skua_en_rx_rings(args)
+#endif
+
+/* The new value of a parameter was passed as such before it was by address. */
+#ifdef SKUA_COMPAT_PARAM_VALIDATE
+#include <net/devlink.h>
+#define skua_devlink_turn_validate(arg1, arg2, arg3, arg4)			\
+skua_devlink_check_turn(arg1, arg2, arg3, arg4);				\
+static int skua_devlink_turn_validate(struct devlink *devlink, u32 id,		\
+				      union devlink_param_value val,		\
+				      struct netlink_ext_ack *extack)		\
+{										\
+	return skua_devlink_check_turn(devlink, id, &val, extack);		\
+}										\
+static int skua_devlink_check_turn(arg1, arg2, arg3, arg4)
 #endif
 
 /*

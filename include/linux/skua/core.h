@@ -68,6 +68,8 @@ struct skua_dev;
  * @rate_min: least rate limit of a QP, kbit/s
  * @rate_max: greatest
  * @rate_burst_max: longest burst under a rate limit, bytes
+ * @turn_wqes: send WQEs that a QP begins in a turn, unless told otherwise
+ * @turn_bytes: bytes that it sends in a turn, likewise
  * @qpn_bits: width of the index in a QPN. No queue has index 0.
  */
 struct skua_limits {
@@ -105,6 +107,8 @@ struct skua_limits {
 	u32 rate_min;
 	u32 rate_max;
 	u32 rate_burst_max;
+	u32 turn_wqes;
+	u32 turn_bytes;
 	u8 qpn_bits;
 };
 

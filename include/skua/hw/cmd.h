@@ -212,6 +212,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_VENDOR_OFF		BIT_ULL(35)	/* QPs without Skua's own operations */
 #define SKUA_CAP_CC_DELAY		BIT_ULL(36)	/* windows by delay (cc.h) */
 #define SKUA_CAP_GRO			BIT_ULL(37)	/* TCP frames merged on receive (cqe.h) */
+#define SKUA_CAP_TURN			BIT_ULL(38)	/* what a send queue may do at a time */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -220,7 +221,7 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY) X(GRO)
+	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY) X(GRO) X(TURN)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {
@@ -269,6 +270,8 @@ _Static_assert(sizeof(struct skua_icm_desc) == 8, "skua_icm_desc");
  * @rate_min: least rate limit of a QP, kbit/s; 0 without SKUA_CAP_RATE_LIMIT
  * @rate_max: greatest
  * @rate_burst_max: longest burst, bytes
+ * @turn_bytes: bytes that a QP sends in a turn, at present; 0 without SKUA_CAP_TURN
+ * @turn_wqes: send WQEs that it begins in a turn, likewise
  * @reserved2: zero
  * @icm: entry size and log2 of the most entries of each table, by enum
  *	skua_icm_table
@@ -306,7 +309,9 @@ struct skua_cmd_query_device_out {
 	__le32 rate_min;
 	__le32 rate_max;
 	__le32 rate_burst_max;
-	__u8 reserved2[44];
+	__le32 turn_bytes;
+	__le16 turn_wqes;
+	__u8 reserved2[38];
 	struct skua_icm_desc icm[SKUA_ICM_TABLES_MAX];
 };
 
@@ -343,6 +348,14 @@ _Static_assert(sizeof(struct skua_cmd_init_device_in) == 264, "init_device_in");
  * @recovery_eqn: EQ of loss reports, or SKUA_NO_EQ: QPs whose loss state software keeps go
  *	back by themselves
  * @roce: 1: claim RoCEv2 for the GID table's addresses; 0: UDP 4791 is the netdev's
+ * @turn_wqes: send WQEs that a QP begins in a turn before the next QP has its own, of
+ *	SKUA_TURN_WQES_MIN to SKUA_TURN_WQES_MAX (SKUA_CAP_TURN)
+ * @turn_bytes: bytes after which its turn ends too, with the packet that reaches them, of
+ *	SKUA_TURN_BYTES_MIN to SKUA_TURN_BYTES_MAX. Responses count, and what stands before
+ *	their payload
+ *
+ * QPs that have something to send have turns one after the other, all alike: there are no
+ * priorities. A reset gives all these settings their first values.
  */
 struct skua_cmd_modify_device_in {
 	__le32 mask;
@@ -351,6 +364,8 @@ struct skua_cmd_modify_device_in {
 	__le32 fault_eqn;
 	__le32 recovery_eqn;
 	__le32 roce;
+	__le32 turn_wqes;
+	__le32 turn_bytes;
 };
 
 #define SKUA_DEV_M_CMD_EQ		BIT(0)
@@ -358,7 +373,14 @@ struct skua_cmd_modify_device_in {
 #define SKUA_DEV_M_FAULT_EQ		BIT(2)
 #define SKUA_DEV_M_RECOVERY_EQ		BIT(3)
 #define SKUA_DEV_M_ROCE			BIT(4)
+#define SKUA_DEV_M_TURN_WQES		BIT(5)
+#define SKUA_DEV_M_TURN_BYTES		BIT(6)
 #define SKUA_NO_EQ			0xffffffff
+
+#define SKUA_TURN_WQES_MIN		1
+#define SKUA_TURN_WQES_MAX		256
+#define SKUA_TURN_BYTES_MIN		256
+#define SKUA_TURN_BYTES_MAX		(1 << 20)
 
 /**
  * struct skua_cmd_map_icm_in - map host pages into ICM

@@ -72,7 +72,7 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 	t->transport = (uint8_t)transport_of(qp_type(qp));
 	t->reliable = t->transport == IB_TRANSPORT_RC || t->transport == IB_TRANSPORT_XRC;
 	t->mtu = qp_mtu(dev, qp);
-	t->budget = ENGINE_TURN_BYTES;
+	t->budget = (int32_t)dev->turn_bytes;
 	t->addr_state = 0;
 	t->full = false;
 	t->pd = le32_to_cpu(qp->sqc->cfg.pd);
@@ -189,7 +189,7 @@ static bool run_both(struct turn *t)
 	if (req_wants(t))
 		t->budget /= 2;
 	more = run_resp(t);
-	t->budget += req_wants(t) ? ENGINE_TURN_BYTES / 2 : 0;
+	t->budget += req_wants(t) ? (int32_t)t->dev->turn_bytes / 2 : 0;
 	if (qp_state(t->qp) == SKUA_QP_ERR || !req_has_work(t))
 		return more;
 	more |= req_run(t);

@@ -32,9 +32,6 @@
 #include "opcode.h"
 #include "pkt.h"
 
-/* Bytes that a QP sends in a turn, and WQEs that it begins. */
-#define ENGINE_TURN_BYTES	(16 << 10)
-#define ENGINE_TURN_WQES	8
 /* A QP begins no packet when so many PSNs are not acknowledged. */
 #define ENGINE_WINDOW		128
 /* An acknowledgment is asked for at the latest after so many packets. */

@@ -915,7 +915,7 @@ static bool run(struct turn *t, uint32_t ack_mask)
 	if (sr_req_wants(t) && sr_req_run(t))
 		return true;
 	for (unsigned int n = 0; o == SENT && may_send(t); n++) {
-		o = n < ENGINE_TURN_WQES && t->budget > 0 ? send_cur(t) : BUDGET;
+		o = n < t->dev->turn_wqes && t->budget > 0 ? send_cur(t) : BUDGET;
 		/* To register very many pages sends nothing, and takes long. */
 		if (o == SENT && op_is_local(t->dev->engine->wqe.op) && dev_turn_over(t->dev))
 			o = BUDGET;

@@ -91,6 +91,8 @@ enum skua_devlink_param_id {
 	SKUA_DEVLINK_PARAM_BASE = DEVLINK_PARAM_GENERIC_ID_MAX,
 	SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT,
 	SKUA_DEVLINK_PARAM_LOSS_RECOVERY,
+	SKUA_DEVLINK_PARAM_SQ_TURN_WQES,
+	SKUA_DEVLINK_PARAM_SQ_TURN_BYTES,
 };
 
 static int skua_devlink_loss_recovery_get(struct devlink *devlink, u32 id,
@@ -123,6 +125,97 @@ static int skua_devlink_loss_recovery_set(struct devlink *devlink, u32 id,
 	return 0;
 }
 
+/* What the administrator wants, else what the device has by itself. */
+static int skua_devlink_turn_get(struct devlink *devlink, u32 id,
+				 struct devlink_param_gset_ctx *ctx,
+				 struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+
+	if (!(dev->limits.caps & SKUA_CAP_TURN)) {
+		NL_SET_ERR_MSG_MOD(extack, "The device's send queues have no such parameter");
+		return -EOPNOTSUPP;
+	}
+	ctx->val.vu32 = id == SKUA_DEVLINK_PARAM_SQ_TURN_WQES ?
+			dev->turn.wqes ?: dev->limits.turn_wqes :
+			dev->turn.bytes ?: dev->limits.turn_bytes;
+	return 0;
+}
+
+static int skua_devlink_turn_write(struct skua_dev *dev, const struct skua_turn *turn)
+{
+	struct skua_cmd_modify_device_in in = {
+		.mask = cpu_to_le32((turn->wqes ? SKUA_DEV_M_TURN_WQES : 0) |
+				    (turn->bytes ? SKUA_DEV_M_TURN_BYTES : 0)),
+		.turn_wqes = cpu_to_le32(turn->wqes),
+		.turn_bytes = cpu_to_le32(turn->bytes),
+	};
+
+	return in.mask ? skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in) : 0;
+}
+
+static int skua_devlink_turn_set(struct devlink *devlink, u32 id,
+				 struct devlink_param_gset_ctx *ctx,
+				 struct netlink_ext_ack *extack)
+{
+	struct skua_dev *dev = devlink_priv(devlink);
+	struct skua_turn turn = {};
+	int err;
+
+	if (dev->state != SKUA_UP) {
+		skua_devlink_tell_why(dev, -EBUSY, extack);
+		return -EBUSY;
+	}
+	if (!(dev->limits.caps & SKUA_CAP_TURN)) {
+		NL_SET_ERR_MSG_MOD(extack, "The device's send queues have no such parameter");
+		return -EOPNOTSUPP;
+	}
+	if (id == SKUA_DEVLINK_PARAM_SQ_TURN_WQES)
+		turn.wqes = ctx->val.vu32;
+	else
+		turn.bytes = ctx->val.vu32;
+	err = skua_devlink_turn_write(dev, &turn);
+	if (err) {
+		NL_SET_ERR_MSG_FMT_MOD(extack, "The device refuses %u: error %d",
+				       ctx->val.vu32, err);
+		return err;
+	}
+	if (turn.wqes)
+		dev->turn.wqes = turn.wqes;
+	else
+		dev->turn.bytes = turn.bytes;
+	return 0;
+}
+
+static int skua_devlink_turn_validate(struct devlink *devlink, u32 id,
+				      union devlink_param_value *val,
+				      struct netlink_ext_ack *extack)
+{
+	bool wqes = id == SKUA_DEVLINK_PARAM_SQ_TURN_WQES;
+	u32 min = wqes ? SKUA_TURN_WQES_MIN : SKUA_TURN_BYTES_MIN;
+	u32 max = wqes ? SKUA_TURN_WQES_MAX : SKUA_TURN_BYTES_MAX;
+
+	if (val->vu32 >= min && val->vu32 <= max)
+		return 0;
+	NL_SET_ERR_MSG_FMT_MOD(extack, "%u is not in the range %u to %u", val->vu32, min, max);
+	return -ERANGE;
+}
+
+/**
+ * skua_devlink_turn_up() - tell the device what send queues may do at a time, if that was set
+ * @dev: the function, of which commands are executed; the instance lock is held
+ *
+ * A reset has made it forget.
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_devlink_turn_up(struct skua_dev *dev)
+{
+	if (!(dev->limits.caps & SKUA_CAP_TURN))
+		return 0;
+	return skua_devlink_turn_write(dev, &dev->turn);
+}
+
 /*
  * They have no effect on a device without RoCE or without selective repeat. The latter is
  * no runtime parameter, as QPs may have agreed on it with their peers already. Who keeps the
@@ -137,6 +230,14 @@ static const struct devlink_param skua_devlink_params[] = {
 			     DEVLINK_PARAM_TYPE_STRING, BIT(DEVLINK_PARAM_CMODE_RUNTIME),
 			     skua_devlink_loss_recovery_get, skua_devlink_loss_recovery_set,
 			     NULL),
+	DEVLINK_PARAM_DRIVER(SKUA_DEVLINK_PARAM_SQ_TURN_WQES, "sq_turn_wqes",
+			     DEVLINK_PARAM_TYPE_U32, BIT(DEVLINK_PARAM_CMODE_RUNTIME),
+			     skua_devlink_turn_get, skua_devlink_turn_set,
+			     skua_devlink_turn_validate),
+	DEVLINK_PARAM_DRIVER(SKUA_DEVLINK_PARAM_SQ_TURN_BYTES, "sq_turn_bytes",
+			     DEVLINK_PARAM_TYPE_U32, BIT(DEVLINK_PARAM_CMODE_RUNTIME),
+			     skua_devlink_turn_get, skua_devlink_turn_set,
+			     skua_devlink_turn_validate),
 };
 
 static bool skua_devlink_want(struct skua_dev *dev, u32 id)

@@ -217,6 +217,9 @@ int skua_up(struct skua_dev *dev)
 	err = skua_cc_up(dev);
 	if (err)
 		goto err_eqs;
+	err = skua_devlink_turn_up(dev);
+	if (err)
+		goto err_eqs;
 	err = skua_pin_gids(dev);
 	if (err)
 		goto err_eqs;

@@ -144,6 +144,8 @@ static void skua_profile_limits(struct skua_dev *dev, const struct skua_cmd_quer
 	lim->rate_min = le32_to_cpu(out->rate_min);
 	lim->rate_max = le32_to_cpu(out->rate_max);
 	lim->rate_burst_max = le32_to_cpu(out->rate_burst_max);
+	lim->turn_wqes = le16_to_cpu(out->turn_wqes);
+	lim->turn_bytes = le32_to_cpu(out->turn_bytes);
 }
 
 static int skua_profile_check(struct skua_dev *dev, const struct skua_cmd_query_device_out *out)

@@ -72,6 +72,16 @@ struct skua_cc_values {
 };
 
 /**
+ * struct skua_turn - what a send queue may do at a time, as the administrator wants it
+ * @wqes: send WQEs, 0: as the device has it
+ * @bytes: bytes, likewise
+ */
+struct skua_turn {
+	u32 wqes;
+	u32 bytes;
+};
+
+/**
  * struct skua_dev - a PCI function
  * @dev: the device, for DMA and messages
  * @pdev: the same as a PCI device
@@ -143,6 +153,7 @@ struct skua_cc_values {
  * @debugfs_file: the core's files in it, while the device is up
  * @debugfs_recovery: likewise, NULL: there is none
  * @cc: parameters of congestion control
+ * @turn: parameters of send queues; under the devlink instance lock
  *
  * The devlink instance lock serializes whatever brings the device up or down:
  * probe, remove, reload, recovery, resets of the PCI function.
@@ -222,6 +233,7 @@ struct skua_dev {
 	struct dentry *debugfs_file[SKUA_DEBUGFS_FILES + SKUA_DEBUGFS_CONTEXTS];
 	struct dentry *debugfs_recovery;
 	struct skua_cc_values cc;
+	struct skua_turn turn;
 };
 
 static inline u32 skua_read32(const struct skua_dev *dev, unsigned int reg)
@@ -301,6 +313,7 @@ bool skua_devlink_want_roce(struct skua_dev *dev);
 bool skua_devlink_want_sr(struct skua_dev *dev);
 void skua_devlink_report(struct skua_dev *dev);
 void skua_devlink_health(struct skua_dev *dev);
+int skua_devlink_turn_up(struct skua_dev *dev);
 
 /* cc.c */
 void skua_cc_init(struct skua_dev *dev);
