@@ -4,7 +4,8 @@
  *
  *   engine.c    turns, states, timers, building packets; the rest's glue
  *   rx.c        from a frame to a QP
- *   req.c       requester: send queue to packets; going back
+ *   req.c       requester: send queue to packets
+ *   req_done.c  requester: messages that were sent: completing them, going back
  *   local.c     WQEs that work on keys and send nothing
  *   atomic.c    atomics, FLUSH, ATOMIC_WRITE: requests of one packet, and their sums
  *   resp.c      responder: requests to memory, receives and answers
@@ -241,6 +242,19 @@ static inline bool rqc_is(const struct turn *t, uint32_t flags)
 	return le32_to_cpu(t->rqc->flags) & flags;
 }
 
+static inline bool sqc_is(const struct turn *t, uint32_t flags)
+{
+	return le32_to_cpu(t->sqc->valid) & flags;
+}
+
+static inline void sqc_set(struct turn *t, uint32_t flag, bool on)
+{
+	if (on)
+		t->sqc->valid |= cpu_to_le32(flag);
+	else
+		t->sqc->valid &= ~cpu_to_le32(flag);
+}
+
 /* It happened once, to this QP. */
 static inline void turn_count(struct turn *t, enum skua_counter counter)
 {
@@ -393,47 +407,18 @@ bool req_run(struct turn *t);
 bool req_wants(const struct turn *t);
 /* Has it anything to look at, whether it may send or not? */
 bool req_has_work(const struct turn *t);
-/*
- * Report the WQE at ci with an error, and take the QP to ERR, or to SQE if its peer
- * does not wait for anything. @blocks: of that WQE.
- */
-void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
-	      enum skua_vendor vendor);
-/* The message at ci, from the cache or from the ring; or SKUA_VENDOR_*. */
-enum skua_vendor req_flight(struct turn *t, struct flight *f);
-/* Its last packet is acknowledged: report it if that is wanted. False: QP in error. */
-bool req_complete(struct turn *t, const struct flight *f);
-/* WQEs without packets at ci that wait for nobody any more. */
-void req_complete_local(struct turn *t);
-/* una_psn moved: give back what it held. */
-void req_progress(struct turn *t);
 /* While it waits after an RNR NAK; 0: it does not. */
 static inline uint64_t req_rnr_deadline(const struct turn *t)
 {
 	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_RNR_WAIT ?
 	       le64_to_cpu(t->sqc->rnr_deadline) : 0;
 }
-/* Something that sending waited for has come: a turn, if there is anything to send. */
-void req_kick(struct turn *t);
-/* Send again from una_psn on. */
-void req_go_back(struct turn *t);
 /* Did the READ part that ends at byte @end, of a message of @len bytes, end there? */
 bool req_read_part_ends(const struct turn *t, uint64_t end, uint64_t len);
 /* So many PSNs more may be outstanding. */
 uint32_t req_room(const struct turn *t);
 /* A packet of @psns PSNs with @bytes of the message went out. */
 void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes);
-/* RTR to RTS. */
-void req_start(struct turn *t);
-/* Something is on its way that an acknowledgment is expected of. */
-void req_arm_ack(struct turn *t);
-/* It waited for a page; it goes on. */
-void req_unblock(struct turn *t);
-/* SQE to RTS: go on with what is posted from now on. */
-void req_resume(struct turn *t);
-
-/* The same of the message at @index. */
-enum skua_vendor req_flight_at(struct turn *t, uint32_t index, struct flight *f);
 /* Is message @ssn one for which the peer has no receive, by the credits that it has reported? */
 bool req_limited(const struct turn *t, enum skua_wqe_op op, uint32_t ssn);
 
@@ -462,6 +447,50 @@ enum skua_vendor req_put_data(struct turn *t, const struct wqe *w, struct sge_po
 			      const struct piece *p);
 /* Send a READ request. */
 void req_put_read(struct turn *t, const struct wqe *w, const struct piece *p);
+
+/* --- req_done.c --- */
+/*
+ * Report the WQE at ci with an error, and take the QP to ERR, or to SQE if its peer
+ * does not wait for anything. @blocks: of that WQE.
+ */
+void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
+	      enum skua_vendor vendor);
+/* The message at ci, from the cache or from the ring; or SKUA_VENDOR_*. */
+enum skua_vendor req_flight(struct turn *t, struct flight *f);
+/* The same of the message at @index. */
+enum skua_vendor req_flight_at(struct turn *t, uint32_t index, struct flight *f);
+/* What a WQE that is being sent will need for that. */
+struct flight req_flight_of(const struct turn *t, const struct wqe *w);
+/*
+ * It is the oldest message: the context itself knows it, so that QPs of which each has one under
+ * way do not depend on the size of the cache that they share.
+ */
+void req_first_put(struct turn *t, const struct flight *f);
+/* PSNs of its message. */
+static inline uint32_t req_psns(const struct turn *t, const struct wqe *w)
+{
+	return op_is_local(w->op) ? 0 : psns_of(w->len, t->mtu);
+}
+/* Its last packet is acknowledged: report it if that is wanted. False: QP in error. */
+bool req_complete(struct turn *t, const struct flight *f);
+/* WQEs without packets at ci that wait for nobody any more. */
+void req_complete_local(struct turn *t);
+/* una_psn moved: give back what it held. */
+void req_progress(struct turn *t);
+/* Something that sending waited for has come: a turn, if there is anything to send. */
+void req_kick(struct turn *t);
+/* Send again from una_psn on. */
+void req_go_back(struct turn *t);
+/* At hi again: what was begun there is still bound to what it was. */
+void req_restore_pin(struct turn *t);
+/* RTR to RTS. */
+void req_start(struct turn *t);
+/* Something is on its way that an acknowledgment is expected of. */
+void req_arm_ack(struct turn *t);
+/* It waited for a page; it goes on. */
+void req_unblock(struct turn *t);
+/* SQE to RTS: go on with what is posted from now on. */
+void req_resume(struct turn *t);
 
 /* --- local.c --- */
 enum skua_vendor local_run(struct turn *t, const struct wqe *w);
