@@ -125,6 +125,38 @@ static void test_far(void **state)
 	net_close(&n);
 }
 
+/*
+ * WQEs without packets behind one that is lost: no more of them are executed than may be looked
+ * through at each time of loss; and all are in the end.
+ */
+static void test_locals(void **state)
+{
+	struct rc_opt opt = { .log_sq = 12, .log_cq = 12, .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } };
+	static struct net n;
+	struct skua_sqc sqc;
+	uint64_t before;
+
+	(void)state;
+	net_open(&n, &opt, "port=nic0,loss=100%");
+	rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 64 });
+	for (unsigned int k = 0; k < 3000; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_settle(&n);
+	sqc = rc_query(&n.rc, 0).sqc;
+	assert_in_range(le32_to_cpu(sqc.cur) - le32_to_cpu(sqc.ci), 500, 530);
+	before = n.rc.s[0].f.reads;
+	net_pass(&n, 5000000);
+	assert_true(rc_cnt(&n.rc, 0, SKUA_CNT_TX_PROBE) > 0);
+	assert_true(n.rc.s[0].f.reads - before < 1000);
+	wire_fault_clear(n.wire);
+	net_pass(&n, 2 * SEC);
+	for (unsigned int k = 0; k < 3001; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	rc_expect_none(&n.rc, 0, false);
+	net_close(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_reorder),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_far),
+		cmocka_unit_test(test_locals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

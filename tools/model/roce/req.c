@@ -479,6 +479,19 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 	return WAIT;
 }
 
+/*
+ * With selective repeat what was sent is walked through from ci on when something is lost. Its
+ * window bounds messages with packets; of WQEs without, no more than these are executed ahead
+ * of what they wait for.
+ */
+#define SR_LOCALS	512
+
+static bool too_far(const struct turn *t, const struct wqe *w)
+{
+	return op_is_local(w->op) && sr_set_up(t->sqc) &&
+	       le16_to_cpu(t->sqc->local) >= SR_LOCALS;
+}
+
 static enum outcome send_cur(struct turn *t)
 {
 	struct wqe *w = &t->dev->engine->wqe;
@@ -493,7 +506,8 @@ static enum outcome send_cur(struct turn *t)
 	if (err)
 		return fail_cur(t, w, err);
 	if (!sqc_is(t, SKUA_SQC_PINNED)) {
-		if (no_room(t, w) || must_wait(t, w) || credit_waits(t, w) || fenced(t, w))
+		if (no_room(t, w) || must_wait(t, w) || credit_waits(t, w) || too_far(t, w) ||
+		    fenced(t, w))
 			return WAIT;
 		err = pin(t, w);
 		if (err)
