@@ -380,7 +380,7 @@ struct skua_cmd_modify_device_in {
 #define SKUA_TURN_WQES_MIN		1
 #define SKUA_TURN_WQES_MAX		256
 #define SKUA_TURN_BYTES_MIN		256
-#define SKUA_TURN_BYTES_MAX		(1 << 20)
+#define SKUA_TURN_BYTES_MAX		1048576
 
 /**
  * struct skua_cmd_map_icm_in - map host pages into ICM
