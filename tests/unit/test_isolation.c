@@ -25,6 +25,9 @@
 #define BATCH		32
 /* Time in which bytes are counted, and between two looks of the programs. */
 #define SPAN		(4000 * USEC)
+/* Time in which all retries of a QP are over, and the code of its timeout, 1 ms. */
+#define SPAN_RETRIES	(12000 * USEC)
+#define TIMEOUT		8
 #define LOOK		(5 * USEC)
 /* A flood: a packet in so many nanoseconds, which is more than 40 Gbit/s of short ones. */
 #define FLOOD_NS	16
@@ -244,6 +247,7 @@ static void connect(struct iso *s, enum sick kind, const struct rc_opt *opt)
 
 		/* The shortest RNR timer. */
 		le32p_replace_bits(&a.retry, 1, SKUA_ATTR_MIN_RNR_TIMER);
+		le32p_replace_bits(&a.retry, TIMEOUT, SKUA_ATTR_ACK_TIMEOUT);
 		if (kind == NO_ANSWER && i)
 			continue;
 		mini_rc_to_rts(&s->rc.s[i].m, &s->sick[i], &a);
@@ -311,7 +315,8 @@ static void one_look(struct iso *s, enum sick kind, uint32_t out[2], uint32_t *o
 }
 
 /* Bytes of the healthy one both ways; DMA accesses of both devices. */
-static uint64_t run(enum sick kind, const struct rc_opt *opt, uint64_t *dma, uint64_t *heard)
+static uint64_t run(enum sick kind, const struct rc_opt *opt, uint64_t span, uint64_t *dma,
+		    uint64_t *heard)
 {
 	static struct iso s;
 	uint32_t out[2] = { 0 }, out_sick = 0;
@@ -321,7 +326,7 @@ static uint64_t run(enum sick kind, const struct rc_opt *opt, uint64_t *dma, uin
 	if (kind)
 		connect(&s, kind, opt);
 	before = s.rc.s[1].f.reads + s.rc.s[1].f.writes;
-	for (uint64_t ns = 0; ns < SPAN; ns += LOOK)
+	for (uint64_t ns = 0; ns < span; ns += LOOK)
 		one_look(&s, kind, out, &out_sick);
 	*dma = s.rc.s[1].f.reads + s.rc.s[1].f.writes - before;
 	*heard = s.heard;
@@ -335,6 +340,15 @@ static uint64_t run(enum sick kind, const struct rc_opt *opt, uint64_t *dma, uin
 	assert_int_equal(rc_cnt(&s.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR) +
 			 rc_cnt(&s.rc, 1, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR),
 			 kind == NO_ANSWER ? rc_cnt(&s.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR) : 0);
+	/* It went through all of its retries: each of them sends again what waits. */
+	if (kind == NO_ANSWER) {
+		struct skua_cmd_query_qp_out out_qp;
+
+		assert_int_equal(mini_index(&s.rc.s[0].m, SKUA_CMD_QUERY_QP, s.sick[0].qpn, &out_qp,
+					    sizeof(out_qp)), 0);
+		assert_int_equal(le32_get_bits(out_qp.sqc.attr.state, SKUA_ATTR_STATE), SKUA_QP_ERR);
+		assert_int_equal(rc_cnt(&s.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 8);
+	}
 	iso_close(&s);
 	return before;
 }
@@ -343,11 +357,15 @@ static void isolation(const struct rc_opt *opt)
 {
 	uint64_t alone, dma_alone, dma, heard, flood = SPAN / FLOOD_NS;
 
-	alone = run(ALONE, opt, &dma_alone, &heard);
+	alone = run(ALONE, opt, SPAN_RETRIES, &dma, &heard);
+	assert_true(run(NO_ANSWER, opt, SPAN_RETRIES, &dma, &heard) * 100 >= 95 * alone);
+	alone = run(ALONE, opt, SPAN, &dma_alone, &heard);
 	/* 90 % of the wire's rate at least: it is the wire that limits. */
 	assert_true(alone * 8 > 90 * SPAN);
 	for (enum sick kind = RNR; kind < KINDS; kind++) {
-		assert_true(run(kind, opt, &dma, &heard) * 100 >= 95 * alone);
+		if (kind == NO_ANSWER)
+			continue;
+		assert_true(run(kind, opt, SPAN, &dma, &heard) * 100 >= 95 * alone);
 		if (kind < FLOOD_NO_QP)
 			continue;
 		/* What is wrong costs the device no access to memory, and no answer for each. */
