@@ -430,6 +430,43 @@ static void test_window(void **state)
 	free(r);
 }
 
+/* More is lost than there are commands: the rest waits until the device has dealt with some. */
+static void test_full(void **state)
+{
+	struct skua_recovery_cmd *ring = calloc(RING, sizeof(*ring));
+	struct skua_recovery *r = calloc(1, sizeof(*r));
+	struct skua_eqe_recovery e = {
+		.serial = cpu_to_le32(1),
+		.what = le32_encode_bits(SKUA_RECOVERY_ARRIVED, SKUA_RECOVERY_KIND) |
+			le32_encode_bits(512, SKUA_RECOVERY_MAX),
+	};
+
+	(void)state;
+	assert_non_null(ring);
+	assert_non_null(r);
+	skua_recovery_init(r, ring, SKUA_EXT_LOG_WINDOW_MAX);
+	tell(r, SKUA_RECOVERY_OPEN, 0, 512, SKUA_EXT_LOG_WINDOW_MAX, WAIT, 1);
+	for (uint32_t word = 0; word < 8; word++) {
+		e.what &= ~cpu_to_le32(SKUA_RECOVERY_WORD);
+		e.what |= le32_encode_bits(word, SKUA_RECOVERY_WORD);
+		e.bits = cpu_to_le64(0xaaaaaaaaaaaaaaaa);
+		e.qpn = cpu_to_le32(7);
+		skua_recovery_event(r, &e, 2);
+	}
+	skua_recovery_judge(r, 2);
+	assert_int_equal(r->pi, RING);
+	assert_int_equal(le32_to_cpu(ring[RING - 1].first), 2 * RING - 2);
+	e.bits = 0;
+	e.qpn |= le32_encode_bits(RING / 2, SKUA_RECOVERY_DONE);
+	skua_recovery_event(r, &e, 3);
+	skua_recovery_judge(r, 3);
+	assert_int_equal(r->pi, RING + RING / 2);
+	assert_int_equal(le32_to_cpu(ring[0].first), 2 * RING);
+	assert_int_equal(r->bad, 0);
+	free(ring);
+	free(r);
+}
+
 /*
  * What was sent again arrives: sooner than within half a round trip of the command it cannot be
  * the answer to it, and the path reorders farther than was thought. A driver that looks late, and
@@ -483,19 +520,22 @@ static void test_jump(void **state)
 	assert_non_null(r);
 	for (size_t k = 0; k < N(jumps); k++) {
 		uint32_t una = 0xfffff0, next = (una + jumps[k]) & MASK;
+		/* How late the first one was is known only if there is room for it. */
+		uint32_t distance = jumps[k] > 512 ? 128 : 160;
 
 		memset(r, 0, sizeof(*r));
 		skua_recovery_init(r, ring, SKUA_EXT_LOG_WINDOW_MAX);
 		tell(r, SKUA_RECOVERY_OPEN, una, 512, SKUA_EXT_LOG_WINDOW_MAX, WAIT, 1);
 		/* The first one is missing, and others that have not been sent again. */
-		tell(r, SKUA_RECOVERY_ARRIVED, una, 512, 0, 0x300002, 2);
+		tell(r, SKUA_RECOVERY_ARRIVED, una, 512, 1, 0x8000000000000001, 2);
 		assert_int_equal(r->pi, 0);
 		tell(r, SKUA_RECOVERY_ARRIVED, next, 300, 3, 1ull << 8, 3);
 		assert_int_equal(r->una, next);
 		assert_int_equal(r->max, (next + 300) & MASK);
 		assert_int_equal(r->pi, 1);
 		assert_int_equal(le32_to_cpu(ring[0].first), next);
-		assert_int_equal(le32_to_cpu(ring[0].end), (next + 201 - 128) & MASK);
+		assert_int_equal(r->distance, distance);
+		assert_int_equal(le32_to_cpu(ring[0].end), (next + 201 - distance) & MASK);
 		tell(r, SKUA_RECOVERY_CLOSE, (next + jumps[k]) & MASK, 0, 0, 0, 4);
 		assert_false(r->open);
 	}
@@ -513,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_jump),
+		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_too_soon),
 	};
 
