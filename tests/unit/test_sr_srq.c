@@ -15,7 +15,7 @@
 
 #include <skua/cqe_parse.h>
 
-#include "net.h"
+#include "onload.h"
 #include "rc_srq.h"
 #include "sr_forge.h"
 
@@ -37,11 +37,13 @@ static const char *const kind_name[] = { "RC with an SRQ", "XRC", "XRC, two SRQs
  * @net: the connection
  * @kind: what it is
  * @srq: SRQs of side 1; those of RC and of XRC_ONE have one
+ * @pass: time for a batch, ns
  */
 struct sh {
 	struct net net;
 	enum kind kind;
 	struct rc_srq srq[2];
+	uint64_t pass;
 };
 
 static const struct rc_opt opt = {
@@ -60,6 +62,7 @@ static void sh_open(struct sh *s, enum kind kind, const struct rc_opt *o, const 
 
 	memset(s, 0, sizeof(*s));
 	s->kind = kind;
+	s->pass = 2 * SEC;
 	net_open(&s->net, o, faults);
 	for (unsigned int k = 0; k < srqs(s); k++)
 		rc_srq_make(&s->srq[k], rc, 1, SRQN + k, 10, kind != RC_SRQ);
@@ -154,7 +157,7 @@ static void run_all(struct sh *s, enum skua_wqe_op op, uint32_t len, unsigned in
 		post_recv(s, n / SPARE);
 	for (unsigned int b = 0; b < batches; b++) {
 		post_batch(s, op, len, b * BATCH);
-		net_pass(&s->net, 2 * SEC);
+		net_pass(&s->net, s->pass);
 		check_batch(s, op, len, pos, b * BATCH);
 	}
 	rc_expect_none(rc, 0, false);
@@ -240,6 +243,40 @@ static void test_loss(void **state)
 		assert_true(mixed || !dropped);
 		assert_true(100 * again <= 105 * (lost + dropped) + 100 * 3);
 		assert_true(dropped <= 5 * lost + 20);
+		net_close(&s.net);
+	}
+}
+
+/*
+ * The same if the driver keeps the loss state: it is told of what was dropped, so that it has all
+ * of it sent again, and does not find out packet by packet, each after 2 ms without news.
+ */
+static void test_loss_driver(void **state)
+{
+	static struct onload o;
+	static struct sh s;
+	struct rc_opt onload = opt;
+
+	(void)state;
+	onload.onload = true;
+	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		uint64_t lost, dropped, again;
+
+		sh_open(&s, kind, &onload, "port=nic0,loss=1%,delay=20us");
+		onload_start(&s.net, &o);
+		onload_side(&s.net, 0, SKUA_EXT_LOG_WINDOW_MAX, ONLOAD_LOG_EQ, 5000);
+		s.pass = SEC / 50;
+		run_all(&s, SKUA_WQE_SEND, 64, BATCHES);
+		lost = wire_port_stats(s.net.port[0])->fault_loss;
+		dropped = rc_cnt(&s.net.rc, 1, SKUA_CNT_RX_EARLY_DROP);
+		again = rc_cnt(&s.net.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
+		print_message("%s, SEND 64 B, driver: lost %llu again %llu dropped %llu\n",
+			      kind_name[kind], (unsigned long long)lost, (unsigned long long)again,
+			      (unsigned long long)dropped);
+		assert_int_equal(o.side[0].r.bad, 0);
+		assert_int_equal(rc_cnt(&s.net.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+		assert_true(lost && (dropped || kind != XRC_TWO));
+		assert_true(again <= 2 * (lost + dropped));
 		net_close(&s.net);
 	}
 }
@@ -495,6 +532,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reorder),
 		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_loss_driver),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_far_number),

@@ -56,6 +56,8 @@ _Static_assert(offsetof(struct skua_sqc, cfg.flags) / CTX_SECTOR ==
 	       (offsetof(struct skua_sqc, cfg.dbr) - 1) / CTX_SECTOR, "flags to ring");
 _Static_assert(offsetof(struct skua_sqc, cfg.qpn) / CTX_SECTOR ==
 	       offsetof(struct skua_sqc, attr.state) / CTX_SECTOR, "number and state");
+_Static_assert(offsetof(struct skua_sqc, rec_pi) / CTX_SECTOR ==
+	       offsetof(struct skua_sqc, rec_ci) / CTX_SECTOR, "both ends of the recovery ring");
 
 bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t have)
 {
@@ -69,6 +71,9 @@ bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t h
 	if (HAS(have, struct skua_sqc, sr_window) &&
 	    (u32_get_bits(sqc->sr_window, SKUA_SQC_WINDOW) > SKUA_EXT_LOG_WINDOW_MAX ||
 	     u32_get_bits(sqc->sr_window, SKUA_SQC_WINDOW_OWN) > SKUA_EXT_LOG_WINDOW_MAX))
+		return false;
+	if (HAS(have, struct skua_sqc, rec_pi) &&
+	    le32_to_cpu(sqc->rec_pi) - le32_to_cpu(sqc->rec_ci) > SKUA_RECOVERY_RING)
 		return false;
 	if (cfg && !sq_ok(dev, &sqc->cfg))
 		return false;

@@ -134,6 +134,8 @@ _Static_assert(sizeof(struct skua_eqe_fault) == 24, "skua_eqe_fault");
  *	named them: of a READ whose request was lost all is asked for at once
  * @SKUA_RECOVERY_CLOSE: nothing is missing any more, or the device goes back by itself:
  *	commands of this serial have no effect from now on
+ * @SKUA_RECOVERY_DROPPED: PSNs that arrived at the peer and were dropped there, as it had no
+ *	receive for them before those before them have come: they are missing, too
  */
 enum skua_recovery_kind {
 	SKUA_RECOVERY_OPEN		= 1,
@@ -142,6 +144,7 @@ enum skua_recovery_kind {
 	SKUA_RECOVERY_HELD		= 4,
 	SKUA_RECOVERY_ASKED		= 5,
 	SKUA_RECOVERY_CLOSE		= 6,
+	SKUA_RECOVERY_DROPPED		= 7,
 };
 
 /**

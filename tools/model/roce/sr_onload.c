@@ -378,7 +378,22 @@ static bool take_bitmap(struct turn *t, uint32_t epsn, const struct skua_pkt *pk
 	return take_bits(t, epsn, pkt, old ? old : 1, top, false);
 }
 
-/* Without the bit for a packet that came and was dropped: of that the driver is not told. */
+/*
+ * @psn came and was dropped: it is missing, as all before it are that did not arrive. Once for
+ * each, and not for those before one that arrived: the driver takes these for missing anyway.
+ */
+static bool take_dropped(struct turn *t, uint32_t psn)
+{
+	uint32_t behind = psn_add(psn, 1);
+
+	if (ib_psn_diff(behind, le32_to_cpu(t->sqc->rec_top)) <= 0 ||
+	    ib_psn_diff(behind, max_psn(t)) > 0)
+		return true;
+	raise(&t->sqc->rec_top, behind);
+	return report_run(t, SKUA_RECOVERY_DROPPED, psn, behind);
+}
+
+/* The bit of a packet that came and was dropped is not one of those that arrived. */
 static bool take_arrived(struct turn *t, uint32_t epsn, const struct skua_pkt *pkt)
 {
 	uint32_t end = sr_bitmap_end(pkt);
@@ -390,7 +405,7 @@ static bool take_arrived(struct turn *t, uint32_t epsn, const struct skua_pkt *p
 	memcpy(map, pkt->payload, pkt->payload_len);
 	map[(end - 1) / 8] &= (uint8_t)~(1u << (end - 1) % 8);
 	arrived.payload = map;
-	return take_bitmap(t, epsn, &arrived);
+	return take_bitmap(t, epsn, &arrived) && take_dropped(t, psn_add(epsn, end - 1));
 }
 
 static void take_ack(struct turn *t, const struct skua_pkt *pkt)
@@ -554,6 +569,9 @@ static enum sr_hole send_range(struct turn *t, uint32_t first, uint32_t end)
 	struct sr_walk w = sr_walk_start(t);
 	enum sr_hole h = SR_HOLE_SENT;
 
+	/* In memory of the host it may have become anything. */
+	if (ib_psn_diff(psn, first) < 0 || ib_psn_diff(psn, end) > 0)
+		psn = first;
 	if (ib_psn_diff(psn, una(t)) < 0)
 		psn = una(t);
 	while (h == SR_HOLE_SENT && ib_psn_diff(end, psn) > 0 && sr_walk_to(t, &w, psn)) {

@@ -2,9 +2,10 @@
 /*
  * Event queues and interrupts.
  *
- * Command and completion EQs are polled by the hard interrupt handler, the async EQ and the
- * page fault EQ by work items of their own, because their callbacks may sleep. The device
- * never overflows an EQ: events for which there is no room stay pending in its contexts.
+ * Command and completion EQs are polled by the hard interrupt handler, the async EQ, the page
+ * fault EQ and the recovery EQ by work items of their own: the callbacks of the first two may
+ * sleep, and those of the third take long. The device never overflows an EQ: events for which
+ * there is no room stay pending in its contexts, and without room in the recovery EQ it goes back.
  */
 #include <kunit/visibility.h>
 #include <linux/cpumask.h>

@@ -240,6 +240,8 @@ static void skua_rec_take_word(struct skua_recovery *r, enum skua_recovery_kind 
 			continue;
 		}
 		skua_rec_see(r, skua_rec_psn_add(psn, 1), now);
+		if (kind == SKUA_RECOVERY_DROPPED)
+			continue;
 		if (kind == SKUA_RECOVERY_ARRIVED) {
 			skua_rec_arrive(r, psn, now);
 		} else if (!skua_rec_is_set(r->held, psn)) {
@@ -447,7 +449,7 @@ void skua_recovery_event(struct skua_recovery *r, const struct skua_eqe_recovery
 	__u32 serial = le32_to_cpu(e->serial);
 	__u64 bits = le64_to_cpu(e->bits);
 
-	if (!kind || kind > SKUA_RECOVERY_CLOSE || ahead > SKUA_LRC_PSNS ||
+	if (!kind || kind > SKUA_RECOVERY_DROPPED || ahead > SKUA_LRC_PSNS ||
 	    skua_rec_psn_sub(cum, una) > ahead) {
 		r->bad++;
 		return;

@@ -70,9 +70,10 @@ static void skua_qp_recovery_act(struct skua_qp_recovery *rec, u64 now)
 static enum hrtimer_restart skua_qp_recovery_timer(struct hrtimer *timer)
 {
 	struct skua_qp_recovery *rec = container_of(timer, struct skua_qp_recovery, timer);
-	u64 now = ktime_get_ns();
+	u64 now;
 
 	guard(spinlock)(&rec->lock);
+	now = ktime_get_ns();
 	rec->armed = 0;
 	if (!rec->paused) {
 		skua_recovery_timer(&rec->state, now);
@@ -124,13 +125,15 @@ void skua_recovery_flush(struct skua_dev *dev)
 	struct skua_qp_recovery *rec;
 
 	while ((rec = dev->recovery_list)) {
-		u64 now = ktime_get_ns();
+		u64 now;
 
 		dev->recovery_list = rec->next;
 		rec->listed = false;
 		guard(spinlock_bh)(&rec->lock);
 		if (rec->paused)
 			continue;
+		/* Under the lock: no time that was noted before is later. */
+		now = ktime_get_ns();
 		skua_recovery_judge(&rec->state, now);
 		skua_qp_recovery_act(rec, now);
 	}
@@ -207,7 +210,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_recovery_add);
 void skua_recovery_pause(struct skua_qp *qp, bool pause)
 {
 	struct skua_qp_recovery *rec = qp->recovery;
-	u64 now = ktime_get_ns();
+	u64 now;
 
 	if (!rec)
 		return;
@@ -215,6 +218,7 @@ void skua_recovery_pause(struct skua_qp *qp, bool pause)
 	rec->paused = pause;
 	if (pause)
 		return;
+	now = ktime_get_ns();
 	skua_recovery_judge(&rec->state, now);
 	skua_qp_recovery_act(rec, now);
 }

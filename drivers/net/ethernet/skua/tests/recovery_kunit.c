@@ -246,7 +246,8 @@ static void test_outlived(struct kunit *test)
 	/* It belonged to somebody. */
 	KUNIT_EXPECT_EQ(test, dev->recovery_eq.bad, 0);
 	KUNIT_EXPECT_EQ(test, dev->recovery_eq.ci, 2);
-	produce(t, QPN(2), SKUA_RECOVERY_PROBE, 0);
+	/* The next is not asked for within a second. */
+	produce(t, QPN(2), SKUA_RECOVERY_PROBE, NSEC_PER_SEC);
 	interrupt(t);
 	KUNIT_EXPECT_EQ(test, doorbell(t), (u64)QPN(2) << 32 | 1);
 }
