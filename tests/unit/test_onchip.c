@@ -142,6 +142,7 @@ static void bound(void **state)
 {
 	struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 1 }, .onchip = 2 << 20 };
 	struct skua_dev *dev;
+	struct tlp before, now;
 	unsigned int seed = 1;
 	uint64_t reads;
 	struct rig r;
@@ -167,6 +168,20 @@ static void bound(void **state)
 	reads = r.f.reads;
 	ctx_put(dev, ctx_get_part(dev, SKUA_ICM_RQC, 7, 1));
 	assert_int_equal(r.f.reads, reads);
+	/* Who makes room writes what was changed, one sector of eight of each. */
+	evict(&r);
+	before = ctx_tlp(&r, TLP_MWR_UP);
+	for (uint32_t index = 0; index < 4000; index++) {
+		void *ctx = ctx_get(dev, SKUA_ICM_RRC, index);
+
+		ctx_dirty_part(dev, ctx, 1u << index % SECTORS(RRC));
+		ctx_put(dev, ctx);
+	}
+	now = ctx_tlp(&r, TLP_MWR_UP);
+	assert_in_range(now.bytes - before.bytes, 1, 4000 * CTX_SECTOR);
+	evict(&r);
+	now = ctx_tlp(&r, TLP_MWR_UP);
+	assert_int_equal(now.bytes - before.bytes, 4000 * CTX_SECTOR);
 	fake_exit(&r.f);
 }
 
