@@ -503,6 +503,69 @@ static void test_ends(void **state)
 	}
 }
 
+/*
+ * A message fails whose WQE was taken when one behind it came, or when it came itself: each WQE
+ * is reported once.
+ */
+static void test_fails(void **state)
+{
+	static struct sh s;
+
+	(void)state;
+	for (unsigned int n = 0; n < 2 * XRC_TWO; n++) {
+		bool began = n % 2;
+
+		sh_open(&s, n / 2, &small_down, NULL);
+		/* The window's places are used once, so that nothing in them is new. */
+		post_n(&s, 0, 20);
+		for (uint32_t k = 0; k < 8; k++)
+			rc_srq_post(&s.srq[0], k * 1024, k ? 1024 : began ? 300 : 100);
+		hush(&s.net.rc);
+		for (uint32_t k = 0; k < 20; k++)
+			TO(&s, 0, .op = IB_OP_SEND_ONLY, .psn = k, .seq = k, .len = 4);
+		for (uint32_t k = 0; k < 20; k++)
+			expect_wqe(&s, 0, k, SKUA_CQE_OK);
+		/* Too long by its second packet, or by its first. */
+		if (began)
+			TO(&s, 0, .op = IB_OP_SEND_FIRST, .psn = 20, .seq = 20, .len = 256);
+		TO(&s, 0, .op = IB_OP_SEND_ONLY, .psn = 22, .seq = 21, .run = 1, .len = 4);
+		if (began)
+			TO(&s, 0, .op = IB_OP_SEND_LAST, .psn = 21, .seq = 20, .off = 1, .len = 256);
+		else
+			TO(&s, 0, .op = IB_OP_SEND_FIRST, .psn = 20, .seq = 20, .len = 256);
+		run(&s.net.rc);
+		expect_wqe(&s, 0, 20, SKUA_CQE_LOC_LEN_ERR);
+		expect_wqe(&s, 0, 21, SKUA_CQE_WR_FLUSH_ERR);
+		rc_expect_none(&s.net.rc, 1, true);
+		assert_int_equal(rc_state(&s.net.rc, 1), SKUA_QP_ERR);
+		net_close(&s.net);
+	}
+}
+
+/* The same with the list of a WQE that was read: nothing is written into the old SRQ's. */
+static void test_srq_renewed(void **state)
+{
+	static struct sh s;
+
+	(void)state;
+	sh_open(&s, XRC_ONE, &small_down, NULL);
+	post_n(&s, 0, 10);
+	TO(&s, 0, .op = IB_OP_SEND_LAST, .psn = 1, .seq = 0, .off = 1, .len = 4, .seed = 1);
+	memset(s.net.rc.s[1].buf, 0, 1024);
+	assert_int_equal(mini_index(&s.net.rc.s[1].m, SKUA_CMD_DESTROY_SRQ, SRQN, NULL, 0), 0);
+	rc_srq_make(&s.srq[0], &s.net.rc, 1, SRQN, 10, true);
+	post_n(&s, 0, 10);
+	hush(&s.net.rc);
+	TO(&s, 0, .op = IB_OP_SEND_FIRST, .psn = 0, .len = 256, .seed = 9);
+	run(&s.net.rc);
+	assert_int_equal(rc_state(&s.net.rc, 1), SKUA_QP_ERR);
+	rc_expect_none(&s.net.rc, 1, true);
+	assert_int_equal(rc_srq_left(&s.srq[0]), 10);
+	for (uint32_t k = 0; k < 1024; k++)
+		assert_int_equal(s.net.rc.s[1].buf[k], 0);
+	net_close(&s.net);
+}
+
 /* The SRQ of a WQE that was taken is gone, and another has its number: it is not touched. */
 static void test_srq_gone(void **state)
 {
@@ -541,6 +604,8 @@ int main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_srq_gone),
+		cmocka_unit_test(test_fails),
+		cmocka_unit_test(test_srq_renewed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,7 @@ struct rlist {
 	uint32_t incarnation;
 	uint32_t index;
 	uint32_t srqn;
+	__le32 srq_life;
 	bool valid;
 	uint64_t used;
 	struct sge_pos pos;

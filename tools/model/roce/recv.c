@@ -128,10 +128,11 @@ enum skua_vendor recv_fetch(struct turn *t, uint32_t ahead, struct rlist **out)
 		r.pos = cpu_to_le32(le32_to_cpu(t->rqc->ci) + ahead);
 	l = rlist_get(&t->dev->engine->lists, t->qp->qpn, incarnation, le32_to_cpu(r.pos));
 	*out = l;
-	/* Places in the SRQs of XRC are the same numbers. */
-	if (l->valid && l->srqn == le32_to_cpu(r.srqn))
+	/* Places in the SRQs of XRC are the same numbers, and an SRQ's number is used again. */
+	if (l->valid && l->srqn == le32_to_cpu(r.srqn) && l->srq_life == r.life)
 		return SKUA_VENDOR_NONE;
 	l->srqn = le32_to_cpu(r.srqn);
+	l->srq_life = r.life;
 	l->pos = (struct sge_pos){ 0 };
 	l->who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
 	err = shared ? fetch_shared(t, l, &r) :
@@ -292,15 +293,21 @@ bool recv_xrc_early_ok(struct turn *t, const struct skua_pkt *pkt)
 	return recv_use_srq(t, be24_get(pkt->xrceth->srqn));
 }
 
-/* The receive that was taken for its message before its turn is one of this SRQ. */
+/* The receive that was taken for its message before its turn is one of this SRQ, which is there. */
 static bool early_of(struct turn *t, const struct skua_pkt *pkt, uint32_t srqn)
 {
 	bool takes = pkt->op->flags & (IB_F_SEND | IB_F_RECV);
+	struct skua_srqc *srqc;
 	struct skua_ext_recv r;
 
 	if (!takes || taken(t) || !rqc_is(t, SKUA_RQC_RECVS))
 		return true;
-	return sr_recv_get(t, 0, &r) && le32_to_cpu(r.srqn) == srqn;
+	if (!sr_recv_get(t, 0, &r) || le32_to_cpu(r.srqn) != srqn)
+		return false;
+	srqc = srq_of(t, &r);
+	if (srqc)
+		ctx_put(t->dev, srqc);
+	return srqc;
 }
 
 bool recv_xrc_ok(struct turn *t, const struct skua_pkt *pkt)

@@ -98,6 +98,8 @@ static void fail_recv(struct turn *t, enum skua_cqe_status status, enum skua_ven
 {
 	fail(t, nak, SKUA_QP_EV_COUNT);
 	resp_recv_error(t, status, vendor);
+	/* Those that were taken from the SRQ for later messages keep their numbers. */
+	t->rqc->recv_seq = cpu_to_le32(le32_to_cpu(t->rqc->recv_seq) + 1);
 }
 
 bool resp_recv_ok(struct turn *t, const struct skua_pkt *pkt, struct skua_cqe *cqe,

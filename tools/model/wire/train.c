@@ -22,15 +22,21 @@ void wire_port_trains(struct wire_port *port, const struct wire_trains *trains)
 	port->trains = trains;
 }
 
-bool wire_port_direct(const struct wire_port *port, const uint8_t dmac[6])
+/* The station that takes trains from this one and has that address. */
+static struct wire_port *direct_to(const struct wire_port *port, const uint8_t dmac[6])
 {
-	const struct wire_port *to;
 	struct wire *w = port->w;
+	struct wire_port *to;
 
 	if (w->pcap || w->fabric || wire_faults_active(w->faults))
-		return false;
+		return NULL;
 	to = wire_port_of(w, dmac);
-	return to && to != port && to->trains;
+	return to && to != port && to->trains ? to : NULL;
+}
+
+bool wire_port_direct(const struct wire_port *port, const uint8_t dmac[6])
+{
+	return direct_to(port, dmac);
 }
 
 /* Its memory is not needed any more. */
@@ -72,10 +78,16 @@ void wire_port_send_train(struct wire_port *port, const void *head, size_t len,
 	const struct eth_hdr *eth = head;
 	struct wire *w = port->w;
 	struct wire_train *train;
+	struct wire_port *to = NULL;
 	struct wire_buf *buf;
 
-	if (!wire_port_direct(port, eth->dmac) ||
-	    (port->only_mac && memcmp(eth->smac, port->mac, sizeof(port->mac)))) {
+	if (!port->only_mac || !memcmp(eth->smac, port->mac, sizeof(port->mac))) {
+		/* Another address may be forgotten for it, also that of the peer. */
+		if (!w->fabric)
+			wire_learn(port, eth->smac);
+		to = direct_to(port, eth->dmac);
+	}
+	if (!to) {
 		send_packets(port, head, len, t);
 		return;
 	}
@@ -100,8 +112,7 @@ void wire_port_send_train(struct wire_port *port, const void *head, size_t len,
 	port->stats.rx_frames += t->packets;
 	port->stats.rx_bytes += train->bytes;
 	port->n_trains++;
-	wire_learn(port, eth->smac);
-	wire_enqueue(wire_port_of(w, eth->dmac), buf);
+	wire_enqueue(to, buf);
 	/* There was no room. */
 	if (buf->refs == 1)
 		wire_train_end(buf);
