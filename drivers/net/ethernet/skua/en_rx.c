@@ -188,12 +188,14 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
  * @segs: frames that were merged, each in a WQE; 1: it is one that came so
  * @size: payload of each of them but the last
  * @hdr: bytes of headers in front of the first one's
+ * @merged: it says that frames were merged
  */
 struct skua_en_rx_frame {
 	u32 len;
 	u32 segs;
 	u32 size;
 	u32 hdr;
+	bool merged;
 };
 
 static struct skua_en_rx_info *skua_en_rx_info(const struct skua_en_channel *ch, u32 pos)
@@ -277,13 +279,18 @@ static bool skua_en_rx_is_merged(const struct skua_en_channel *ch,
 static bool skua_en_rx_parse(const struct skua_en_channel *ch, const struct skua_cqe *cqe,
 			     u32 pos, struct skua_en_rx_frame *f)
 {
-	f->len = le32_to_cpu(READ_ONCE(cqe->byte_len));
-	f->segs = 1;
-	if (skua_cqe_flags(cqe) & SKUA_CQE_F_GRO) {
+	*f = (struct skua_en_rx_frame) {
+		.len = le32_to_cpu(READ_ONCE(cqe->byte_len)),
+		.segs = 1,
+		.merged = skua_cqe_flags(cqe) & SKUA_CQE_F_GRO,
+	};
+	if (f->merged) {
 		f->segs = le16_to_cpu(READ_ONCE(cqe->eth.gro_segs));
 		f->size = le16_to_cpu(READ_ONCE(cqe->eth.gro_size));
 		f->hdr = le16_to_cpu(READ_ONCE(cqe->eth.gro_hdr));
-		if (!skua_en_rx_is_merged(ch, f))
+		/* The stack computes new checksums: those that came must have been right. */
+		if (!skua_en_rx_is_merged(ch, f) ||
+		    !(le16_to_cpu(READ_ONCE(cqe->eth.csum)) & SKUA_CQE_CSUM_L4_OK))
 			return false;
 	} else if (f->len < ETH_HLEN || f->len > skua_en_rx_capacity(ch)) {
 		return false;
@@ -301,10 +308,11 @@ static void skua_en_rx_fail(struct skua_en_channel *ch, const struct skua_cqe *c
 	if (status != SKUA_CQE_OK)
 		skua_en_channel_fail(ch, "receive status %u, vendor error 0x%x", status,
 				     le32_get_bits(cqe->own, SKUA_CQE_VENDOR));
-	else if (skua_cqe_flags(cqe) & SKUA_CQE_F_GRO)
+	else if (f->merged)
 		skua_en_channel_fail(ch,
-				     "receive completion of %u WQEs from %u: %u bytes, headers of %u, segments of %u; expected WQE %u of %u, <= %u WQEs",
+				     "receive completion of %u WQEs from %u: %u bytes, headers of %u, segments of %u, checksums 0x%x; expected WQE %u of %u, <= %u WQEs",
 				     f->segs, skua_cqe_wqe_index(cqe), f->len, f->hdr, f->size,
+				     le16_to_cpu(cqe->eth.csum),
 				     ch->rx_ci & 0xffff, ch->rx_pi - ch->rx_ci, ch->rx_gro);
 	else
 		skua_en_channel_fail(ch,

@@ -762,6 +762,7 @@ struct gro_lie {
 	u16 hdr;
 	u32 len;
 	bool off;		/* nothing is to be merged */
+	bool unchecked;		/* without a word on the checksums */
 	unsigned int byte;	/* of the headers: changed by @by */
 	u8 by;
 };
@@ -772,6 +773,7 @@ struct gro_lie {
 
 static const struct gro_lie gro_lies[] = {
 	{ "not asked for", GRO_TRUE, .off = true },
+	{ "checksums not looked at", GRO_TRUE, .unchecked = true },
 	{ "no frame", 0, GRO_SIZE, GRO_HDR, GRO_LEN },
 	{ "one frame", 1, GRO_SIZE, GRO_HDR, GRO_HDR + GRO_SIZE },
 	{ "a frame less", GRO_SEGS - 1, GRO_SIZE, GRO_HDR, GRO_LEN },
@@ -815,6 +817,8 @@ static void test_gro_lie(struct kunit *test)
 	cqe->eth.gro_segs = cpu_to_le16(lie->segs);
 	cqe->eth.gro_size = cpu_to_le16(lie->size);
 	cqe->eth.gro_hdr = cpu_to_le16(lie->hdr);
+	if (lie->unchecked)
+		cqe->eth.csum &= ~cpu_to_le16(SKUA_CQE_CSUM_L4_OK);
 	((u8 *)rx_data(t, 0))[lie->byte] ^= lie->by;
 	gro_write(t, 0, lie->len);
 	KUNIT_EXPECT_EQ(test, poll(t, 64), 0);
