@@ -15,6 +15,7 @@
 #include <skua/wqe_build.h>
 
 #include "rc.h"
+#include "rc_srq.h"
 
 #define N(a)		(sizeof(a) / sizeof((a)[0]))
 #define SRQ_LOG		4
@@ -140,29 +141,11 @@ static void xrc_open(struct xrc *x, const struct rc_opt *opt)
 
 	memset(x, 0, sizeof(*x));
 	down.down = true;
+	down.log_sq = 6;
 	rc_open(rc, &down);
 	for (int k = 0; k < 4; k++)
 		make_srq(x, k);
-	mini_qp_create(&rc->s[0].m, &rc->s[0].qp, SKUA_QP_XRC_INI, &rc->s[0].scq,
-		       &rc->s[0].rcq, 6, 0, 0);
-	mini_qp_create(&rc->s[1].m, &rc->s[1].qp, SKUA_QP_XRC_TGT, &rc->s[1].scq,
-		       &rc->s[1].rcq, 0, 0, 0);
-	for (int i = 0; i < 2; i++) {
-		struct rc_side *s = &rc->s[i];
-		uint32_t rtr = SKUA_QP_M_AV | SKUA_QP_M_PATH_MTU | SKUA_QP_M_DEST_QPN |
-			       SKUA_QP_M_RQ_PSN;
-		uint32_t rts = SKUA_QP_M_ACK_TIMEOUT | SKUA_QP_M_SQ_PSN;
-
-		if (i)
-			rtr |= SKUA_QP_M_MAX_DEST_RD_ATOMIC | SKUA_QP_M_MIN_RNR_TIMER;
-		else
-			rts |= SKUA_QP_M_RETRY_CNT | SKUA_QP_M_RNR_RETRY | SKUA_QP_M_MAX_RD_ATOMIC;
-		s->attr = rc_attr(rc, i, opt, rc->s[1 - i].qp.qpn);
-		assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_INIT, SKUA_QP_M_PKEY |
-						SKUA_QP_M_PORT | SKUA_QP_M_ACCESS, &s->attr), 0);
-		assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RTR, rtr, &s->attr), 0);
-		assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RTS, rts, &s->attr), 0);
-	}
+	rc_xrc_up(rc, &down);
 }
 
 static void srq_post(struct xrc *x, int k, uint64_t off, uint32_t len)
