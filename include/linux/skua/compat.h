@@ -60,22 +60,18 @@ static_assert(offsetof(struct skua_compat_reporter_ops, default_graceful_period)
 
 /* The getter of a parameter had no way to tell why it failed. */
 #ifdef SKUA_COMPAT_PARAM_GET
-#define skua_devlink_loss_recovery_get(arg1, arg2, arg3, arg4)			\
-skua_devlink_get_loss_recovery(arg1, arg2, arg3, arg4);				\
-static int skua_devlink_loss_recovery_get(struct devlink *devlink, u32 id,	\
-					  struct devlink_param_gset_ctx *ctx)	\
-{										\
-	return skua_devlink_get_loss_recovery(devlink, id, ctx, NULL);		\
-}										\
-static int skua_devlink_get_loss_recovery(arg1, arg2, arg3, arg4)
-#define skua_devlink_turn_get(arg1, arg2, arg3, arg4)				\
-skua_devlink_get_turn(arg1, arg2, arg3, arg4);					\
-static int skua_devlink_turn_get(struct devlink *devlink, u32 id,		\
-				 struct devlink_param_gset_ctx *ctx)		\
-{										\
-	return skua_devlink_get_turn(devlink, id, ctx, NULL);			\
-}										\
-static int skua_devlink_get_turn(arg1, arg2, arg3, arg4)
+#define SKUA_COMPAT_PARAM_GETTER(name, newer, arg1, arg2, arg3, arg4)	\
+newer(arg1, arg2, arg3, arg4);						\
+static int name(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx) \
+{									\
+	return newer(devlink, id, ctx, NULL);				\
+}									\
+static int newer(arg1, arg2, arg3, arg4)
+#define skua_devlink_loss_recovery_get(...)				\
+	SKUA_COMPAT_PARAM_GETTER(skua_devlink_loss_recovery_get,	\
+				 skua_devlink_get_loss_recovery, __VA_ARGS__)
+#define skua_devlink_turn_get(...)					\
+	SKUA_COMPAT_PARAM_GETTER(skua_devlink_turn_get, skua_devlink_get_turn, __VA_ARGS__)
 #endif
 
 /* The sample was passed as such before it was by address. */
