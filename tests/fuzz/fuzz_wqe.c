@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A guest that writes what it likes into its rings, when it likes: WQEs from
- * plausible to nonsense, doorbells, changes of what was posted, and time. Two
- * connected devices; the worst that may happen is a QP in error.
+ * plausible to nonsense, doorbells, changes of what was posted, also between two reads of
+ * it, and time. Two connected devices; the worst that may happen is a QP in error.
  */
 #include <setjmp.h>
 #include <stdarg.h>

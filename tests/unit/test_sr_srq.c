@@ -332,7 +332,7 @@ static void test_order(void **state)
 	}
 }
 
-/* As many are left as are taken for later messages; the next message may have the last one. */
+/* As many are left as are held for later messages; the next message may have the last one. */
 static void test_share(void **state)
 {
 	static struct sh s;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts on the chip. They share one memory: a context takes a tag there, and as many
- * sectors of 64 bytes as are needed of it. What is asked for and not there is read from ICM,
- * what was changed is written back when its room is needed. A context in use is pinned; the
- * second chance goes to sectors used since the hand last came by.
+ * The cache of contexts in on-chip memory. All tables share this memory: a cached context takes
+ * a tag and those of its sectors (of 64 bytes) that are needed. Sectors that are missing are
+ * read from ICM; changed sectors are written back when they are evicted. A context in use is
+ * pinned. Eviction is by the clock algorithm: a sector that was used since the hand last passed
+ * it gets a second chance.
  *
- * Behind them is a cache of MTT lines.
+ * The cache of MTT lines is at the end of this file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 #endif
 #endif
 
-/* With a sanitizer, who touches a sector that he has not asked for is stopped. */
+/* With a sanitizer, sectors that the users of a context have not asked for are poisoned. */
 #ifdef POISON
 #include <stdio.h>
 #include <sanitizer/asan_interface.h>
@@ -34,9 +35,9 @@
 #endif
 
 /*
- * However little there is on the chip, contexts have so much: more than all that are in use
- * at once ever take, so that there always is room for one more. With a sanitizer, pin() looks
- * at that.
+ * The least memory that contexts have, whatever size is configured: more than the contexts that
+ * are pinned at one time ever take, so that another one can always be made room for. With a
+ * sanitizer pin() checks that.
  */
 #define ROOM_MIN	4096
 
@@ -85,7 +86,7 @@ static int one_init(struct ctx_cache *c, uint32_t num, uint32_t size)
 	c->mask = buckets - 1;
 	c->all = GENMASK((size + CTX_SECTOR - 1) / CTX_SECTOR - 1, 0);
 	c->stride = sizeof(struct ctx_ent) + ((size + CTX_SECTOR - 1) & ~(CTX_SECTOR - 1));
-	/* Pages that are never used cost nothing. */
+	/* Untouched pages of this allocation take no memory of the host. */
 	c->mem = memory((size_t)num * c->stride);
 	c->bucket = memory(buckets * sizeof(*c->bucket));
 	return c->mem && c->bucket ? 0 : -ENOMEM;
@@ -114,8 +115,8 @@ int cache_init(struct skua_dev *dev)
 }
 
 /*
- * Forget everything, by beginning another life; only when their numbers begin anew, what
- * is left of an earlier life must really go.
+ * Drop all contexts by incrementing the life, of which each entry has a copy. When the number
+ * wraps, entries must be cleared, since an old one could have the same number.
  */
 static void ctx_forget(struct ctx_cache *c)
 {
@@ -142,7 +143,7 @@ static void mtt_forget_all(struct mtt_cache *m)
 	m->used = 0;
 }
 
-/* A reset must not take the longer, the larger the caches are. */
+/* The time that a reset takes must not depend on the size of the caches. */
 void cache_reset(struct skua_dev *dev)
 {
 	struct mtt_cache *m = &dev->icm->mtt;
@@ -180,7 +181,7 @@ void cache_exit(struct skua_dev *dev)
 	free(dev->icm->mtt.place);
 }
 
-/* First place in a hash chain, plus one; 0: it is empty. */
+/* First entry of a hash chain, plus one; 0: the chain is empty. */
 static uint32_t chain(const struct ctx_cache *c, uint32_t hash)
 {
 	return c->bucket[hash].life == c->life ? c->bucket[hash].place : 0;
@@ -251,7 +252,7 @@ static enum tlp_purpose purpose_of(unsigned int table)
 
 /* --- sectors --- */
 
-/* Only what its users have asked for may be touched, unless @all is. */
+/* Allow access to the sectors that the users of a context have asked for, or, with @all, to all. */
 static void reveal(struct ctx_ent *ent, bool all)
 {
 #ifdef POISON
@@ -277,13 +278,13 @@ static uint32_t num_of(uint32_t sectors)
 	return __builtin_popcount(sectors);
 }
 
-/* The first run of adjacent ones. */
+/* The first run of adjacent sectors. */
 static uint32_t run_of(uint32_t sectors)
 {
 	return sectors & ~(sectors + (sectors & -sectors));
 }
 
-/* Read or write @sectors, each run of them by one request. */
+/* Read or write @sectors, each run of adjacent ones by one DMA request. */
 static int transfer(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors, bool write)
 {
 	struct icm_table *t = &dev->icm->table[ent->table];
@@ -339,7 +340,7 @@ static void unhash(struct ctx_cache *c, struct ctx_ent *ent)
 	c->used--;
 }
 
-/* Sectors are there no more; with the last one the context goes. */
+/* Remove sectors from the cache, and the context with the last of them. */
 static void forget(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 {
 	struct ctx_cache *c = &dev->icm->table[ent->table].cache;
@@ -361,7 +362,7 @@ static void forget(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 
 /* --- room --- */
 
-/* The next context at the hand; NULL: one step to another table. */
+/* The context at the clock hand, which advances; NULL: the hand has changed to another table. */
 static struct ctx_ent *hand_moves(struct icm *icm)
 {
 	struct ctx_cache *c = &icm->table[icm->hand_table].cache;
@@ -373,7 +374,7 @@ static struct ctx_ent *hand_moves(struct icm *icm)
 	return NULL;
 }
 
-/* Make room for @need bytes: the hand gives every sector that was used a second chance. */
+/* Make room for @need bytes. Sectors used since the hand last passed get a second chance. */
 static bool make_room(struct skua_dev *dev, uint32_t need)
 {
 	struct icm *icm = dev->icm;
@@ -429,7 +430,7 @@ static struct ctx_ent *insert(struct skua_dev *dev, enum skua_icm_table table, u
 	return ent;
 }
 
-/* There is room for the sectors: they are the context's from now on. */
+/* Add the sectors to the context; there is room for them. */
 static void add(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 {
 	ent->valid |= sectors;
@@ -438,8 +439,8 @@ static void add(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 }
 
 /*
- * The context, pinned, with at least @sectors, of which those that were not there are told
- * in @missing: their content is still to come.
+ * Return the context, pinned, with at least @sectors. *@missing is the set of those that were
+ * not cached: the caller has to fill them.
  */
 static struct ctx_ent *hold(struct skua_dev *dev, enum skua_icm_table table, uint32_t index,
 			    uint32_t sectors, uint32_t *missing)
@@ -447,7 +448,7 @@ static struct ctx_ent *hold(struct skua_dev *dev, enum skua_icm_table table, uin
 	struct ctx_ent *ent = lookup(&dev->icm->table[table].cache, index);
 
 	*missing = ent ? sectors & ~ent->valid : sectors;
-	/* To make room must not take it away. */
+	/* Pinned before room is made, so that this context is not evicted. */
 	if (ent)
 		pin(dev, ent);
 	if (*missing && !make_room(dev, num_of(*missing) * CTX_SECTOR + (ent ? 0 : CTX_TAG))) {
@@ -489,7 +490,7 @@ static bool sane(struct skua_dev *dev, struct ctx_ent *ent)
 	       check[ent->table](dev, ent->index, ctx_of(ent));
 }
 
-/* Read sectors from ICM. What comes is believed only together with what was there. */
+/* Read sectors from ICM, and check them together with the sectors that were cached. */
 static enum skua_fatal fetch(struct skua_dev *dev, struct ctx_ent *ent, uint32_t sectors)
 {
 	dev->icm->table[ent->table].cache.misses++;
@@ -528,7 +529,7 @@ void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t ind
 	why = fetch(dev, ent, missing);
 	if (why == SKUA_FATAL_NONE)
 		return ctx_of(ent);
-	/* First it goes: it may be the context of the very EQ that tells of the error. */
+	/* Drop the context first: it may be that of the EQ that the fatal event goes to. */
 	unpin(dev, ent);
 	forget(dev, ent, missing);
 	dev_fatal(dev, why);

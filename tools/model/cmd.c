@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The command ring: doorbell, fetch, checks that all commands have in common,
- * completion. Doorbells only note the token; commands are executed one after the
- * other from the run loop, so that they are in order and nothing recurs.
+ * completion. A doorbell only records the token; the run loop executes the commands, in order
+ * and without recursion.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,16 +12,16 @@
 #include "cmd_fault.h"
 
 #define SLOTS		(1u << SKUA_CMDQ_LOG_SIZE_MAX)
-/* Commands of one round. */
+/* Commands executed in one round. */
 #define BUDGET		16
 
 /**
  * struct cmdq - the ring
  * @base: bus address
  * @slots: slots, 0: ring off
- * @fifo: slots whose doorbell has come, in that order
+ * @fifo: slots whose doorbell was rung, in this order
  * @token: of each slot that waits in @fifo or for its late completion, else 0
- * @late: what that slot is to be completed with
+ * @late: status of that late completion
  * @in: copy of the input while a command runs
  * @out: its output
  */
@@ -266,7 +266,7 @@ static int execute(struct skua_dev *dev, const struct skua_cmd_slot *slot)
 	return SKUA_CMD_ST_OK;
 }
 
-/* Tell software the end of the command in slot @n, with its event or without. */
+/* Complete the command in slot @n, with or without its event. */
 static void complete(struct skua_dev *dev, const struct skua_cmd_slot *slot, uint32_t n,
 		     int status, bool event)
 {
@@ -279,7 +279,7 @@ static void complete(struct skua_dev *dev, const struct skua_cmd_slot *slot, uin
 	dev->cnt[SKUA_CNT_CMDS]++;
 	if (status)
 		dev->cnt[SKUA_CNT_CMD_ERRS]++;
-	/* Before completion: software may ring again as soon as it sees that. */
+	/* Before the completion: software may reuse the slot as soon as it sees that. */
 	dev->cmdq->token[n] = 0;
 	if (dma_write(dev, TLP_CMD, addr + offsetof(struct skua_cmd_slot, status), &end, sizeof(end))) {
 		dev_fatal(dev, SKUA_FATAL_CMD_DMA);
@@ -298,13 +298,13 @@ static void complete_late(struct skua_dev *dev, uint32_t n)
 	complete(dev, &late->slot, n, late->status, true);
 }
 
-/* Execute, and complete as the rules of faults will have it. */
+/* Execute a command and complete it, subject to the fault rules. */
 static void run_command(struct skua_dev *dev, const struct skua_cmd_slot *slot, uint32_t n)
 {
 	struct cmd_fault fault = cmd_fault_next(dev, le16_to_cpu(slot->opcode));
 	int status = fault.status;
 
-	/* Without an end, the command keeps its slot until the device is reset. */
+	/* A command that is not completed keeps its slot until the device is reset. */
 	if (fault.kind == CMD_FAULT_IGNORE)
 		return;
 	if (fault.kind != CMD_FAULT_FAIL)

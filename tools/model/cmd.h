@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The commands' servers, one function for each, found by cmd.c in its table. They
- * get an input whose length is right and write at most @out_room bytes of output;
- * they return enum skua_cmd_status.
+ * One function for each command; cmd.c has the table. The length of the input was checked, at
+ * most @out_room bytes of output may be written, and the return value is an enum
+ * skua_cmd_status.
  */
 #ifndef SKUA_MODEL_CMD_H
 #define SKUA_MODEL_CMD_H
@@ -12,10 +12,10 @@
 /**
  * struct cmd - a command while it runs
  * @in: input, 8-byte aligned
- * @in_len: its bytes: the structure's, or more where it ends in an array
+ * @in_len: bytes of input: the size of the structure, or more if that ends in an array
  * @out: output, zeroed
- * @out_room: bytes of it that the caller takes, at least the structure's
- * @out_len: bytes of it to write; set to the structure's size before the call
+ * @out_room: bytes of output that the caller takes, at least the size of the structure
+ * @out_len: bytes of output to write; set to the size of the structure before the call
  */
 struct cmd {
 	const void *in;
@@ -80,7 +80,7 @@ struct cmd {
 CMD_SERVERS(X)
 #undef X
 
-/* All of @p's @len bytes are zero: for reserved and state fields. */
+/* Are all @len bytes at @p zero? For reserved and state fields. */
 bool all_zero(const void *p, size_t len);
 
 /*
@@ -88,10 +88,10 @@ bool all_zero(const void *p, size_t len);
  * two words are index and reserved: 0 and *index, or BAD_PARAM.
  */
 int cmd_index(const struct cmd *cmd, uint32_t *index);
-/* That of an object that exists, else BAD_INDEX. */
+/* Likewise, but BAD_INDEX if there is no such object. */
 int cmd_object(struct skua_dev *dev, const struct cmd *cmd, enum skua_icm_table table,
 	       uint32_t *index);
-/* May object @index be made: BAD_INDEX, EXISTS, NO_ICM or 0. */
+/* Can object @index be created? BAD_INDEX, EXISTS, NO_ICM, or 0 if it can. */
 int cmd_vacant(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 /* Write an object's context back to ICM and return a copy: the QUERY commands. */
 int cmd_query_ctx(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, void *out,

@@ -4,7 +4,7 @@
 
 #include "cmd.h"
 
-/* The model's own version, as QUERY_DEVICE tells it. */
+/* Version of the model, reported by QUERY_DEVICE. */
 #define MODEL_FW_MAJOR	0ull
 #define MODEL_FW_MINOR	1ull
 #define MODEL_FW_SUB	0ull
@@ -100,7 +100,7 @@ static int check_eqn(struct skua_dev *dev, uint32_t eqn)
 									SKUA_CMD_ST_BAD_INDEX;
 }
 
-/* One of the device's EQs becomes another; both know how many name them. */
+/* Change one of the device's EQs, and the reference counts of the old and the new one. */
 static void swap_eq(struct skua_dev *dev, uint32_t *eqn, uint32_t to)
 {
 	if (*eqn != SKUA_NO_EQ)
@@ -110,7 +110,7 @@ static void swap_eq(struct skua_dev *dev, uint32_t *eqn, uint32_t to)
 	*eqn = to;
 }
 
-/* What may be said besides EQs is right. */
+/* Check the fields other than EQs. */
 static bool settings_ok(struct skua_dev *dev, const struct skua_cmd_modify_device_in *in)
 {
 	const uint32_t turn = SKUA_DEV_M_TURN_WQES | SKUA_DEV_M_TURN_BYTES;
@@ -167,7 +167,7 @@ int cmd_modify_device(struct skua_dev *dev, struct cmd *cmd)
 	return SKUA_CMD_ST_OK;
 }
 
-/* The end comes after the completion, see cmd.c. */
+/* The teardown itself follows the completion, see cmd.c. */
 int cmd_inject_fatal(struct skua_dev *dev, struct cmd *cmd)
 {
 	(void)dev;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults of the command engine, of Ethernet queues and of the heartbeat: the rules, their
- * reader, and their turn. The language is described in Documentation/cmd-faults.rst.
+ * Faults of the command engine, of Ethernet queues and of the heartbeat: the parser of rules,
+ * and their application. Documentation/cmd-faults.rst describes the language.
  *
- * A rule outlives every reset of the device, so that also the commands fail which
- * bring it back.
+ * Rules survive a reset of the device, so that the commands that bring the device up again can
+ * be made to fail, too.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,11 +21,11 @@
 /**
  * struct rule - one clause
  * @op: opcode, ANY_OP, or one of enum fault_op
- * @first: first command (WQE, frame) that suffers, counted from 1
+ * @first: first command (WQE, frame) with the fault, counted from 1
  * @last: last one
  * @seen: commands (WQEs, frames) of that name so far
- * @hit: those that suffered by this rule
- * @fault: what they suffer
+ * @hit: those with a fault by this rule
+ * @fault: the fault
  */
 struct rule {
 	uint32_t op;
@@ -76,7 +76,7 @@ static bool is_command(uint32_t op)
 	return op < ETH_FAULT_SEND || op == ANY_OP;
 }
 
-/* Whom a fault can befall. */
+/* What kind of operation a fault applies to. */
 static bool kind_fits(enum cmd_fault_kind kind, uint32_t op)
 {
 	switch (kind) {
@@ -238,7 +238,7 @@ int skua_dev_cmd_fault(struct skua_dev *dev, const char *spec, char *err, size_t
 	}
 	if (!any)
 		return answer_err(err, len, "no rule");
-	/* All of them or none. */
+	/* Add all rules of a text, or, if one is wrong, none. */
 	*f = now;
 	return 0;
 }
@@ -260,7 +260,7 @@ void skua_dev_cmd_fault_show(const struct skua_dev *dev, char *buf, size_t len)
 	}
 }
 
-/* "any" is any command. */
+/* "any" matches commands only, not Ethernet queues and the heartbeat. */
 static bool rule_fits(const struct rule *r, uint32_t op)
 {
 	return r->op == op || (r->op == ANY_OP && is_command(op));
@@ -277,7 +277,7 @@ struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op)
 		if (!rule_fits(r, op))
 			continue;
 		r->seen++;
-		/* The first rule that fits acts; the others count all the same. */
+		/* The first rule that matches is applied; the counts of the others advance, too. */
 		if (fault.kind != CMD_FAULT_NONE || r->seen < r->first || r->seen > r->last)
 			continue;
 		r->hit++;

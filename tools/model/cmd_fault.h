@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Faults of the command engine, for tests of drivers: a command of a named opcode
- * fails, is never completed, loses its event or is delayed. Ethernet queues, too: the
- * DMA of a frame fails, or its completion does not tell the truth.
+ * fails, is never completed, loses its event or is delayed. Likewise for Ethernet queues: the
+ * DMA of a frame fails, or its completion is missing, repeated or wrong.
  */
 #ifndef SKUA_MODEL_CMD_FAULT_H
 #define SKUA_MODEL_CMD_FAULT_H
@@ -10,7 +10,7 @@
 #include "core.h"
 
 /**
- * enum fault_op - what has faults and is no command; no opcode is as large
+ * enum fault_op - operations with faults that are no commands; values are above all opcodes
  * @ETH_FAULT_SEND: a send WQE of a RAW_ETH queue
  * @ETH_FAULT_RECV: a frame that has a receive WQE of a RAW_ETH queue
  * @HEARTBEAT_FAULT: a read of the heartbeat register
@@ -22,8 +22,8 @@ enum fault_op {
 };
 
 /**
- * enum cmd_fault_kind - what becomes of a command, a send WQE or a received frame
- * @CMD_FAULT_NONE: what should
+ * enum cmd_fault_kind - fault of a command, a send WQE or a received frame
+ * @CMD_FAULT_NONE: no fault
  * @CMD_FAULT_FAIL: it is not executed, and completes with a status
  * @CMD_FAULT_IGNORE: it is not executed, and does not complete; the heartbeat is as it was
  *	at the read before
@@ -55,11 +55,11 @@ struct cmd_fault {
 };
 
 /*
- * A command of this opcode (or one of enum fault_op) is about to run: what is to
- * become of it? It is counted.
+ * Return the fault of the next command of opcode (or enum fault_op) @op, which is about to be
+ * executed, and count it.
  */
 struct cmd_fault cmd_fault_next(struct skua_dev *dev, uint32_t op);
-/* It did not run after the last call for @op, and comes again: do not count it twice. */
+/* The last one was not executed, and will be tried again: take it back from the count. */
 void cmd_fault_undo(struct skua_dev *dev, uint32_t op);
 
 #endif /* SKUA_MODEL_CMD_FAULT_H */

@@ -31,8 +31,8 @@ _Static_assert(1 + CLOSER_WAITING_MAX + CLOSER_MSG_FDS <= CONTROL_FDS_MAX,
 	       "a sender can have the model hold more file descriptors than were reserved");
 
 /*
- * Whether a message can be read: descriptors that came with earlier ones are closed. If they
- * cannot be closed, the socket is not read any more.
+ * Can a message be read now? Not before the descriptors that came with earlier messages are
+ * closed; if closing them does not end, the socket is removed from the epoll set.
  */
 static bool ready(struct control *c)
 {
@@ -43,7 +43,7 @@ static bool ready(struct control *c)
 	return state == CLOSER_ROOM;
 }
 
-/* One command: its length, or -1 if there is none. */
+/* Receive one command. Returns its length, or -1 if there is none. */
 static ssize_t receive(struct control *c, char *line, size_t room, struct sockaddr_un *from,
 		       socklen_t *from_len)
 {

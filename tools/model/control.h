@@ -10,13 +10,13 @@
 
 struct control;
 
-/* File descriptors that it has at most at one time: its own, and some to be closed. */
+/* Maximum number of file descriptors at one time: its own, and received ones to be closed. */
 #define CONTROL_FDS_MAX	512
 
 /* @line may be changed; the answer is a string of less than @room bytes. */
 typedef void (*control_fn)(void *priv, char *line, char *answer, size_t room);
 
-/* Binds @path and joins the epoll set. NULL: errno says why. */
+/* Bind a socket to @path and add it to the epoll set. NULL and errno on failure. */
 struct control *control_create(const char *path, int epfd, control_fn fn, void *priv);
 void control_destroy(struct control *c);
 

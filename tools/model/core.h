@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inside of the model core: the device structure and what its files offer each
- * other. Outside nobody sees this (model.h is the outer face).
+ * Internal to the model's core: the device structure, and the functions that its files share.
+ * The interface of the core to the rest of the model is model.h.
  *
- * Conventions: functions return 0 or a positive skua_cmd_status (commands) or
- * skua_vendor/skua_cqe_status code as said; nothing here blocks. Contexts are
+ * Conventions: functions return 0 or a positive code, of skua_cmd_status for commands, else as
+ * said at the function (skua_vendor, skua_cqe_status); nothing here blocks. Contexts are
  * used in place, little-endian, through bits.h.
  */
 #ifndef SKUA_MODEL_CORE_H
@@ -30,7 +30,7 @@
 #include "pci.h"
 #include "tlp.h"
 
-/* What this device is built for. */
+/* Limits of the device. */
 #define MODEL_LOG_QP		17	/* QPs (SQC, RQC, RRC), index part of a QPN */
 #define MODEL_LOG_CQ		17
 #define MODEL_LOG_SRQ		16
@@ -60,14 +60,14 @@
 #define MODEL_LOG_MSG		31
 #define MODEL_PKEYS		1	/* the default P_Key, index 0 */
 #define MODEL_SPEED_MBPS	100000
-/* What a QP does in a turn, until told otherwise. */
+/* Default limits of a QP's turn. */
 #define MODEL_TURN_WQES		8
 #define MODEL_TURN_BYTES	(16 << 10)
 #define MODEL_RATE_MIN		8	/* kbit/s: a byte in a millisecond */
 #define MODEL_RATE_MAX		(MODEL_SPEED_MBPS * 1000)
 #define MODEL_RATE_BURST_MAX	(1u << 30)
 
-/* The first byte that an access misses; key and address are the region's. */
+/* The first byte of an access whose page is missing; key and address are the region's. */
 struct mr_miss {
 	uint64_t va;
 	uint32_t key;
@@ -93,10 +93,10 @@ struct engine;		/* roce/: buffers, shared cache of WQEs under way */
 /**
  * struct skua_dev - one function
  *
- * @caps: SKUA_CAP_* that this device has: what works end to end
- * @heartbeat: where the heartbeat stood still, once FATAL; else what was read last
- * @turn_end: when the present turn is to end, 0: it has no such time
- * @only_looks: what the last round left to do is to look at doorbell records
+ * @caps: SKUA_CAP_* of this device
+ * @heartbeat: the last value read; it does not change any more when the device is FATAL
+ * @turn_end: end of the present turn, 0: its time is not limited
+ * @only_looks: the only work left by the last round is to look at doorbell records
  * @cnt: counters, host order: dev->cnt[SKUA_CNT_...]++; those of TLPs as tlp_counters() left them
  * @tlp: transactions on the link
  * @cmd_eqn, @async_eqn, @fault_eqn, @recovery_eqn: from MODIFY_DEVICE
@@ -107,12 +107,12 @@ struct engine;		/* roce/: buffers, shared cache of WQEs under way */
 /**
  * struct cq_batch - completions that are written together
  * @on: between cq_batch_begin() and cq_batch_end()
- * @failed: some could not be written
- * @cqc: whose they are, pinned
- * @num: how many, 0: @cqc is not set
- * @off: of the first in the ring
- * @stamp: their time
- * @cqe: they
+ * @failed: some of them could not be written
+ * @cqc: their CQ, pinned
+ * @num: number of them, 0: @cqc is not set
+ * @off: offset of the first one in the ring
+ * @stamp: time stamp of all of them
+ * @cqe: the completions
  */
 struct cq_batch {
 	bool on, failed;
@@ -169,10 +169,10 @@ struct skua_dev {
 };
 
 /*
- * Life of the parts. init: once, when the device is made; allocates whatever the
- * part needs, 0 or -ENOMEM. reset: back to the state after init, on every kind of
- * device reset and on TEARDOWN_DEVICE; never from within another part's work.
- * exit: the end; also for a part whose init failed or never ran.
+ * Functions of the parts. init: once, when the device is created; allocates all memory of the
+ * part; 0 or -ENOMEM. reset: back to the state after init, on every kind of device reset and on
+ * TEARDOWN_DEVICE; never called while another part works. exit: frees the part; also called if
+ * init failed or was not called.
  */
 #define MODEL_PARTS(X)								\
 	X(tlp)		/* tlp.c */						\
@@ -201,33 +201,33 @@ MODEL_PARTS(X)
 /* --- dev.c --- */
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What is wrong with a user's text, as the answer to it: -EINVAL. */
+/* Write the reason why a user's text is refused to the answer; returns -EINVAL. */
 int answer_err(char *answer, size_t room, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 static inline uint64_t dev_now(struct skua_dev *dev)
 {
 	return dev->host->now(dev->host_priv);
 }
-/* The turn has used up its time: the remaining work waits for the next one. */
+/* Is the time of the turn over? The remaining work then waits for the next one. */
 static inline bool dev_turn_over(struct skua_dev *dev)
 {
 	return dev->turn_end && dev_now(dev) >= dev->turn_end;
 }
 /*
- * Fatal error: set the status register, write the fatal EQE. Returns at once; from then on every
- * DMA fails, so that the callers unwind, and nothing is run any more.
+ * Fatal error: set the status register, write the fatal EQE. After that all DMA fails, so that
+ * the callers return with errors, and the device does no work any more.
  */
 void dev_fatal(struct skua_dev *dev, enum skua_fatal why);
 uint32_t dev_heartbeat(struct skua_dev *dev);
-/* CTRL_RESET: all but configuration space and counters. */
+/* CTRL_RESET: reset everything except configuration space and counters. */
 void dev_hw_reset(struct skua_dev *dev);
-/* Name no EQ any more. */
+/* Clear the device's references to EQs. */
 void dev_quiesce(struct skua_dev *dev);
 static inline bool dev_has(const struct skua_dev *dev, uint64_t cap)
 {
 	return (dev->caps & cap) == cap;
 }
-/* UAR pages there are, at the page size set. */
+/* Number of UAR pages at the configured page size. */
 static inline uint32_t dev_uars(const struct skua_dev *dev)
 {
 	return SKUA_BAR_UAR_SIZE >> dev->uar_shift;
@@ -240,7 +240,7 @@ static inline uint32_t dev_uars(const struct skua_dev *dev)
 int dma_read(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, void *buf, size_t len);
 int dma_write(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
 	      size_t len);
-/* Where the host has the range, NULL: not in one piece. Nothing is counted. */
+/* Pointer to the range in host memory, NULL: not in one piece. No TLP is counted. */
 const void *dma_map(struct skua_dev *dev, uint64_t iova, size_t len);
 /* A train's payload counts as read: as if packet by packet. */
 void dma_count_train(struct skua_dev *dev, const struct skua_train *t);
@@ -260,18 +260,18 @@ int dma_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova
 int dma_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iova, const void *buf,
 		    size_t size, unsigned int num);
 /*
- * What was written before is visible to the guest's processors before anything is read
- * after. On PCI Express a read pushes writes ahead of it.
+ * Full barrier: earlier writes are visible to the guest's processors before later reads, as on
+ * PCI Express, where a read pushes earlier writes ahead of it.
  */
 void dma_order(struct skua_dev *dev);
 void dma_msix(struct skua_dev *dev, unsigned int vector);
-/* What another function's accesses of device memory are on this one's link. */
+/* Count another function's accesses of device memory as TLPs of this function. */
 void dma_count_peer_read(struct skua_dev *dev, uint64_t addr, size_t len);
 void dma_count_peer_write(struct skua_dev *dev, uint64_t addr, size_t len);
 
 /* --- onchip.c: memory on the chip --- */
 
-/* What a part of the device has there now: things, and bytes of all of them. */
+/* On-chip memory of a part of the device: number of its objects, and their bytes in total. */
 struct onchip {
 	uint64_t num;
 	uint64_t bytes;
@@ -294,14 +294,14 @@ struct onchip {
 ONCHIP_PARTS(X)
 #undef X
 struct onchip frames_onchip(const struct skua_dev *dev);
-/* How much there is; what all parts but contexts take of it; what all do. */
+/* Size of the on-chip memory; bytes used by all parts except contexts; by all parts. */
 uint64_t onchip_size(const struct skua_dev *dev);
 uint64_t onchip_others(const struct skua_dev *dev);
 uint64_t onchip_used(const struct skua_dev *dev);
 
 /* --- icm.c, cache.c --- */
 
-/* Entries of a table, as INIT_DEVICE laid it out; 0 before. */
+/* Number of entries of a table, set by INIT_DEVICE; 0 before that. */
 uint64_t icm_num(const struct skua_dev *dev, enum skua_icm_table table);
 /* Is the page of this entry mapped? */
 bool icm_mapped(const struct skua_dev *dev, enum skua_icm_table table, uint64_t index);
@@ -348,11 +348,11 @@ void ctx_flush(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 
 /* One MTT entry by index, through its cache of lines. 0 or -1. */
 int mtt_get(struct skua_dev *dev, uint64_t index, uint64_t *entry);
-/* Write entries; what is cached of them is forgotten. 0 or -1. */
+/* Write entries and drop them from the cache. 0 or -1. */
 int mtt_put(struct skua_dev *dev, uint64_t index, const __le64 *entry, uint32_t count);
 
 /* --- dm.c: device memory --- */
-/* Does [@off, @off + @len) lie in it? */
+/* Is [@off, @off + @len) in device memory? */
 bool dm_ok(const struct skua_dev *dev, uint64_t off, uint64_t len);
 /* For ranges that do. */
 void dm_read(struct skua_dev *dev, uint64_t off, void *buf, size_t len);
@@ -360,7 +360,7 @@ void dm_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len);
 
 /* --- mr.c: keys and translation --- */
 
-/* Who accesses, for mr_read() and mr_write(). */
+/* Identity and rights of an access, for mr_read() and mr_write(). */
 struct mr_who {
 	uint32_t pd;
 	uint32_t qpn;
@@ -372,11 +372,11 @@ struct mr_who {
 };
 
 /*
- * Not a failure yet: a page of an on-demand region is missing, dev->miss says which,
- * and nothing was done. For those that may wait; the others get KEY_FAULT.
+ * A page of an on-demand region is missing, and nothing was done; dev->miss has the address.
+ * Returned to callers that can wait for the page; others get KEY_FAULT.
  */
 #define SKUA_VENDOR_MISS	((enum skua_vendor)0x100)
-/* Neither: the wire has no room (port_tx_full()), and nothing was done. */
+/* The wire has no room (port_tx_full()), and nothing was done. */
 #define SKUA_VENDOR_FULL	((enum skua_vendor)0x101)
 
 /**
@@ -387,10 +387,10 @@ struct mr_who {
  */
 enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, uint64_t len);
-/* Likewise for a local key; *@own becomes false if it is of no SKUA_MPT_OWN_VA region. */
+/* Likewise for a local key; *@own is cleared if its region is not SKUA_MPT_OWN_VA. */
 enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			      uint64_t va, uint64_t len, bool *own);
-/* Likewise, and are the pages there to be read? */
+/* Likewise, and are all of its pages present? */
 enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, uint64_t len);
 /* Check and copy. SKUA_VENDOR_NONE, SKUA_VENDOR_KEY_*, or SKUA_VENDOR_MISS. */
@@ -399,9 +399,9 @@ enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_
 enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, const void *buf, uint32_t len);
 /*
- * Put where the bytes [@va, @va + @len) of a local key lie at the end of a train's pieces. How
- * many that are: fewer if the host has them not in few enough pieces, if they are not all in
- * guest memory, or if there is a reason to fail, which mr_read() finds.
+ * Append the location of the bytes [@va, @va + @len) of a local key to a train's pieces. Returns
+ * the number of bytes: fewer if there are too many pieces, if they are not all in guest memory,
+ * or if the access would fail, for a reason that mr_read() returns.
  */
 uint32_t mr_pieces(struct skua_dev *dev, const struct mr_who *who, uint32_t key, uint64_t va,
 		   uint32_t len, struct skua_train *t);
@@ -412,11 +412,11 @@ uint32_t mr_pieces(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 enum skua_vendor mr_write_train(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 				uint64_t va, const struct skua_train *t, uint32_t off,
 				uint32_t len);
-/* Check, then change 8 bytes in one step; their original value goes to @old. */
+/* Check the access and change 8 bytes atomically; *@old is their original value. */
 enum skua_vendor mr_atomic(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			   uint64_t va, uint64_t (*change)(uint64_t val, const void *arg),
 			   const void *arg, uint64_t *old);
-/* Check, of all that the key leads to if @whole; what was written is in memory then. */
+/* FLUSH: check the access, or with @whole that of the whole region; then writes are complete. */
 enum skua_vendor mr_flush(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, uint64_t len, bool whole);
 
@@ -427,7 +427,7 @@ enum skua_vendor key_register(struct skua_dev *dev, const struct mr_who *who,
 			      const struct skua_wqe_reg *reg);
 enum skua_vendor key_bind(struct skua_dev *dev, const struct mr_who *who,
 			  const struct skua_wqe_bind *bind);
-/* LOCAL_INV, or of a SEND_INV if @who is remote. */
+/* LOCAL_INV, or the invalidation of a SEND_INV if @who is remote. */
 enum skua_vendor key_invalidate(struct skua_dev *dev, const struct mr_who *who, uint32_t key);
 
 /* --- ring.c: bytes of a ring described by a skua_xlat, wrapping at @size. 0 or -EFAULT. */
@@ -439,7 +439,7 @@ int ring_write_elem(struct skua_dev *dev, enum tlp_purpose purpose, const struct
 /* Likewise @num elements; they must not cross a page, nor the end of the ring. */
 int ring_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, const struct skua_xlat *x,
 		     uint64_t size, uint64_t off, const void *buf, size_t each, unsigned int num);
-/* May a context describe a ring of @size bytes so? */
+/* Is this a valid description of a ring of @size bytes? */
 bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t size);
 
 /* --- cq.c --- */
@@ -457,13 +457,13 @@ int cq_post(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solic
 int cq_post_data(struct skua_dev *dev, uint32_t cqn, struct skua_cqe *cqe, bool solicited,
 		 const void *data);
 /*
- * Between the two, good completions of 64 bytes for one CQ that nobody has armed are kept
- * until they fill a memory write, and get one time stamp. False: they could not be written,
- * the CQ is in error; the caller does what it does when cq_post() fails.
+ * Between the two calls successful completions of 64 bytes for one CQ that is not armed are
+ * collected until they fill a memory write, and get one time stamp. False: they could not be
+ * written and the CQ is in error; to be handled like a failure of cq_post().
  */
 void cq_batch_begin(struct skua_dev *dev);
 bool cq_batch_end(struct skua_dev *dev);
-/* Bytes of payload that its entries have room for; 0: there is no such CQ. */
+/* Number of payload bytes that fit in an entry of the CQ; 0: there is no such CQ. */
 uint32_t cq_room(struct skua_dev *dev, uint32_t cqn);
 /* A completion event of the CQ was written: it reports all completions so far. */
 void cq_told(struct skua_dev *dev, struct skua_cqc *cqc);
@@ -471,9 +471,9 @@ void cq_told(struct skua_dev *dev, struct skua_cqc *cqc);
 /* --- eq.c: events; they coalesce in the contexts' pending words when an EQ is full. */
 void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev);
 void srq_event(struct skua_dev *dev, struct skua_srqc *srqc, enum skua_eqe_type type);
-/* A side's fault, which is noted in its context as pending, and that it is settled. */
+/* Report a page fault that is pending in its context; and withdraw it when it was resumed. */
 void fault_event(struct skua_dev *dev, uint32_t qpn, bool responder);
-/* A loss report. 0, or -errno: the EQ is full, or there is none. */
+/* Report a loss. 0, or a negative errno: the EQ is full, or there is none. */
 int recovery_event(struct skua_dev *dev, const struct skua_eqe_recovery *e);
 /* UAR page of the EQ that they go to; UINT32_MAX: there is none. */
 uint32_t recovery_uar(struct skua_dev *dev);
@@ -481,16 +481,16 @@ void fault_event_forget(struct skua_dev *dev, uint32_t qpn, bool responder);
 void port_event(struct skua_dev *dev);
 /* A command completed with SKUA_CMD_F_EVENT. */
 void cmd_event(struct skua_dev *dev, uint32_t token);
-/* The completion event of an armed CQ; false: it waits, in @cqc's pending word. */
+/* Write the completion event of an armed CQ. False: it is pending in @cqc. */
 bool comp_event(struct skua_dev *dev, struct skua_cqc *cqc);
 void cq_err_event(struct skua_dev *dev, struct skua_cqc *cqc, enum skua_cq_err err);
-/* The object goes, its events that wait with it. */
+/* Drop the waiting events of an object that is destroyed. */
 void cq_event_forget(struct skua_dev *dev, uint32_t cqn);
 void qp_event_forget(struct skua_dev *dev, uint32_t qpn);
 void srq_event_forget(struct skua_dev *dev, uint32_t srqn);
 /* From dev_fatal(): the last EQE. */
 void eq_fatal(struct skua_dev *dev, enum skua_fatal why);
-/* MODIFY_DEVICE named other EQs: what waited may go. */
+/* MODIFY_DEVICE has changed the EQs: try to write the waiting events. */
 void eq_kick(struct skua_dev *dev);
 
 /* Doorbells (db.c found the page): consumer index @lo, second word @hi. */
@@ -498,7 +498,7 @@ void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
 /* Of a QP's recovery ring, roce/sr_onload.c. */
 void recovery_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
 void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);
-/* @pushed: the WQE's segments if it came by a push slot, else NULL. */
+/* @pushed: segments of a pushed WQE, else NULL. */
 void sq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi,
 		 const void *pushed);
 /* BAR 2. */
@@ -509,7 +509,7 @@ void db_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len);
 bool push_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len);
 /* The QP's next WQE, @raw of SKUA_PUSH_SEGS segments, is at block @index. */
 void push_put(struct skua_dev *dev, uint32_t qpn, uint32_t index, const void *raw);
-/* The WQE at @index if it came by a slot; what the QP has here is gone in any case. */
+/* Take the WQE at @index, if it was pushed; any other pushed WQE of the QP is dropped. */
 const void *push_take(struct skua_dev *dev, uint32_t qpn, uint32_t index, size_t *nbytes);
 void push_forget(struct skua_dev *dev, uint32_t qpn);
 
@@ -532,7 +532,7 @@ static inline void sqc_count_in(struct skua_sqc *sqc, __le32 index)
 	sqc->valid |= cpu_to_le32(index ? SKUA_SQC_COUNTED : 0);
 }
 
-/* What befell a QP: the device counts it, and the QP's set. */
+/* Count an event of a QP, for the device and in the QP's counter set. */
 static inline void qp_count(struct skua_dev *dev, const struct skua_sqc *sqc,
 			    enum skua_counter counter, uint64_t by)
 {
@@ -544,9 +544,9 @@ static inline void qp_count(struct skua_dev *dev, const struct skua_sqc *sqc,
 /* --- qp.c: QP commands and state --- */
 
 /*
- * The halves of a QP that are pinned: the send queue's, which has attributes and state, in
- * any case, the receive queue's where it is needed, else NULL. Meanwhile what the device
- * does on its link is for this QP: nobody pins a second one.
+ * A pinned QP: the context of the send queue, which has attributes and state, and that of the
+ * receive queue where it is needed, else NULL. Only one QP is pinned at a time, to which the
+ * TLPs are counted.
  */
 struct qp {
 	uint32_t qpn;		/* with variant bits */
@@ -557,12 +557,15 @@ struct qp {
 int qp_get(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
 /* By index, whatever the variant. */
 int qp_get_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
-/* The send queue's half alone, of which cold words only if its state needs them. */
+/* The send queue's half alone; its cold words only if its state needs them. */
 int qp_get_sq(struct skua_dev *dev, uint32_t qpn, struct qp *qp);
 /* The QP of a doorbell whose high half is @hi; false: there is none, which was counted. */
 bool qp_get_db(struct skua_dev *dev, uint32_t hi, struct qp *qp);
 int qp_get_sq_index(struct skua_dev *dev, uint32_t index, struct qp *qp);
-/* The hot words of the receive queue's half too, from now on. False: it cannot be had, the device is FATAL. */
+/*
+ * Pin the hot words of the receive queue's half, too. False: they cannot be read, the device is
+ * FATAL.
+ */
 bool qp_need_rq(struct skua_dev *dev, struct qp *qp);
 /* All words of both halves. */
 bool qp_need_all(struct skua_dev *dev, struct qp *qp);
@@ -571,10 +574,10 @@ static inline uint32_t qp_index(uint32_t qpn)
 	return qpn & GENMASK(MODEL_LOG_QP - 1, 0);
 }
 
-/* Does the QP do without these operations of Skua's own (SKUA_VENDOR_*)? */
+/* Has the QP switched off these vendor operations (SKUA_VENDOR_*)? */
 bool qp_without(struct skua_dev *dev, struct skua_sqc *sqc, uint32_t ops);
 
-/* The halves that are pinned were changed. */
+/* Mark the pinned halves as changed. */
 void qp_dirty(struct skua_dev *dev, struct qp *qp);
 void qp_put(struct skua_dev *dev, struct qp *qp);
 enum skua_qp_type qp_type(const struct qp *qp);
@@ -592,17 +595,17 @@ uint32_t qp_mtu(const struct skua_dev *dev, const struct qp *qp);
 /* IBTA code of the largest that the port's MTU leaves room for, 0: none. */
 uint32_t qp_mtu_max(const struct skua_dev *dev);
 /*
- * Is it a path that can be taken: an own address of the same family, a next hop
- * that goes with the destination? @multicast: that may be a group.
+ * Is the path valid: an own address of the same family, and a next hop that fits the
+ * destination? @multicast: the destination may be a group.
  */
 bool qp_av_ok(struct skua_dev *dev, const struct skua_av *av, bool multicast);
 
-/* Is @index one that software may name now? A repeated one is, but no news. */
+/* Is @index a valid producer index now? The present one is valid, too. */
 bool sq_index_ok(const struct skua_sqc *sqc, uint32_t index);
 
 /*
- * What sched.c and the engine may rely on: 0 <= sqc->pi - sqc->ci <= ring size,
- * when they advance ci only; the send doorbell is refused otherwise. qp.c kicks
+ * Guarantees for sched.c and the engine: 0 <= sqc->pi - sqc->ci <= ring size, as
+ * long as they only advance ci; other send doorbells are refused. qp.c kicks
  * a QP after every MODIFY_QP and qp_error() that leaves it out of RESET, after
  * engine_state(); into RESET and on destroy it calls sched_forget() and
  * timer_set(SKUA_TIME_NEVER) itself. RAW_ETH QPs have no engine: for them
@@ -610,41 +613,41 @@ bool sq_index_ok(const struct skua_sqc *sqc, uint32_t index);
  */
 
 /* --- sched.c: QPs with work --- */
-/* The QP may have send work or flushing to do: look at it soon. */
+/* Put the QP into the ready queue: it may have WQEs to send or to flush. */
 void sched_kick(struct skua_dev *dev, uint32_t qpn);
 /*
- * Its responder has something to send, too. Until sched_resp_done() each turn looks at the
- * receive queue's half for that; others need not fetch it.
+ * Likewise for the responder. Until sched_resp_done() each turn pins the receive queue's half,
+ * which other turns need not fetch.
  */
 void sched_kick_resp(struct skua_dev *dev, uint32_t qpn);
 bool sched_resp(const struct skua_dev *dev, uint32_t qpn);
 void sched_resp_done(struct skua_dev *dev, uint32_t qpn);
-/* Remove every trace of it (destroy, reset). */
+/* Remove the QP from all lists (destroy, reset). */
 void sched_forget(struct skua_dev *dev, uint32_t qpn);
 /*
- * In its turn: the QP cannot go on before the wire has room for @dmac. Until then it has
- * no turn, whatever kicks it.
+ * Called in a QP's turn: the QP is parked until the wire has room for @dmac. Until then it gets
+ * no turn, even if it is kicked.
  */
 void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[6]);
-/* It has another path, or nothing to send: it waits for the wire no longer. */
+/* The QP has another path, or nothing to send: it need not wait for the wire any more. */
 void sched_unpark(struct skua_dev *dev, uint32_t qpn);
 /* The wire may have room again. */
 void sched_room(struct skua_dev *dev);
 /* Is it in the ready queue? */
 bool sched_ready(const struct skua_dev *dev, uint32_t index);
-/* One round; true while something is ready. */
+/* Run one round. True: there are ready QPs left. */
 bool sched_run(struct skua_dev *dev);
 
 /* --- hot.c: doorbell suppression --- */
 /* A doorbell brought the QP a new producer index. */
 void hot_doorbell(struct skua_dev *dev, const struct qp *qp);
-/* The QP had a turn, and wants no other one now. */
+/* The QP had a turn, and has no more work now. */
 void hot_turn(struct skua_dev *dev, struct qp *qp);
-/* Look at its record no more (destroy, reset). */
+/* Stop looking at the QP's record (destroy, reset). */
 void hot_forget(struct skua_dev *dev, uint32_t qpn);
 /* Look at the records of those in the list, once; true while there are any. */
 bool hot_run(struct skua_dev *dev);
-/* Make all of them cold; true if there was something new in the record of some. */
+/* Make all queues cold. True: some of their records had new indices. */
 bool hot_rest(struct skua_dev *dev);
 /* For tests: may its software leave out doorbells, and how many looks found nothing? */
 bool hot_place(const struct skua_dev *dev, uint32_t qpn, uint32_t *misses);
@@ -653,7 +656,7 @@ bool hot_place(const struct skua_dev *dev, uint32_t qpn, uint32_t *misses);
  * device goes to host->timer(). Expiry calls engine_timer().
  */
 void timer_set(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
-/* Unless it rings earlier. */
+/* Set the deadline unless the present one is earlier. */
 void timer_at_latest(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
 /* A moderation or other core timer: calls fn(dev, arg) once at @deadline. */
 int timer_call(struct skua_dev *dev, uint64_t deadline, void (*fn)(struct skua_dev *, uint32_t),
@@ -663,9 +666,9 @@ void timer_set_cq(struct skua_dev *dev, uint32_t cqn, uint64_t deadline);
 void timer_set_eq(struct skua_dev *dev, uint32_t eqn, uint64_t deadline);
 void cq_timer(struct skua_dev *dev, uint32_t cqn);
 void eq_timer(struct skua_dev *dev, uint32_t eqn);
-/* The host's timer rang: it is off now. */
+/* The host's timer has expired. */
 void timer_rang(struct skua_dev *dev);
-/* Run what is due, a bounded number; tell the host the next deadline. */
+/* Handle a limited number of deadlines that are due; set the host's timer. */
 void timer_run(struct skua_dev *dev);
 void timer_sync(struct skua_dev *dev);
 
@@ -714,8 +717,8 @@ struct wqe {
 enum skua_vendor wqe_decode(const void *raw, size_t nbytes, uint32_t index,
 			    enum skua_qp_type type, struct wqe *out);
 /*
- * A part of the send ring as one DMA brought it; start with @blocks 0. Holds for
- * one turn only: what is in it was read once, and is validated at each decoding.
+ * A part of the send ring, read by one DMA; initialized with @blocks 0. Valid for one turn only:
+ * its contents were read once, and are validated by each decoding.
  * @most: blocks that one fetch reads if no WQE is longer, 0: WQE_WIN_BLOCKS.
  */
 struct wqe_win {
@@ -746,7 +749,7 @@ struct rwqe {
  * re-reads the doorbell record if none is known to be there.
  */
 bool rq_avail(struct skua_dev *dev, struct qp *qp);
-/* How many are there at least; the record is read again when the ring runs low. */
+/* Number of receive WQEs, at least; the record is read again when there are few. */
 uint32_t rq_count(struct skua_dev *dev, struct qp *qp);
 /* Are there more than @n? */
 bool rq_has(struct skua_dev *dev, struct qp *qp, uint32_t n);
@@ -770,32 +773,32 @@ enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_
 
 /* --- port.c, eth.c --- */
 /*
- * Send a RoCE packet made by skua_pkt_build_close(): turned round inside if it is for
- * ourselves. Its ICRC is written if somebody else can see it.
+ * Send a RoCE packet made by skua_pkt_build_close(); it is looped back if it is for this device.
+ * Its ICRC is written if it leaves the process, or if a capture or a fault sees it.
  */
 void port_tx(struct skua_dev *dev, void *frame, size_t len);
-/* Where to make it, up to @size bytes, so that it need not be copied; NULL: anywhere. */
+/* Buffer for a packet of up to @size bytes, which need not be copied then; NULL: none. */
 void *port_frame(struct skua_dev *dev, size_t size);
 /* From a RAW_ETH queue; @loop: steering rules here may want a multicast frame as well. */
 void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop);
 /*
- * No frame is being delivered any more for now: those that are being merged are completed. To be
- * called before anything else is done that follows from the guest's wishes or from a deadline.
+ * Complete the frames that are being merged. To be called after the delivery of frames, before
+ * the device handles commands, doorbells or deadlines.
  */
 void eth_rx_done(struct skua_dev *dev);
-/* The queue of such frames is filling: send no more in this round. */
+/* Is the loopback buffer half full? Then nothing more is sent in this round. */
 bool port_tx_busy(const struct skua_dev *dev);
-/* The wire has no room for a frame to @dmac: the queue that wants to send it waits. */
+/* Has the wire no room for a frame to @dmac? Then its queue has to wait. */
 bool port_tx_full(const struct skua_dev *dev, const uint8_t dmac[6]);
 /* Deliver a bounded number of them; true while there are more. */
 bool port_run(struct skua_dev *dev);
 /* Are there any? */
 bool port_pending(const struct skua_dev *dev);
-/* A frame from the wire. True: not done with it, call again with the same one. */
+/* Receive a frame from the wire. True: call again with the same frame. */
 bool port_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
-/* A train from the wire. False: its packets are to come one by one. */
+/* Receive a train from the wire. False: its packets have to be given one by one. */
 bool port_rx_train(struct skua_dev *dev, void *head, size_t len, const struct skua_train *train);
-/* The one that was not done is not taken any more. */
+/* The frame that was to be given again will not be given any more. */
 void port_rx_none(struct skua_dev *dev);
 void port_link(struct skua_dev *dev, bool up);
 /* Ethernet payload limit in force. */
@@ -808,20 +811,20 @@ bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, u
 /* GID table: entry by index (NULL: none or cleared), index by address and VLAN (-1). */
 const struct skua_gid *port_gid(struct skua_dev *dev, uint32_t index);
 int port_gid_find(struct skua_dev *dev, const uint8_t gid[16], uint16_t vlan);
-/* May packets to @dmac go as a train? Then send it. */
+/* Can a train be sent to @dmac? Send a train. */
 bool port_direct(const struct skua_dev *dev, const uint8_t dmac[6]);
 void port_tx_train(struct skua_dev *dev, void *head, size_t len, const struct skua_train *train);
 /* RAW_ETH send queue: do at most @budget frames; true while more. */
 bool eth_sq_run(struct skua_dev *dev, struct qp *qp, unsigned int budget);
 
 /* --- pace.c: send queues with a rate (SKUA_SQC_PACED: sqc->rate is not 0) --- */
-/* Bytes that may go now; a packet that has begun goes whole. */
+/* Number of bytes that may be sent now; a packet is always sent whole. */
 uint64_t pace_room(const struct skua_sqc *sqc, uint64_t now);
-/* So many went. */
+/* Account for bytes that were sent. */
 void pace_charge(struct skua_sqc *sqc, uint64_t now, uint64_t bytes);
-/* There is more to send, and no room: the QP's timer puts it into the ready queue. */
+/* The QP has to wait for its rate: have a timer put it into the ready queue. */
 void pace_wait(struct skua_dev *dev, struct qp *qp, uint64_t now);
-/* The timer is free: a QP that waits needs it again. */
+/* Set the QP's timer again, if it waits, after the timer was used for another deadline. */
 void pace_arm(struct skua_dev *dev, struct qp *qp);
 /* MODIFY_QP changed the limit, or congestion control did. */
 void pace_set(struct skua_dev *dev, struct qp *qp);
@@ -833,20 +836,19 @@ struct roce_in;
  * with members here.
  */
 void roce_rx(struct skua_dev *dev, struct roce_in *in);
-/* The same for a train; @in is its first packet. False: it is to come packet by packet. */
+/* Likewise for a train; @in is its first packet. False: give its packets one by one. */
 bool roce_rx_train(struct skua_dev *dev, struct roce_in *in, const struct skua_train *train);
-/* Has the memory that its payload is in been there all the time? */
+/* Is the payload's memory intact (see skua_host_ops.dma_broken)? */
 bool train_intact(const struct skua_train *train);
 /*
- * Memory of which trains under way are made may change its owner now: they do without it
- * from here on.
+ * The memory of trains in flight may be reused after this: have their payload copied.
  */
 void engine_settle(struct skua_dev *dev);
-/* Go on with datagrams to large groups; true while there are more. */
+/* Continue the delivery of datagrams to large groups. True: there are more. */
 bool roce_run(struct skua_dev *dev);
-/* Of its buffers of whole packets. */
+/* Size of the engine's buffers of whole packets. */
 size_t engine_frame_bytes(void);
-/* No more of them can be kept: one of our own that comes now may be lost. */
+/* Is there no room for another one? A datagram of the device itself would be lost then. */
 bool roce_groups_full(const struct skua_dev *dev);
 /* From sched_run(): one turn of this QP. True: put it at the end of the queue again. */
 bool engine_run(struct skua_dev *dev, struct qp *qp);

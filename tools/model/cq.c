@@ -57,12 +57,12 @@ void cq_told(struct skua_dev *dev, struct skua_cqc *cqc)
 static void fire(struct skua_dev *dev, struct skua_cqc *cqc)
 {
 	hold_none(dev, cqc);
-	/* The serial stays: an event that waits still needs it. */
+	/* The serial is kept: a pending event still needs it. */
 	cqc->arm &= ~cpu_to_le32(SKUA_CQC_ARM_ANY | SKUA_CQC_ARM_SOLICITED);
 	comp_event(dev, cqc);
 }
 
-/* An armed CQ got a completion of the kind that it waits for. */
+/* An armed CQ got a completion of the kind that it is armed for. */
 static void moderate(struct skua_dev *dev, struct skua_cqc *cqc)
 {
 	uint32_t usec = le32_get_bits(cqc->moderation, SKUA_MOD_USEC);
@@ -90,9 +90,9 @@ void cq_timer(struct skua_dev *dev, uint32_t cqn)
 }
 
 /*
- * What the arm asks for is there already if the last completion of its kind was written
- * at or past its index and after the last event. Indices are compared by how far they
- * are behind the producer's, which none of them is ahead of.
+ * Is there a completion already that the arm asks for: one of its kind, at or past its index,
+ * and written after the last event? Indices are compared by their distance from the producer
+ * index, which none of them exceeds.
  */
 static void arm(struct skua_dev *dev, struct skua_cqc *cqc, uint32_t ci, uint32_t hi)
 {
@@ -137,8 +137,8 @@ void cq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
 /* --- completions --- */
 
 /*
- * Room for one more? The record is looked at only when there seems to be none,
- * and believed only if it lies between what was known and what was produced.
+ * Is there room for another entry? The doorbell record is read only if there is none by the
+ * consumer index known, and used only if it lies between that and the producer index.
  */
 static bool has_room(struct skua_dev *dev, struct skua_cqc *cqc)
 {
@@ -168,7 +168,7 @@ static int cq_fail(struct skua_dev *dev, struct skua_cqc *cqc, enum skua_cq_err 
 	return -1;
 }
 
-/* One more completion: a mark that is now too far behind moves along. */
+/* Keep a mark of events within 2^31 of the producer index @pi, so that it can be compared. */
 static __le32 mark_keep(__le32 mark, uint32_t pi)
 {
 	const uint32_t most = 1u << 31;
@@ -228,8 +228,8 @@ bool cq_batch_end(struct skua_dev *dev)
 }
 
 /*
- * May an entry at @off wait for the next one? Not if it is an error, or an event is to tell of
- * it. Those that wait lie within a block of the size that one memory write has at most.
+ * May the entry at @off be written later, together with the next one? Not if it is an error, or
+ * if it causes an event. Entries written together lie in one block of the maximum payload size.
  */
 static bool batch_takes(const struct skua_dev *dev, const struct skua_cqc *cqc, const void *data,
 			bool error)
@@ -278,7 +278,7 @@ static int write_cqe(struct skua_dev *dev, struct skua_cqc *cqc, struct skua_cqe
 	bool error = le32_get_bits(cqe->what, SKUA_CQE_STATUS) != SKUA_CQE_OK;
 
 	if (!has_room(dev, cqc)) {
-		/* Those that wait to be written cannot have been taken yet. */
+		/* Software cannot have consumed entries that are not written yet. */
 		batch_flush(dev);
 		if (!has_room(dev, cqc))
 			return cq_fail(dev, cqc, SKUA_CQ_ERR_OVERRUN);
@@ -393,14 +393,14 @@ int cmd_modify_cq(struct skua_dev *dev, struct cmd *cmd)
 		return SKUA_CMD_ST_BAD_INDEX;
 	cqc->moderation = in->moderation;
 	ctx_dirty(dev, cqc);
-	/* What the old moderation held back goes now. */
+	/* An event that the old moderation delays is sent now. */
 	if (cqc->held)
 		fire(dev, cqc);
 	ctx_put(dev, cqc);
 	return SKUA_CMD_ST_OK;
 }
 
-/* What RESIZE_CQ changes, and nothing else. */
+/* Check that the input has only the fields that RESIZE_CQ changes. */
 static bool resize_ok(struct skua_dev *dev, const struct skua_cqc *cqc, const struct skua_cqc *in)
 {
 	struct skua_cqc rest = *in;
@@ -412,7 +412,7 @@ static bool resize_ok(struct skua_dev *dev, const struct skua_cqc *cqc, const st
 	       cqe_size(in) == cqe_size(cqc) && ring_ok(dev, &in->ring, ring_size(in));
 }
 
-/* The record as it is now: what is not consumed must fit into the new ring. */
+/* By the record as it is now: entries that are not consumed must fit into the new ring. */
 static int resize(struct skua_dev *dev, struct skua_cqc *cqc, const struct skua_cqc *in)
 {
 	uint32_t pi = le32_to_cpu(cqc->pi);

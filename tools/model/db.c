@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UAR pages of BAR 2: from a store to a doorbell. What a doorbell means is its
- * queue's business; here is what makes one: width, offset, and the latch that
- * joins the two halves of 32-bit software.
+ * UAR pages of BAR 2: which stores are a doorbell, by width and offset, and the latch that joins
+ * the two halves that 32-bit software writes. The queues handle the doorbells.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 #include "core.h"
 
-/* The low half that a page's next high half completes. */
+/* The low half of a doorbell, kept until the high half is written to the same page. */
 struct latch {
 	uint32_t low;
 	uint8_t reg;		/* which register */
@@ -72,7 +71,7 @@ static void doorbell(struct skua_dev *dev, uint32_t page, unsigned int reg, uint
 	}
 }
 
-/* A 32-bit store. False: it makes no sense. */
+/* A 32-bit store. False: it is not a half of a doorbell. */
 static bool half(struct skua_dev *dev, uint32_t page, unsigned int in, uint32_t val)
 {
 	struct latch *latch = &dev->latches->page[page];

@@ -12,7 +12,7 @@
 
 #include "core.h"
 
-/* Unit of the heartbeat: 2^19 ns. The interface promises one step in a millisecond at least. */
+/* Unit of the heartbeat: 2^19 ns. By the interface it changes at least once in a millisecond. */
 #define HEARTBEAT_SHIFT		19
 
 /* Capabilities that this model implements. */
@@ -178,7 +178,7 @@ bool skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf,
 {
 	unsigned int ev;
 
-	/* It may take away the right to master the bus. */
+	/* The write may clear Bus Master Enable. */
 	engine_settle(dev);
 	ev = skua_pci_write(&dev->pci, off, buf, len);
 	if (ev & SKUA_PCI_EV_FLR)
@@ -212,7 +212,7 @@ bool skua_dev_rx_train(struct skua_dev *dev, void *head, size_t len,
 {
 	bool taken;
 
-	/* The sender's memory is not what it was: the packets are lost. */
+	/* The sender's memory has changed: the packets are lost. */
 	if (!train_intact(train))
 		return true;
 	if (dev->state != DEV_OPERATIONAL || !running(dev))
@@ -257,7 +257,7 @@ bool skua_dev_run(struct skua_dev *dev)
 	if (!running(dev))
 		return false;
 	turn_begin(dev);
-	/* What came from the wire, before a command can see or change its queue. */
+	/* Complete merged frames before a command can query or change their queue. */
 	eth_rx_done(dev);
 	more |= cmdq_run(dev);
 	if (dev->state == DEV_OPERATIONAL)

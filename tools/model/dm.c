@@ -18,7 +18,7 @@ int dm_init(struct skua_dev *dev)
 	return dev->dm ? 0 : -ENOMEM;
 }
 
-/* It does not survive a reset, and no owner shall find what another left. */
+/* Cleared by a reset, so that its next owner cannot read what the last one has written. */
 void dm_reset(struct skua_dev *dev)
 {
 	if (dev->dm)
@@ -50,7 +50,7 @@ void dm_write(struct skua_dev *dev, uint64_t off, const void *buf, size_t len)
 		memcpy(dev->dm + off, buf, len);
 }
 
-/* The place of a bus address in device memory, if the function answers there. */
+/* Offset in device memory of a bus address, if the function decodes that. */
 static bool peer_finds(const struct skua_dev *dev, uint64_t addr, uint64_t len, uint64_t *off)
 {
 	uint64_t base = skua_pci_bar(&dev->pci, SKUA_BAR_DM);

@@ -21,7 +21,7 @@ static uint64_t div_up(uint64_t n, uint64_t by)
 	return (n + by - 1) / by;
 }
 
-/* Requests of at most @max bytes for a range, none of which crosses a page. */
+/* Number of requests of at most @max bytes for a range; none crosses a page. */
 static uint64_t requests(uint64_t iova, size_t len, unsigned int max)
 {
 	uint64_t first = PCIE_PAGE - iova % PCIE_PAGE;
@@ -34,8 +34,8 @@ static uint64_t requests(uint64_t iova, size_t len, unsigned int max)
 }
 
 /*
- * Completions of such requests for a range within a page: each ends at a multiple of RCB, but
- * for the last one of its request.
+ * Number of completions of such requests for a range within a page: each ends at a multiple of
+ * RCB, except the last one of a request.
  */
 static uint64_t answers(uint64_t iova, size_t len)
 {
@@ -177,7 +177,7 @@ int dma_write_elems(struct skua_dev *dev, enum tlp_purpose purpose, uint64_t iov
 	if (!allowed(dev, iova, len))
 		return fail(dev);
 	count_write(dev, purpose, iova, len);
-	/* Nobody looks at those behind the first one before that is there. */
+	/* Software does not read the following entries before the first one is valid. */
 	if ((num > 1 && dev->host->dma_write(dev->host_priv, iova + size, src + size, len - size)) ||
 	    (head && dev->host->dma_write(dev->host_priv, iova, src, head)) ||
 	    dev->host->dma_write(dev->host_priv, iova + head, src + head, sizeof(uint64_t)))

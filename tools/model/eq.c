@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Event queues. They never overflow: what finds its EQ full is a pending bit in
- * the context that caused it, and the object's place in a list of those that
- * wait, which is a link in an array: no event ever needs memory.
+ * Event queues. They never overflow: if an EQ is full, the event becomes a pending bit in the
+ * context of its object, and the object is put into a list of waiting objects. The links of the
+ * lists are preallocated arrays, so an event never needs memory.
  *
- * Completion events wait for the EQ of their CQ, page faults for the EQ of those,
- * all others for the EQ of asynchronous events, whichever that is when they go,
- * command completions for the command EQ.
+ * Completion events wait for the EQ of their CQ, page faults for the page fault EQ, command
+ * completions for the command EQ, and all others for the EQ that is the one of asynchronous
+ * events when there is room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static const uint8_t log_size[WAIT_KINDS] = {
 	MODEL_LOG_CQ, MODEL_LOG_CQ, MODEL_LOG_QP, MODEL_LOG_SRQ, MODEL_LOG_QP, MODEL_LOG_QP,
 };
 
-/* A waiting object is named by kind << 24 | index, plus LINK_FIRST. */
+/* A link to a waiting object is kind << 24 | index, plus LINK_FIRST. */
 #define LINK_NONE	0	/* not in a list */
 #define LINK_END	1
 #define LINK_FIRST	2
@@ -40,14 +40,14 @@ struct waitlist {
 };
 
 /**
- * struct events - what waits
- * @link: of each object, by kind; LINK_NONE where it does not wait
- * @comp: completion events, by EQ
- * @async: CQ errors, QP and SRQ events
- * @fault: page faults
+ * struct events - events that wait for room in their EQ
+ * @link: next waiting object, by kind and index; LINK_NONE: this one does not wait
+ * @comp: list of completion events, by EQ
+ * @async: list of CQ errors, QP and SRQ events
+ * @fault: list of page faults
  * @port: a port event waits
- * @cmd: a command completion of that slot waits, with this token
- * @cmds: how many do
+ * @cmd: by slot, token of a command completion that waits
+ * @cmds: number of these
  * @count: events since an EQ's last interrupt, for moderation
  */
 struct events {
@@ -123,7 +123,7 @@ static void wait_add(struct skua_dev *dev, struct waitlist *list, enum wait_kind
 	if (!ev->link[kind])
 		ev->link[kind] = calloc(1u << log_size[kind], sizeof(struct link));
 	if (!ev->link[kind]) {
-		/* An event lost is a program that hangs: better stop and say so. */
+		/* A lost event would let a program hang: make the device FATAL instead. */
 		dev_log(dev, 0, "no memory for waiting events");
 		dev_fatal(dev, SKUA_FATAL_EQ_DMA);
 		return;
@@ -192,7 +192,7 @@ static void interrupt(struct skua_dev *dev, struct skua_eqc *eqc)
 	dma_msix(dev, le32_get_bits(eqc->flags, SKUA_EQC_VECTOR));
 }
 
-/* An EQE was written: send the interrupt, or let moderation hold it back. */
+/* An EQE was written: send the interrupt, now or delayed by moderation. */
 static void moderate(struct skua_dev *dev, struct skua_eqc *eqc)
 {
 	uint32_t eqn = le32_to_cpu(eqc->eqn);
@@ -221,7 +221,7 @@ void eq_timer(struct skua_dev *dev, uint32_t eqn)
 	ctx_put(dev, eqc);
 }
 
-/* 0, -EAGAIN: full, or -EIO: there is no such EQ, or the device is dead. */
+/* Write an EQE. -EAGAIN: the EQ is full; -EIO: there is no such EQ, or the device is FATAL. */
 static int eq_post(struct skua_dev *dev, uint32_t eqn, struct skua_eqe *eqe)
 {
 	struct skua_eqc *eqc = eq_get(dev, eqn);
@@ -277,7 +277,7 @@ bool comp_event(struct skua_dev *dev, struct skua_cqc *cqc)
 {
 	uint32_t eqn = le32_to_cpu(cqc->eqn);
 
-	/* Nobody overtakes those that wait already. */
+	/* Events of CQs that wait already go first. */
 	if (!dev->events->comp[eqn].head && comp_post(dev, cqc) != -EAGAIN)
 		return true;
 	dev->cnt[SKUA_CNT_EQ_FULL]++;
@@ -310,7 +310,7 @@ static void comp_drain(struct skua_dev *dev, uint32_t eqn)
 
 /* --- asynchronous events --- */
 
-/* Where the pending word of each kind of object is. */
+/* Offset of the pending word in the contexts of each kind of object. */
 static const struct {
 	enum skua_icm_table table;
 	size_t pending;
@@ -320,7 +320,7 @@ static const struct {
 	[WAIT_SRQ] = { SKUA_ICM_SRQC, offsetof(struct skua_srqc, pending) },
 };
 
-/* Links of objects of which one has waited. */
+/* Counts the links of each kind of object of which one has ever waited. */
 struct onchip eq_onchip(const struct skua_dev *dev)
 {
 	const struct events *ev = dev->events;
@@ -332,7 +332,7 @@ struct onchip eq_onchip(const struct skua_dev *dev)
 	return use;
 }
 
-/* The next event of an object that has @bits pending; the bits that it settles. */
+/* The next event of an object with @bits pending. Returns the bits that this event clears. */
 static uint32_t next_event(enum wait_kind kind, const void *ctx, uint32_t bits,
 			   struct skua_eqe *eqe)
 {
@@ -364,7 +364,7 @@ static uint32_t next_event(enum wait_kind kind, const void *ctx, uint32_t bits,
 	}
 }
 
-/* One event of the object at the list's head; false: no more can go now. */
+/* Write one event of the object at the head of the list. False: no more can be written now. */
 static bool async_one(struct skua_dev *dev)
 {
 	struct waitlist *list = &dev->events->async;
@@ -405,7 +405,7 @@ static void async_drain(struct skua_dev *dev)
 		;
 }
 
-/* An event was noted in a context's pending word: let it go, or count that it waits. */
+/* An event was set in a context's pending word: write it, or put the object into the list. */
 static void async_event(struct skua_dev *dev, enum wait_kind kind, uint32_t index)
 {
 	wait_add(dev, &dev->events->async, kind, index);
@@ -486,7 +486,7 @@ static int fault_post(struct skua_dev *dev, const struct qp *qp, const struct sk
 	return eq_post(dev, dev->fault_eqn, &eqe);
 }
 
-/* The side at the list's head; false: it has to wait on. */
+/* Write the page fault at the head of the list. False: it has to wait. */
 static bool fault_one(struct skua_dev *dev)
 {
 	struct waitlist *list = &dev->events->fault;
@@ -571,7 +571,7 @@ void eq_kick(struct skua_dev *dev)
 	fault_drain(dev);
 }
 
-/* The last DMA of a dying device: no waiting, and no matter if it fails. */
+/* The last DMA of a device that becomes FATAL: errors are ignored. */
 void eq_fatal(struct skua_dev *dev, enum skua_fatal why)
 {
 	struct skua_eqe eqe = eqe_make(SKUA_EQE_FATAL, 0, 0);
@@ -583,7 +583,7 @@ void eq_fatal(struct skua_dev *dev, enum skua_fatal why)
 	eqc = eq_get(dev, dev->async_eqn);
 	if (!eqc)
 		return;
-	/* Moderation would hold the interrupt back for ever. */
+	/* No moderation: its timer would not run any more. */
 	eqc->moderation = 0;
 	eq_post(dev, dev->async_eqn, &eqe);
 	ctx_put(dev, eqc);
@@ -729,7 +729,7 @@ int cmd_modify_eq(struct skua_dev *dev, struct cmd *cmd)
 		return SKUA_CMD_ST_BAD_INDEX;
 	eqc->moderation = in->moderation;
 	ctx_dirty(dev, eqc);
-	/* What the old moderation held back goes now. */
+	/* An interrupt that the old moderation delays is sent now. */
 	if (dev->events->count[eqn])
 		interrupt(dev, eqc);
 	ctx_put(dev, eqc);

@@ -2,10 +2,10 @@
 /*
  * RAW_ETH queues, receiving: consecutive frames of a TCP connection become one
  * (SKUA_CQE_F_GRO in <skua/hw/cqe.h> has the rules). A device merges one row of frames at a
- * time. The first frame is written to memory like any other, of those that follow only the
- * payload is; what is held back is the completion, until a frame comes that does not follow,
- * or the device goes on to other work (eth_rx_done()). So nothing waits for a frame that may
- * never come.
+ * time. The first frame is written to memory like any other, of the following ones only the
+ * payload is written. The completion of the row is delayed until a frame arrives that does not
+ * belong to it, or until the device turns to other work (eth_rx_done()). So a frame never waits
+ * for another one that may not arrive.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const struct tcp_hdr *tcp_of(const struct frame *f)
 	return (const void *)(f->data + f->l4);
 }
 
-/* Bytes of headers of a frame that may be one of several, or 0. */
+/* Length of the headers of a frame that can be merged with others; 0: it cannot be merged. */
 static uint32_t headers(const struct frame *f, const struct skua_cqe_eth *info)
 {
 	uint16_t csum = le16_to_cpu(info->csum);
@@ -37,7 +37,7 @@ static uint32_t headers(const struct frame *f, const struct skua_cqe_eth *info)
 	if (f->ipv4 ? ip != IPV4_HDR_LEN || !(csum & SKUA_CQE_CSUM_L3_OK) : ip != IPV6_HDR_LEN)
 		return 0;
 	hdr = f->l4 + TCP_HDR_LEN;
-	/* The low bits of the byte are a flag, and reserved. */
+	/* The low four bits of this byte are a flag and reserved bits. */
 	if (tcp_of(f)->doff == (TCP_HDR_LEN + OPT_TIMESTAMP_LEN) / 4 << 4) {
 		if (be32_get(f->data + hdr) != OPT_TIMESTAMP)
 			return 0;
@@ -54,7 +54,7 @@ static void copy_field(uint8_t *to, const uint8_t *from, const uint8_t *base,
 	memcpy(to + (field - base), from + (field - base), len);
 }
 
-/* Are the headers the same but for what each frame has of its own? */
+/* Are the headers the same, except for the fields that differ in each frame? */
 static bool same_headers(const struct gro *g, const struct frame *f)
 {
 	const uint8_t *p = f->data;
@@ -83,7 +83,7 @@ static uint16_t ip_id(const struct frame *f)
 	return f->ipv4 ? be16_get(((const struct ipv4_hdr *)(f->data + f->l3))->id) : 0;
 }
 
-/* Of the IP datagram that a length field of 16 bits can tell. */
+/* Longest IP datagram that the length field of 16 bits allows. */
 static uint32_t datagram_max(const struct frame *f)
 {
 	return f->ipv4 ? UINT16_MAX : IPV6_HDR_LEN + UINT16_MAX;
@@ -99,7 +99,7 @@ bool gro_follows(const struct gro *g, uint32_t qpn, const struct frame *f,
 	       !memcmp(info, &g->info, sizeof(*info)) && same_headers(g, f);
 }
 
-/* What the next frame must have. False: there can be none. */
+/* Add a frame, and set what the next one must have. False: there can be no next one. */
 static bool expect(struct gro *g, const struct frame *f)
 {
 	uint32_t payload = f->end - g->hdr;
@@ -129,7 +129,7 @@ bool gro_begin(struct gro *g, const struct qp *qp, const struct frame *f,
 	g->info = *info;
 	g->rwqe = *rwqe;
 	memcpy(g->head, f->data, hdr);
-	/* What of it does not depend on the length is that of the whole. */
+	/* Fields that do not depend on the length are those of the merged frame. */
 	g->f = *f;
 	g->f.data = g->head;
 	return expect(g, f);
@@ -141,7 +141,7 @@ void gro_add(struct skua_dev *dev, const struct frame *f)
 		eth_rx_done(dev);
 }
 
-/* The headers of the whole, in place. */
+/* Make the headers of the merged frame from those of the first frame. */
 static void whole_headers(struct gro *g)
 {
 	uint8_t *l3 = g->head + g->f.l3;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RAW_ETH queues, receiving: a frame into a receive WQE, and its completion. A VLAN
- * tag goes to the completion, unless the queue wants it left where it is.
+ * RAW_ETH queues, receiving: write a frame to a receive WQE, and complete that. The VLAN tag
+ * is moved to the completion, unless the queue has SKUA_QP_F_KEEP_VLAN.
  */
 #include <string.h>
 
@@ -9,9 +9,9 @@
 #include "port.h"
 
 /**
- * struct source - the bytes that go to memory: the frame, its tag taken out
- * @head: bytes before the tag
- * @data: frame
+ * struct source - the bytes to be written: a frame without its tag
+ * @head: bytes in front of the tag
+ * @data: the frame
  * @skip: bytes of the tag
  */
 struct source {
@@ -101,7 +101,7 @@ static void fail(struct skua_dev *dev, struct qp *qp, uint32_t index, enum skua_
 	eth_rx_complete(dev, qp, index, &done);
 }
 
-/* Write a frame to a WQE: all of it, or, if it follows those being merged, its payload. */
+/* Write a frame to a WQE; if it is merged with those before it, only its payload. */
 static enum skua_vendor write_frame(struct skua_dev *dev, const struct qp *qp,
 				    const struct rwqe *rwqe, const struct frame *f, bool strip,
 				    bool follows, enum cmd_fault_kind fault)
@@ -128,7 +128,7 @@ static void complete_one(struct skua_dev *dev, struct qp *qp, const struct rwqe 
 		eth_rx_complete(dev, qp, rwqe->index, done);
 }
 
-/* @follows: it is to be merged with those before. */
+/* Receive a frame. @follows: it is merged with those before it. */
 static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct frame *f,
 			   const struct skua_cqe_eth *info, bool follows)
 {
@@ -144,7 +144,7 @@ static enum eth_rx receive(struct skua_dev *dev, struct qp *qp, const struct fra
 	if (!rq_avail(dev, qp))
 		return ETH_RX_NO_WQE;
 	err = rq_fetch(dev, qp, pos, &rwqe);
-	/* Of a frame that is merged less is written, but it need not be known that it will be. */
+	/* Room for a whole frame is needed even if it is merged and only its payload is written. */
 	if (err == SKUA_VENDOR_NONE && rwqe.len < len)
 		return ETH_RX_LONG;
 	qp->rqc->ci = cpu_to_le32(pos + 1);

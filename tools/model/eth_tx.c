@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RAW_ETH queues, sending: frames are gathered, get their checksums and tag, and
- * go; a large TCP segment is cut first. A frame that cannot be sent as it is
- * (too long, no such checksum) is counted and completes all the same; a WQE that
- * breaks the rules, or names memory it may not, takes the queue to ERR.
+ * RAW_ETH queues, sending: frames are gathered, get their checksums and tag, and are sent; a
+ * large TCP segment is cut first. A frame that cannot be sent (too long, or without the
+ * protocol whose checksum is asked for) is counted, and its WQE completes without an error. An
+ * invalid WQE, or one that fails to read its memory, takes the queue to ERR.
  */
 #include <string.h>
 
 #include "cmd_fault.h"
 #include "port.h"
 
-/* Pieces of a large segment: a queue that wants more of one WQE keeps all others waiting. */
+/* Maximum number of frames that a large segment is cut into; it bounds the time of one WQE. */
 #define PIECES_MAX	4096
 
 static void complete(struct skua_dev *dev, struct qp *qp, uint32_t cqn, uint32_t index,
@@ -30,7 +30,7 @@ static void complete(struct skua_dev *dev, struct qp *qp, uint32_t cqn, uint32_t
 
 /* --- one frame --- */
 
-/* Room for a tag lies before @frame. */
+/* There is room for a tag in front of @frame. */
 static void send_frame(struct skua_dev *dev, const struct qp *qp, uint8_t *frame, size_t len,
 		       const struct wqe *wqe)
 {
@@ -57,7 +57,7 @@ static bool fill_csum(const struct frame *f, uint8_t *data, uint32_t flags)
 	return !(flags & SKUA_WQE_F_L4_CSUM) || frame_l4_fill(f, data);
 }
 
-/* False: it cannot be sent so. */
+/* False: the frame cannot be sent with these offloads. */
 static bool send_one(struct skua_dev *dev, const struct qp *qp, uint8_t *frame, size_t len,
 		     const struct wqe *wqe)
 {
@@ -74,7 +74,7 @@ static bool send_one(struct skua_dev *dev, const struct qp *qp, uint8_t *frame, 
 
 /* --- a large segment --- */
 
-/* The headers of the piece at @off of the payload, which has @len bytes. */
+/* Make the headers of the frame that has @len bytes of payload from @off on. */
 static void piece_headers(uint8_t *frame, const struct frame *whole, uint32_t hdr, uint32_t off,
 			  uint32_t len, uint32_t nth, bool last)
 {
@@ -122,7 +122,7 @@ static bool send_pieces(struct skua_dev *dev, const struct qp *qp, const uint8_t
 		memcpy(frame + hdr, data + hdr + off, n);
 		piece_headers(frame, &whole, hdr, off, n, nth, off + n == len - hdr);
 		frame_parse(&f, frame, hdr + n, false);
-		/* Every piece has headers of its own: both sums are always made. */
+		/* Each frame has headers of its own, so both checksums are always computed. */
 		if (whole.ipv4)
 			frame_l3_fill(&f, frame);
 		frame_l4_fill(&f, frame);
@@ -163,7 +163,7 @@ static enum skua_vendor send_wqe(struct skua_dev *dev, const struct qp *qp, cons
 	struct port *p = dev->port;
 	bool lso = wqe->flags & SKUA_WQE_F_LSO;
 	uint8_t *buf = lso ? p->lso : p->tx + ETH_VLAN_LEN;
-	/* The tag's room in @tx is not part of what a queue may fill. */
+	/* The room for a tag in @tx does not count as room for the frame. */
 	size_t room = lso ? sizeof(p->lso) : sizeof(p->tx) - ETH_VLAN_LEN;
 	size_t len = wqe->flags & SKUA_WQE_F_INLINE ? wqe->inl_len : wqe->len;
 	enum skua_vendor err;
@@ -179,7 +179,7 @@ static enum skua_vendor send_wqe(struct skua_dev *dev, const struct qp *qp, cons
 		err = gather(dev, qp, wqe, buf);
 		if (err != SKUA_VENDOR_NONE)
 			return err;
-		/* Where it is for is known only now; what was gathered is gathered again. */
+		/* The destination is known only now. When there is room, gathering begins anew. */
 		if (len >= ETH_HDR_LEN && port_tx_full(dev, buf)) {
 			sched_park(dev, qp->qpn, buf);
 			return SKUA_VENDOR_FULL;
@@ -199,7 +199,7 @@ static void advance(struct skua_dev *dev, struct qp *qp, uint32_t blocks)
 	ctx_dirty(dev, qp->sqc);
 }
 
-/* Blocks of a WQE that could not be used, as far as its header tells. */
+/* Number of blocks of an invalid WQE, by its header if that is valid. */
 static uint32_t bad_blocks(const struct qp *qp, const struct wqe *wqe)
 {
 	uint32_t left = le32_to_cpu(qp->sqc->pi) - le32_to_cpu(qp->sqc->ci);
@@ -207,7 +207,7 @@ static uint32_t bad_blocks(const struct qp *qp, const struct wqe *wqe)
 	return wqe->blocks && wqe->blocks <= left ? wqe->blocks : 1;
 }
 
-/* False: it waits for the wire. */
+/* False: the WQE waits for room in the wire. */
 static bool run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 {
 	uint32_t index = le32_to_cpu(qp->sqc->ci);
@@ -224,14 +224,14 @@ static bool run_wqe(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 	if (err == SKUA_VENDOR_NONE) {
 		err = send_wqe(dev, qp, &wqe, fault);
 		if (err == SKUA_VENDOR_FULL) {
-			/* It comes again, and is one WQE to those who count them. */
+			/* The WQE will be tried again, but counts as one. */
 			cmd_fault_undo(dev, ETH_FAULT_SEND);
 			return false;
 		}
 		status = err == SKUA_VENDOR_NONE ? SKUA_CQE_OK : SKUA_CQE_LOC_PROT_ERR;
 	}
 	if (status != SKUA_CQE_OK) {
-		/* The flush that follows begins behind it. */
+		/* The following flush begins behind this WQE. */
 		advance(dev, qp, bad_blocks(qp, &wqe));
 		qp_count(dev, qp->sqc, SKUA_CNT_REQ_CQE_ERROR, 1);
 		complete(dev, qp, cqn, index, SKUA_CQE_REQ, status, err);
@@ -275,7 +275,7 @@ static void flush_send(struct skua_dev *dev, struct qp *qp, struct wqe_win *win)
 		 SKUA_CQE_WR_FLUSH_ERR, SKUA_VENDOR_NONE);
 }
 
-/* Everything posted completes as flushed. */
+/* Complete all posted WQEs as flushed. */
 static bool flush(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 {
 	struct wqe_win win = { .blocks = 0 };
@@ -294,14 +294,14 @@ static bool flush(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 	return !budget;
 }
 
-/* What is left of it: a WQE costs as much as the frames that it became, one at least. */
+/* What is left of the budget: a WQE costs the number of its frames, and at least one. */
 static unsigned int spend(unsigned int budget, uint64_t frames)
 {
 	frames = frames ? frames : 1;
 	return frames < budget ? budget - (unsigned int)frames : 0;
 }
 
-/* A queue with a rate: WQE by WQE, as there is no telling what one comes to. */
+/* A queue with a rate limit: one WQE at a time, since its length is not known before. */
 static bool run_paced(struct skua_dev *dev, struct qp *qp, unsigned int budget)
 {
 	const uint64_t *bytes = &dev->cnt[SKUA_CNT_ETH_TX_BYTES];

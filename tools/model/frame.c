@@ -112,7 +112,7 @@ static uint64_t sum(uint64_t acc, const uint8_t *p, size_t len)
 	uint64_t word = 0;
 	uint32_t half;
 
-	/* 32 bits at a time: the carries gather in the upper half. */
+	/* Add 32 bits at a time; the carries accumulate in the upper half. */
 	for (; len >= 4; len -= 4, p += 4) {
 		memcpy(&half, p, 4);
 		acc += half;
@@ -145,7 +145,7 @@ uint16_t frame_pseudo_sum(const struct frame *f, uint32_t len)
 	return fold(pseudo(f, len));
 }
 
-/* Bytes that the TCP or UDP checksum covers. */
+/* Number of bytes that the TCP or UDP checksum covers. */
 static uint32_t l4_len(const struct frame *f)
 {
 	if (f->udp)
@@ -169,7 +169,7 @@ bool frame_l4_has_csum(const struct frame *f)
 {
 	const struct udp_hdr *udp = (const void *)(f->data + f->l4);
 
-	/* A sum over bytes that are not there says nothing. */
+	/* The checksum of a datagram that is cut cannot be verified. */
 	return !f->cut && (f->tcp || (f->udp && be16_get(udp->check)));
 }
 
@@ -206,7 +206,7 @@ bool frame_l4_fill(const struct frame *f, uint8_t *data)
 		return false;
 	memset(check, 0, 2);
 	csum = ~l4_sum(f);
-	/* Of UDP zero means that there is none. */
+	/* A UDP checksum of zero means that there is none. */
 	if (f->udp && !csum)
 		csum = 0xffff;
 	memcpy(check, &csum, sizeof(csum));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Ethernet frames of the netdev's side: one look at the headers, checksums, the
- * hash of receive side scaling. (RoCE packets are taken apart in roce/pkt.c.)
+ * Ethernet frames other than RoCE: parser of the headers, checksums, and the hash of receive
+ * side scaling. (roce/pkt.c parses RoCE packets.)
  */
 #ifndef SKUA_MODEL_FRAME_H
 #define SKUA_MODEL_FRAME_H
@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct tcp_hdr) == 20, "TCP header");
 #define TCP_CWR			0x80
 
 /**
- * struct frame - what one look at a frame's headers tells
+ * struct frame - result of parsing a frame's headers
  * @data: the frame
  * @len: its bytes
  * @tagged: it has an 802.1Q tag
@@ -42,10 +42,10 @@ _Static_assert(sizeof(struct tcp_hdr) == 20, "TCP header");
  * @ipv4: sound IPv4 header at @l3
  * @ipv6: sound IPv6 header at @l3
  * @fragment: part of a fragmented datagram
- * @cut: the IP datagram says to be longer than the frame: its headers are good to
- *	steer by, and no more
+ * @cut: the length of the IP datagram exceeds the frame: its headers are used for steering
+ *	only
  * @proto: protocol above IP
- * @tcp: whole TCP header at @l4
+ * @tcp: complete TCP header at @l4
  * @udp: UDP header at @l4
  * @l3: offset of the IP header
  * @l4: offset of what IP carries
@@ -62,11 +62,12 @@ struct frame {
 };
 
 /*
- * Look at a frame of at least ETH_HDR_LEN bytes. @lso: the frame is one to be cut,
- * the length fields of its headers do not count.
+ * Parse a frame of at least ETH_HDR_LEN bytes. @lso: it is a large segment that is to be cut, so
+ * the length fields of its headers are ignored.
  */
 void frame_parse(struct frame *f, const void *data, size_t len, bool lso);
 
+/* What the port's MTU limits: without one VLAN tag. Nothing behind an 802.1ad tag is parsed. */
 static inline size_t frame_payload(const struct frame *f)
 {
 	return f->len - ETH_HDR_LEN - (f->tagged ? ETH_VLAN_LEN : 0);
@@ -77,7 +78,7 @@ static inline bool mac_multicast(const uint8_t mac[ETH_ADDR_LEN])
 	return mac[0] & 1;
 }
 
-/* Is the IPv4 header's sum right? */
+/* Is the checksum of the IPv4 header right? */
 bool frame_l3_ok(const struct frame *f);
 /* Is there a TCP or UDP checksum, and is it right? */
 bool frame_l4_has_csum(const struct frame *f);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Doorbell suppression: send queues whose software rings no doorbell, because the device
- * looks at their doorbell records by itself (SKUA_QP_F_DB_SUPPRESS).
+ * Doorbell suppression (SKUA_QP_F_DB_SUPPRESS): while the device polls the doorbell record of a
+ * send queue, software need not ring the doorbell.
  *
- * A queue is cold, or hot. Software rings for a cold one: its record has the device's event
- * index, which is the producer index that the device knows. The doorbell makes it hot, and
- * that costs nothing, because the event index is then behind what software posts. The
- * device looks at the record of a hot queue in each round, until it has looked so many times
- * in a row and found nothing, or the host is about to sleep. Then it writes the event index,
- * reads the record once more, and if there still is nothing new the queue is cold.
+ * A queue is cold or hot. Software rings the doorbell of a cold queue, whose record has the
+ * producer index that the device knows as its event index. The doorbell makes the queue hot.
+ * That takes no write to the record: the event index is then behind all indices that software
+ * posts, so that none of them needs a doorbell. The device reads the record of a hot queue in
+ * each round, until a number of reads in a row have found no new index, or the host is about
+ * to sleep. It then writes the event index and reads the record once more. If the producer
+ * index is still the same, the queue is cold.
  *
- * The list of queues that are looked at is short. A hot queue for which it has no room is
- * waiting: it is in the ready queue or parked (sched.c), and what happens to it is decided
- * after its turn: it is put into the list, or made cold as above, one attempt in each turn.
+ * The list of polled queues is short. A hot queue that does not fit in it is waiting: it is in
+ * the ready queue or parked (sched.c), and after each of its turns there is one attempt to put
+ * it into the list, or else to make it cold as described above.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,19 +21,19 @@
 
 #include "icm.h"
 
-/* Queues that are looked at in each round. */
+/* Size of the list of polled queues. */
 #define LIST_MAX	64
-/* How often in a row there may be nothing new. */
+/* Number of reads in a row without a new index, after which a queue becomes cold. */
 #define LOOKS_DEFAULT	32
 
-/* Of a QP: cold, hot and waiting, or its place in the list + LISTED. */
+/* State of a QP: cold, hot and waiting, or its place in the list + LISTED. */
 enum { COLD, WAITING, LISTED };
 
 /**
- * struct hot_sq - a send queue that is looked at
+ * struct hot_sq - a send queue whose record is polled
  * @index: of the QP
  * @pi: producer index known
- * @misses: times in a row that there was nothing new
+ * @misses: reads in a row without a new index
  * @dbr: bus address of the doorbell record
  */
 struct hot_sq {
@@ -51,7 +52,7 @@ struct hot {
 
 _Static_assert(LISTED + LIST_MAX <= UINT8_MAX, "state of a QP");
 
-/* What a look at a record showed. */
+/* Result of reading a record. */
 enum look { LOOK_OLD, LOOK_NEW, LOOK_BAD, LOOK_ERROR };
 
 int hot_init(struct skua_dev *dev)
@@ -97,7 +98,7 @@ static struct hot_sq *listed(struct hot *hot, uint32_t index)
 	return hot->state[index] >= LISTED ? &hot->list[hot->state[index] - LISTED] : NULL;
 }
 
-/* Into the list. False: it is full. */
+/* Put a QP into the list. False: the list is full. */
 static bool enlist(struct hot *hot, const struct qp *qp)
 {
 	uint32_t index = qp_index(qp->qpn);
@@ -129,7 +130,7 @@ void hot_forget(struct skua_dev *dev, uint32_t qpn)
 	hot->state[qp_index(qpn)] = COLD;
 	if (!sq)
 		return;
-	/* The last one takes its place. */
+	/* The last entry moves to the place of the removed one. */
 	*sq = hot->list[--hot->num];
 	if (sq != &hot->list[hot->num])
 		hot->state[sq->index] = LISTED + (sq - hot->list);
@@ -151,8 +152,8 @@ void hot_doorbell(struct skua_dev *dev, const struct qp *qp)
 }
 
 /*
- * The record cannot be read, or the event index not be written: software and device cannot
- * tell each other of work any more.
+ * The record cannot be read or the event index cannot be written: the QP goes to ERR, since the
+ * device would not learn of new work any more.
  */
 static void fail(struct skua_dev *dev, struct qp *qp)
 {
@@ -161,7 +162,7 @@ static void fail(struct skua_dev *dev, struct qp *qp)
 		qp_error(dev, qp, SKUA_QP_ERR, SKUA_QP_EV_FATAL);
 }
 
-/* Read the record; @pi is what is known. */
+/* Read the record of a QP whose producer index is known as @pi. */
 static enum look read_record(struct skua_dev *dev, uint64_t dbr, uint32_t pi, uint32_t *now)
 {
 	__le32 record;
@@ -173,7 +174,7 @@ static enum look read_record(struct skua_dev *dev, uint64_t dbr, uint32_t pi, ui
 	return *now == pi ? LOOK_OLD : LOOK_NEW;
 }
 
-/* The record of the QP has index @now, which may be any. */
+/* Take the index @now from the record of a QP; software may have written any value. */
 static enum look take(struct skua_dev *dev, struct qp *qp, uint32_t now)
 {
 	if (!sq_index_ok(qp->sqc, now))
@@ -186,9 +187,9 @@ static enum look take(struct skua_dev *dev, struct qp *qp, uint32_t now)
 }
 
 /*
- * Try to make the QP cold. LOOK_OLD: it is. LOOK_NEW: it stays hot, and is in the ready
- * queue again. Otherwise it is cold and the reason was dealt with; @told: a bad record has
- * been counted.
+ * Try to make the QP cold. LOOK_OLD: it is cold. LOOK_NEW: it stays hot, and is in the ready
+ * queue again. Other results: it is cold, and the error was handled; @told: a bad record was
+ * counted before.
  */
 static enum look cool(struct skua_dev *dev, struct qp *qp, bool told)
 {
@@ -227,7 +228,7 @@ void hot_turn(struct skua_dev *dev, struct qp *qp)
 		cool(dev, qp, false);
 }
 
-/* The record of one in the list is not as known, or was so for long enough. */
+/* A queue of the list has a new index, or had none for the maximum number of reads. */
 static void look_closer(struct skua_dev *dev, struct hot_sq *sq, enum look look, uint32_t now)
 {
 	struct qp qp;
@@ -253,13 +254,13 @@ bool hot_run(struct skua_dev *dev)
 {
 	struct hot *hot = dev->hot;
 
-	/* From the end: one that goes is replaced by one that has been looked at. */
+	/* From the end: a removed entry is replaced by one that was handled already. */
 	for (unsigned int i = hot->num; i-- && dev->state == DEV_OPERATIONAL;) {
 		struct hot_sq *sq = &hot->list[i];
 		enum look look;
 		uint32_t now = 0;
 
-		/* One that is to have a turn has enough to do. */
+		/* A QP in the ready queue will get a turn anyway. */
 		if (sched_ready(dev, sq->index))
 			continue;
 		if (dev->tlp.qps)
@@ -276,7 +277,7 @@ bool hot_rest(struct skua_dev *dev)
 {
 	struct hot *hot = dev->hot;
 
-	/* As in hot_run(). */
+	/* From the end, as in hot_run(). */
 	for (unsigned int i = hot->num; i-- && dev->state == DEV_OPERATIONAL;)
 		look_closer(dev, &hot->list[i], LOOK_OLD, 0);
 	return hot->num;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ICM: the device's address space in host memory. Which host page lies where
- * (MAP_ICM, UNMAP_ICM), where the tables lie (INIT_DEVICE), which of their
- * entries are objects.
+ * ICM: the device's address space in host memory: the mapping of its pages (MAP_ICM,
+ * UNMAP_ICM), the position of the tables (INIT_DEVICE), and which entries are objects.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +90,7 @@ static struct icm_node *leaf_make(struct icm *icm, uint64_t page)
 	}
 }
 
-/* Free what is empty on the way to a page. */
+/* Free the empty nodes on the path to a page. */
 static void prune(struct icm *icm, uint64_t page)
 {
 	struct icm_node **way[ICM_LEVELS];
@@ -125,7 +124,7 @@ static void free_tree(struct icm *icm, struct icm_node *node, unsigned int level
 	icm->nodes--;
 }
 
-/* Pages from @page on, of @left, that one leaf holds. */
+/* Number of pages, at most @left, from @page on that are in one leaf. */
 static uint64_t leaf_piece(uint64_t page, uint64_t left)
 {
 	uint64_t n = ICM_NODE_SLOTS - slot_of(page, 0);
@@ -133,7 +132,7 @@ static uint64_t leaf_piece(uint64_t page, uint64_t left)
 	return n < left ? n : left;
 }
 
-/* Call @fn for each leaf of a range, NULL where there is none; false: it did not like one. */
+/* Call @fn for each leaf of a range (NULL: no leaf) until it returns false. */
 static bool each_leaf(struct icm *icm, uint64_t page, uint64_t num,
 		      bool (*fn)(struct icm *icm, struct icm_node *leaf, uint64_t page,
 				 uint64_t num))
@@ -190,7 +189,7 @@ static bool drop_leaf(struct icm *icm, struct icm_node *leaf, uint64_t page, uin
 	return true;
 }
 
-/* Map a run of pages, of which none is mapped and whose leaves are there. */
+/* Map a run of pages; none of them is mapped, and their leaves exist. */
 static void put_pages(struct icm *icm, uint64_t page, uint64_t num, uint64_t bus)
 {
 	for (uint64_t n; num; page += n, num -= n) {
@@ -204,7 +203,7 @@ static void put_pages(struct icm *icm, uint64_t page, uint64_t num, uint64_t bus
 	}
 }
 
-/* The part of a range of pages that lies in a table. False: none. */
+/* The part of a range of pages that is in a table. False: no part of it. */
 static bool in_table(const struct icm_table *t, uint64_t page, uint64_t num, uint64_t *from,
 		     uint64_t *to)
 {
@@ -216,7 +215,7 @@ static bool in_table(const struct icm_table *t, uint64_t page, uint64_t num, uin
 	return *from < *to;
 }
 
-/* Pages were mapped, or unmapped: which tables have more, or less, of them now? */
+/* After pages were mapped or unmapped: update the number of mapped pages of each table. */
 static void count_mapped(struct icm *icm, uint64_t page, uint64_t num, int sign)
 {
 	uint64_t from, to;
@@ -227,7 +226,7 @@ static void count_mapped(struct icm *icm, uint64_t page, uint64_t num, int sign)
 	}
 }
 
-/* The tables have their places now: count what was mapped before. */
+/* INIT_DEVICE has set the tables' ranges: count the pages mapped before. */
 static void count_all(struct icm *icm, const struct icm_node *node, unsigned int level,
 		      uint64_t page)
 {
@@ -273,7 +272,7 @@ int icm_init(struct skua_dev *dev)
 	return cache_init(dev);
 }
 
-/* Tables and objects go, mapped pages stay: TEARDOWN_DEVICE. */
+/* TEARDOWN_DEVICE: remove tables and objects; the pages remain mapped. */
 static void forget_layout(struct skua_dev *dev)
 {
 	struct icm *icm = dev->icm;
@@ -351,7 +350,7 @@ void obj_set(struct skua_dev *dev, enum skua_icm_table table, uint32_t index, bo
 	dev->icm->table[table].refs[index] = 0;
 }
 
-/* A bit for each, and a number where others name it. */
+/* Allocate a bit for each entry, and a reference count in tables whose entries others name. */
 struct onchip obj_onchip(const struct skua_dev *dev)
 {
 	static const uint8_t named[SKUA_ICM_TABLES] = {
@@ -392,7 +391,7 @@ static bool objects_in(const struct skua_dev *dev, uint64_t addr, uint64_t len)
 		if (!t->valid || from >= to)
 			continue;
 		for (uint64_t n = (from - t->base) / t->size; n * t->size < to - t->base; n++) {
-			/* Of tables there may be much, and of objects few. */
+			/* Scan the bitmap by words: a table may be large and have few objects. */
 			if (n % 64 == 0 && !t->valid[n / 64])
 				n += 63;
 			else if (t->valid[n / 64] >> n % 64 & 1)

@@ -8,19 +8,19 @@
 #define MTT_LINE	SKUA_MTT_GROUP	/* entries of a line of the MTT cache */
 
 #define CTX_SECTOR	64u
-/* What a context takes on the chip besides its sectors: its tag, and its share of the index. */
+/* On-chip bytes of a context besides its sectors: its tag, and its share of the index. */
 #define CTX_TAG		20
 
 /**
  * struct ctx_ent - a place of a context cache; the context's bytes follow it
- * @index: of the entry in its table
- * @next: in the hash chain, or among the free places: place + 1, 0 ends it
- * @life: the cache's @life when it got its context; else it holds none
- * @valid: sectors that are there
- * @dirty: those that differ from ICM
- * @ref: those used since the hand last came by
- * @pins: users at this moment
- * @asked: with a sanitizer: sectors that these have asked for
+ * @index: index of the entry in its table
+ * @next: next in the hash chain or in the list of free places: place + 1, 0 ends it
+ * @life: the cache's @life when the context was read; with another value the place is empty
+ * @valid: sectors that are cached
+ * @dirty: sectors that differ from ICM
+ * @ref: sectors used since the clock hand last passed
+ * @pins: number of present users
+ * @asked: with a sanitizer: sectors that these users have asked for
  * @table: enum skua_icm_table
  */
 struct ctx_ent {
@@ -39,18 +39,18 @@ struct ctx_ent {
  * struct ctx_cache - the contexts of one table that are on the chip
  * @mem: @num places of @stride bytes
  * @bucket: heads of the hash chains, @mask + 1 of them; empty if not of this @life
- * @life: counts resets: what is of another life is forgotten, without being touched
+ * @life: incremented by each reset, which so drops all contexts without touching them
  * @mask: see @bucket
  * @num: see @mem
- * @top: places that were used in this life: the first ones
- * @seen: likewise in any
- * @free: of these, the first that is free, + 1; 0: none
+ * @top: the first so many places were used in this life
+ * @seen: the first so many places were used in any life
+ * @free: first of the list of free places below @top, + 1; 0: none
  * @stride: see @mem
  * @all: sectors of a whole context
- * @used: places with a context
- * @sectors: that are there, of all of them
- * @hits: lookups that found what they wanted
- * @misses: those that read ICM
+ * @used: number of places with a context
+ * @sectors: number of sectors cached in all of them
+ * @hits: lookups that found all sectors
+ * @misses: lookups that read ICM
  * @writebacks: contexts of which something was written to ICM
  */
 struct ctx_cache {
@@ -70,7 +70,7 @@ struct ctx_cache {
 	uint64_t hits, misses, writebacks;
 };
 
-/* Of the memory on the chip, and what a line takes there: its number and the entries. */
+/* Share of the on-chip memory, and the bytes that a line takes: its number and the entries. */
 #define MTT_SHARE	16
 #define MTT_LINE_BYTES	(8 + MTT_LINE * 8)
 #define MTT_LINES_MIN	32
@@ -119,14 +119,14 @@ struct icm_table {
 #define ICM_LEVELS	4
 
 /*
- * Nodes of the tree. What all tables need at most, however they lie, is a third of that;
- * pages strewn over the address space must not cost the process as much memory as it has.
+ * Maximum number of nodes of the tree: three times what all tables can need. It keeps a guest
+ * that maps single pages all over the address space from using up the memory of the process.
  */
 #define ICM_NODES_MAX	4096u
 
 /**
  * struct icm_node - 512 pages of ICM, or 512 nodes below
- * @used: slots in use; 0: it is freed
+ * @used: slots in use; a node without any is freed
  * @child: nodes, above the lowest level
  * @addr: bus addresses of pages, in the lowest; bit 0: mapped
  */
@@ -140,15 +140,15 @@ struct icm_node {
 
 /**
  * struct icm - the ICM space
- * @root: radix tree of mapped pages: a map of very many of them costs little more
- *	than to store their addresses
- * @nodes: nodes in it
- * @mapped: how many pages are, bounded by @limit: what all tables together need
- * @laid_out: INIT_DEVICE gave the tables their places
- * @bytes: that contexts take on the chip
- * @pinned: with a sanitizer: that those in use take there at most
- * @hand: where the search for room goes on: place in a table's cache
- * @hand_table: see @hand
+ * @root: radix tree of mapped pages: to map very many pages takes little more time than to
+ *	store their addresses
+ * @nodes: number of nodes in it
+ * @mapped: number of mapped pages, at most @limit: what all tables together need
+ * @laid_out: INIT_DEVICE has set the tables' ranges
+ * @bytes: on-chip bytes of contexts
+ * @pinned: with a sanitizer: maximum of the on-chip bytes of pinned contexts
+ * @hand: the clock hand: place in a table's cache
+ * @hand_table: this table
  */
 struct icm {
 	struct icm_node *root;
@@ -174,15 +174,14 @@ bool icm_translate(const struct icm *icm, uint64_t addr, uint64_t *bus);
 int cache_init(struct skua_dev *dev);
 void cache_reset(struct skua_dev *dev);
 void cache_exit(struct skua_dev *dev);
-/* Write back, then forget, whatever of [@addr, @addr + @len) in ICM is cached. */
+/* Write back and drop all cached contexts in the ICM range [@addr, @addr + @len). */
 void cache_evict_range(struct skua_dev *dev, uint64_t addr, uint64_t len);
-/* Forget MTT entries. */
+/* Drop cached MTT entries. */
 void mtt_forget(struct skua_dev *dev, uint64_t index, uint64_t count);
 
 /*
- * Does a context of a valid object that comes from ICM make sense? Each table's
- * owner knows (cache.c asks). Of contexts that are used in parts @have are there; it is
- * asked again when more comes.
+ * Is a context that was read from ICM valid? For valid objects only; cache.c calls it. @have is
+ * the set of sectors read so far; when more are read it is called again.
  */
 bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t have);
 bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t have);

@@ -3,8 +3,8 @@
  * Keys changed by work requests: regions registered and invalidated, windows bound
  * and invalidated.
  *
- * How many windows are bound to a region is counted on the chip, as for any object
- * that others name (obj_refs()); the entry's own count is for those who look at it.
+ * The number of windows that are bound to a region is counted on the chip, as for any object
+ * that others name (obj_refs()). The count in the MPT entry is a copy for those who query it.
  */
 #include <string.h>
 
@@ -57,7 +57,7 @@ void mw_unbind(struct skua_dev *dev, struct skua_mpt *mw)
 	set_state(dev, mw, SKUA_MPT_FREE);
 }
 
-/* May a region have this window? */
+/* May this window be bound to the region? */
 static enum skua_vendor bind_region_ok(const struct skua_mpt *mr, const struct mr_who *who,
 				       const struct skua_wqe_bind *b)
 {
@@ -81,7 +81,7 @@ static enum skua_vendor bind_region_ok(const struct skua_mpt *mr, const struct m
 	return SKUA_VENDOR_NONE;
 }
 
-/* May a window be bound now, and so? */
+/* May the window be bound now, with these attributes? */
 static enum skua_vendor bind_window_ok(const struct skua_mpt *mw, const struct mr_who *who,
 				       const struct skua_wqe_bind *b)
 {
@@ -155,7 +155,7 @@ static enum skua_vendor invalidate_ok(const struct skua_dev *dev, const struct s
 	case SKUA_MPT_MR:
 		if (!mpt_is(mpt, SKUA_MPT_FAST_REG))
 			return SKUA_VENDOR_KEY_STATE;
-		/* What the peer never had it cannot take away. */
+		/* The peer can invalidate only keys that allow remote access. */
 		if (who->remote && !(le32_to_cpu(mpt->access) & REMOTE_RIGHTS))
 			return SKUA_VENDOR_KEY_ACCESS;
 		return obj_refs(dev, SKUA_ICM_MPT, key >> 8) ? SKUA_VENDOR_KEY_BOUND :
@@ -229,7 +229,7 @@ static enum skua_vendor register_ok(const struct skua_mpt *mpt, const struct mr_
 	return SKUA_VENDOR_NONE;
 }
 
-/* What the entry will be. False: that cannot be. */
+/* Build the new entry. False: the request is invalid. */
 static bool register_entry(const struct skua_dev *dev, struct skua_mpt *mpt,
 			   const struct skua_wqe_reg *r)
 {

@@ -10,15 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Messages at once, and one more for each so many nanoseconds. */
+/* Size of a burst of messages, and ns until one more is allowed. */
 #define LOG_BURST	50
 #define LOG_INTERVAL	200000000ull
 
 /**
  * struct log_limit - the messages of one function; zeroed: none yet
- * @spent: messages that count still
- * @since: when that was reckoned
- * @left_out: messages since the last that was allowed
+ * @spent: messages that count against the burst at @since
+ * @since: time of the last computation of @spent
+ * @left_out: messages suppressed since the last one that was allowed
  */
 struct log_limit {
 	uint32_t spent;
@@ -26,7 +26,10 @@ struct log_limit {
 	uint64_t left_out;
 };
 
-/* May a message be logged at @now (nanoseconds)? Then *@left_out is how many before were not. */
+/*
+ * May a message be logged at @now (ns)? If so, *@left_out is the number of messages suppressed
+ * before it.
+ */
 bool log_allow(struct log_limit *log, uint64_t now, uint64_t *left_out);
 
 #endif /* SKUA_MODEL_LOG_H */

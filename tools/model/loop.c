@@ -2,8 +2,8 @@
 /*
  * A loop: what one thread does, see loop.h.
  *
- * When it has nothing to do it sleeps in epoll. After it has worked it looks for more for a
- * few microseconds before it sleeps again, where that pays: see spin.h.
+ * A loop without work sleeps in epoll_wait(). Before that it polls for new work for some
+ * microseconds, if that is likely to find any: see spin.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,15 +26,15 @@
 
 #define NSEC_PER_SEC	1000000000ull
 /*
- * Nanoseconds in one turn of the loop for each of: the messages of one client, the work of
- * one function, the frames delivered to one station.
+ * Limit of time in one turn of the loop, in ns, for each of: the messages of one client, the
+ * work of one function, and the frames delivered to one station.
  */
 #define TURN_NSEC	200000u
-/* Slices of a processor: a wake-up is not to wait until those of a guest that polls end. */
+/* Scheduler slice: a short one lets the loop preempt a guest that polls when it wakes up. */
 #define SLICE_NSEC	100000u
 /*
- * While there is work, sockets are asked for more no sooner than after so many nanoseconds:
- * that is as much work as a short message is, and a system call costs half as much.
+ * While there is work, epoll_wait() is called no more often than this, in ns. It is about the
+ * time that a short message takes; the system call takes half of that.
  */
 #define ASK_NSEC	4000u
 #define EVENTS		64
@@ -227,14 +227,15 @@ int loop_add_link(struct loop *l, struct link_source *link, const struct opt_lin
 	if (link->fd < 0)
 		return loop_error(opt->tap ? "--tap" : "--dgram", err);
 	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, link->fd, &ev))
+	/* A descriptor that is not read stays readable: polled, it would keep the loop awake. */
 		return loop_error("epoll", strerror(errno));
 	return 0;
 }
 
 /*
- * Do everything that is due, each for a bounded time. *@more: some of it has work left.
- * *@hot: doorbell records are to be looked at again. Returns whether anything was done, looks
- * that found nothing left out.
+ * Do all work that is due, each part for a bounded time. *@more: there is work left.
+ * *@hot: only doorbell records are to be looked at again. Returns whether any work was done;
+ * a look at doorbell records without a result does not count.
  */
 static bool turn(struct loop *l, bool *more, bool *hot)
 {
@@ -262,13 +263,13 @@ static bool turn(struct loop *l, bool *more, bool *hot)
 	if (wire_deadline(l->wire) <= now) {
 		did = true;
 		wire_poll(l->wire, now);
-		/* What was delivered is worked on in the next turn. */
+		/* The functions handle the frames delivered here in the next turn. */
 		*more = true;
 	}
 	return did || *more;
 }
 
-/* Before the loop sleeps: look at no doorbell records any more. True: there is work after all. */
+/* Before a sleep: have doorbells rung instead of looking at records. True: work was found. */
 static bool rest(struct loop *l)
 {
 	bool found = false;
@@ -293,9 +294,9 @@ static uint64_t deadline(const struct loop *l)
 }
 
 /*
- * Handle what has come. If there is nothing, @sleep until something does or a deadline is over;
- * but not if another thread has sent something. Returns how many things came, the end of the
- * sleep left out, or an error number.
+ * Handle the events of the epoll set. With @sleep wait for one, or for the next deadline, unless
+ * another thread has sent frames. Returns the number of events other than that of the timer, or
+ * a negative errno.
  */
 static int wait_events(struct loop *l, bool sleep)
 {
@@ -321,8 +322,8 @@ static int wait_events(struct loop *l, bool sleep)
 }
 
 /*
- * For whom something was done: the last function that had messages, or other threads, or the
- * one before.
+ * The source of the work that was done, for spin.h: the last function with new messages, else
+ * the other threads, if frames came from there, else the same source as before.
  */
 static unsigned int source(struct loop *l)
 {
@@ -343,7 +344,7 @@ static unsigned int source(struct loop *l)
 	return source;
 }
 
-/* Nothing is left to do: look for more at once? */
+/* There is no work left: poll for more, rather than sleep? */
 static bool look(struct loop *l, uint64_t now)
 {
 	if (spin_looks(&l->spin, now))
@@ -393,7 +394,7 @@ int loop_open(struct loop *l, const struct options *opt)
 	return 0;
 }
 
-/* To be woken up is all that it is for. */
+/* The event descriptor only ends the sleep; wire_poll() finds the frames. */
 static void far_ready(struct event_source *src, uint32_t events)
 {
 	(void)src;
@@ -437,7 +438,7 @@ void loop_remove_nics(struct loop *l)
 
 /* --- threads --- */
 
-/* With the lock held: do what it is called for. */
+/* Do the call of loop_call(), if there is one. The lock is held, but not during the call. */
 static void answer(struct loop *l)
 {
 	void (*fn)(struct loop *l, void *arg) = l->fn;
@@ -464,7 +465,7 @@ static void called(struct event_source *src, uint32_t events)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Take calls until the loop may run (true), or is to end. */
+/* Serve calls until loop_begin() (returns true) or loop_end() (false). */
 static bool wait_for_begin(struct loop *l)
 {
 	bool begun;
@@ -578,7 +579,7 @@ void loop_call(struct loop *l, void (*fn)(struct loop *l, void *arg), void *arg)
 	l->fn = fn;
 	l->arg = arg;
 	pthread_cond_broadcast(&l->changed);
-	/* It fails only if the loop was called 2^64 times before it looked. */
+	/* The write can fail only if the counter is full: after 2^64 calls without a read. */
 	if (write(l->call_fd, &one, sizeof(one)) < 0)
 		loop_error("eventfd", strerror(errno));
 	while (l->fn)

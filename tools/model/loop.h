@@ -2,10 +2,10 @@
 /*
  * A loop: functions, their vfio-user servers, a switch, and the thread that drives them.
  *
- * The daemon has one, or, with --threads, one for each function. Loops share nothing that
- * changes but what wire/trunk.h and wire/pcapng.h have, and the mailbox (loop_call()): what is
- * to be done with anything of a loop is done by its thread, between two turns, from
- * making it to its end.
+ * The daemon has one loop, or, with --threads, one for each function. Loops share no data that
+ * changes, except through wire/trunk.h, wire/pcapng.h and the mailbox (loop_call()): another
+ * thread that needs anything of a loop has the loop's thread do it between two turns. That
+ * includes the creation and the end of its functions.
  */
 #ifndef SKUA_MODEL_LOOP_H
 #define SKUA_MODEL_LOOP_H
@@ -28,14 +28,14 @@ struct vfu_bus;
 #define LOOP_FDS	4
 
 /**
- * struct function - one NIC: its core between its guest and its wire port
- * @name: for people
- * @loop: who drives it
- * @log: how much it has logged
- * @vfu: its server
- * @dev: its core
- * @port: its port
- * @messages: handled up to the last turn, and indices found in records
+ * struct function - one NIC: a device core between a vfio-user server and a port of the switch
+ * @name: for log messages and counters
+ * @loop: the loop that drives it
+ * @log: limits its log messages
+ * @vfu: vfio-user server
+ * @dev: device core
+ * @port: port of the loop's switch
+ * @messages: vfio-user messages plus doorbell records taken, up to the last turn
  */
 struct function {
 	char name[16];
@@ -49,11 +49,12 @@ struct function {
 
 /**
  * struct link_source - a link of the wire to the outside
- * @src: in the epoll set
- * @wire: the switch that it is a port of
- * @name: for people
+ * @src: event source of @fd
+ * @wire: the switch that has it as a port
+ * @name: for log messages
  * @epfd: the epoll set
- * @fd: its descriptor
+ * @fd: the socket or TAP device
+ * @waits: @fd is not polled until the switch has room for its frames
  */
 struct link_source {
 	struct event_source src;
@@ -65,27 +66,27 @@ struct link_source {
 
 /**
  * struct loop - what one thread drives
- * @verbose: how much is logged
- * @epfd: what it sleeps in, -1: it was not opened
- * @wakeup: ends its sleeps
- * @wire: its switch
- * @nic: its functions
- * @num_nics: how many
- * @spin: whether it looks for more or sleeps
- * @stop: it is to end
- * @far: event source of the trunk's descriptor
- * @far_frames: that came from other threads up to the last turn
- * @threaded: it has a thread of its own
- * @thread: that
+ * @verbose: log level
+ * @epfd: epoll set in which the loop sleeps; -1: not opened
+ * @wakeup: timer that ends a sleep
+ * @wire: the switch
+ * @nic: the functions
+ * @num_nics: number of functions
+ * @spin: state of the decision whether to poll or to sleep
+ * @stop: loop_run() is to return
+ * @far: event source of the trunk's event descriptor
+ * @far_frames: frames received from other threads up to the last turn
+ * @threaded: the loop has a thread of its own
+ * @thread: this thread
  * @calls: event source of @call_fd
- * @call_fd: somebody has called
- * @lock: protects all below
- * @changed: any of it has
- * @fn: what it is called for, NULL: nothing
+ * @call_fd: event descriptor that loop_call() signals
+ * @lock: protects all members below
+ * @changed: signalled when one of these members has changed
+ * @fn: function that the loop's thread is to call, NULL: none
  * @arg: second argument of @fn
- * @begun: it may drive what it has
- * @ended: its thread is to end
- * @failed: it could not go on
+ * @begun: the thread may enter loop_run()
+ * @ended: the thread is to end
+ * @failed: loop_run() failed
  */
 struct loop {
 	int verbose;
@@ -111,43 +112,46 @@ struct loop {
 	bool failed;
 };
 
-/* Say what failed; -1. */
+/* Print what failed, and why. Returns -1. */
 int loop_error(const char *what, const char *why);
 
-/* A switch and an epoll set, no functions yet. 0, or -1 with a message. */
+/* Make the switch and the epoll set, without functions. Returns 0, or -1 with a message. */
 int loop_open(struct loop *l, const struct options *opt);
-/* Its switch is member @member of @t. 0, or -1 with a message. */
+/* Make the loop's switch member @member of @t. Returns 0, or -1 with a message. */
 int loop_join(struct loop *l, struct trunk *t, unsigned int member);
-/* After that nothing of it is used. */
+/* Undo loop_open() and loop_join(). The loop has no functions and no thread any more. */
 void loop_close(struct loop *l);
 
 /*
- * Add a NIC; @number is that of its port among all. Called in the loop's thread. Or a link.
- * 0, or -1 with a message.
+ * Add a NIC, or a link, in the loop's thread. @number is the number of the NIC's port among the
+ * ports of all threads. Returns 0, or -1 with a message.
  */
 int loop_add_nic(struct loop *l, struct function *fn, const struct opt_nic *nic,
 		 unsigned int number, struct vfu_bus *bus, uint64_t caps_off);
 int loop_add_link(struct loop *l, struct link_source *link, const struct opt_link *opt);
-/* Its functions end. Likewise. */
+/* End the loop's functions, in the loop's thread. */
 void loop_remove_nics(struct loop *l);
 
-/* Have the calling thread woken up as soon as Linux can. */
+/* Ask the scheduler to wake the calling thread with little delay. */
 void loop_tune(void);
 
-/* Drive it until @l->stop. 0, or -1 with a message. */
+/* Drive the loop until @l->stop. Returns 0, or -1 with a message. */
 int loop_run(struct loop *l);
 
-/* Give it a thread, which waits for calls and for loop_begin(). 0, or -1 with a message. */
+/*
+ * Create the loop's thread, which waits for loop_call() and loop_begin(). Returns 0, or -1 with
+ * a message.
+ */
 int loop_start(struct loop *l, const char *name);
 void loop_begin(struct loop *l);
-/* The thread drives nothing any more, but takes calls. */
+/* Have the thread leave loop_run(); it still serves loop_call(). */
 void loop_halt(struct loop *l);
-/* The thread ends. False: it could not go on before. */
+/* End the thread. False: loop_run() had failed. */
 bool loop_end(struct loop *l);
 
 /*
- * Have the loop's thread call @fn between two turns, and wait until it has. By the one thread
- * that started it, which is that of the loop if it has no thread of its own.
+ * Have the loop's thread call @fn between two turns, and wait for the return of @fn. Only the
+ * thread that called loop_open() may do so; it calls @fn itself if the loop has no thread.
  */
 void loop_call(struct loop *l, void (*fn)(struct loop *l, void *arg), void *arg);
 

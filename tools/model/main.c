@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * skua-model: device functions, their vfio-user servers and the wire between them, driven by
- * one loop in one thread, or by one for each function (loop.h). What concerns all of them is
- * here: signals, the control socket, counters, and the links to the outside.
+ * one loop in one thread, or by one for each function (loop.h). This file has what concerns all
+ * functions: signals, the control socket, counters, and the links to the outside.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "wire/trunk.h"
 #include "wire/wire.h"
 
-/* File descriptors of the model's own: standard streams, epoll, signals, captures, files. */
+/* File descriptors of the process: standard streams, epoll, signals, captures, files. */
 #define DESCRIPTORS	64
 
 struct daemon {
@@ -119,15 +119,15 @@ static int add_signals(struct daemon *d)
 	return 0;
 }
 
-/* Is it the one of that name, or is none named? */
+/* Is @fn the NIC of that name? An empty name stands for all NICs. */
 static bool named(const struct function *fn, const char *name, size_t len)
 {
 	return !len || (strlen(fn->name) == len && !memcmp(fn->name, name, len));
 }
 
 /*
- * What is said of one NIC: @what, for which @sole tells that no other NIC is meant. False: no
- * further one is to be told.
+ * Carries out the control command @what for one NIC. @sole: the command names only this NIC.
+ * False: stop, the answer is complete.
  */
 typedef bool (*nic_line)(struct daemon *d, struct function *fn, const char *what, bool sole,
 			 char *answer, size_t room);
@@ -152,7 +152,7 @@ static void call_line(struct loop *l, void *arg)
 	c->go_on = c->line(c->d, c->fn, c->what, c->sole, c->answer, c->room);
 }
 
-/* "[NIC/]WHAT": for the one NIC, or for all of them. */
+/* Carry out "[NIC/]WHAT" for the NIC of that name, or for all NICs. */
 static void for_nics(struct daemon *d, const char *arg, nic_line line, char *answer, size_t room)
 {
 	const char *slash = strchr(arg, '/');
@@ -193,7 +193,7 @@ static bool cmd_fault(struct daemon *d, struct function *fn, const char *spec, b
 	return true;
 }
 
-/* "VERB [ARG]"; what is shown is shown of one NIC. */
+/* "VERB [ARG]"; verbs that show something need the name of a NIC. */
 static bool tlp(struct daemon *d, struct function *fn, const char *what, bool sole,
 		char *answer, size_t room)
 {
@@ -206,7 +206,7 @@ static bool tlp(struct daemon *d, struct function *fn, const char *what, bool so
 	return false;
 }
 
-/* "show": of one NIC. */
+/* "show", which needs the name of a NIC. */
 static bool onchip(struct daemon *d, struct function *fn, const char *what, bool sole,
 		   char *answer, size_t room)
 {
@@ -238,7 +238,7 @@ static void call_fault(struct loop *l, void *arg)
 		c->err = wire_fault(l->wire, c->spec, c->answer, c->room);
 }
 
-/* "SPEC" adds faults, "off" removes all of them and forgets the flows. Where frames come in. */
+/* "SPEC" adds faults, "off" removes all of them and forgets the flows, in each loop's switch. */
 static void wire_faults(struct daemon *d, const char *spec, char *answer, size_t room)
 {
 	struct fault_call c = { spec, answer, room, 0 };
@@ -290,8 +290,8 @@ static void call_remove_nics(struct loop *l, void *arg)
 }
 
 /*
- * Which loop drives which NIC: with --threads each its own; but NICs that reach each other's
- * memory have one for all of them. Returns how many loops that are.
+ * Choose the loop for each NIC: with --threads each NIC has a loop of its own, but NICs of one
+ * bus, which access each other's memory, share one. Returns the number of loops.
  */
 static unsigned int assign_loops(struct daemon *d)
 {
@@ -308,10 +308,10 @@ static unsigned int assign_loops(struct daemon *d)
 	return num;
 }
 
-/* The other threads, which have no functions yet, and what joins their switches. */
+/* Create the trunk and the threads, which have no functions yet. */
 static int start_threads(struct daemon *d)
 {
-	/* Without links the main thread has nothing to do with frames. */
+	/* Without links the main thread handles no frames, and does not join the trunk. */
 	unsigned int main_joins = d->opt.num_links > 0, num = assign_loops(d);
 	char name[16];
 
@@ -410,7 +410,7 @@ static int setup(struct daemon *d)
 	return 0;
 }
 
-/* Drive everything until somebody ends it. */
+/* Run all loops until a signal ends them. */
 static int run(struct daemon *d)
 {
 	int ret;
@@ -444,8 +444,8 @@ static int teardown(struct daemon *d)
 }
 
 /*
- * With fewer the model works, too. But descriptors for which there is no room are closed by
- * the kernel in this thread, and that may take long.
+ * The model also works with fewer descriptors. But the kernel closes descriptors that do not fit
+ * in the table in the thread that receives them, and a client can make that take long.
  */
 static void reserve_descriptors(const struct options *opt)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The model's outer face: what a device function offers to its surroundings
- * and what it needs from them.
+ * Interface of the model's core: the functions of a device function, and the operations that it
+ * needs from its host side and from the network.
  *
  * The core is single-threaded and deterministic. It knows no socket, no clock
  * and no thread: it reaches guest memory, interrupts and time only through
@@ -9,8 +9,8 @@
  * The same core therefore runs below the vfio-user server, the unit tests and
  * the fuzzers, and replays exactly under virtual time.
  *
- * None of the entry points may be called from within an op, but for those of peers
- * (skua_dev_peer_*()), from which nothing follows.
+ * No entry point may be called from within an op, except those for accesses by peers
+ * (skua_dev_peer_*()), which have no further effects.
  */
 #ifndef SKUA_MODEL_H
 #define SKUA_MODEL_H
@@ -34,18 +34,18 @@ struct skua_train;
  *	write of 1, 2, 4 or 8 bytes is single-copy atomic. Writes become visible
  *	to the guest in call order: each is a release with regard to the earlier
  *	ones, as posted PCIe writes are.
- * @order: what was written by @dma_write before is visible to the guest before @dma_read
- *	reads anything after: a full barrier, which a read on PCI Express is to posted writes.
+ * @order: full barrier: earlier writes by @dma_write are visible to the guest before later
+ *	reads by @dma_read. On PCI Express a read has this effect on posted writes.
  * @msix: send the message of MSI-X vector @vector.
  * @now: nanoseconds of a monotonic clock.
  * @timer: call skua_dev_tick() once at or after @deadline (same clock as @now);
  *	replaces the earlier deadline; SKUA_TIME_NEVER disarms.
  *
- * @dma_map: where the @len bytes at bus address @iova lie in this process, for reading; they
- *	stay there until the host has called for wire_settle(). NULL: they do
- *	not lie in one piece, or are not guest memory.
- * @dma_broken: how often memory that @dma_map had told of turned out to be gone without
- *	notice; what is read there after that is not the guest's. NULL: that does not happen.
+ * @dma_map: pointer for reading @len bytes at bus address @iova, valid until the host calls
+ *	wire_settle(). NULL: they are not in one piece, or not guest memory.
+ * @dma_broken: number of times that memory returned by @dma_map was lost without notice (its
+ *	file was truncated), after which reads do not return the guest's data. NULL: this
+ *	does not happen.
  *
  * The core calls @dma_read, @dma_write, @dma_map and @msix only while the function's Bus
  * Master Enable bit is set; it checks that itself.
@@ -73,13 +73,13 @@ struct skua_host_ops {
  * @frame: where a frame of up to @size bytes may be made, so that @send and @send_pending
  *	need not copy it; what is there stays until one of them is given it. NULL, or it
  *	returns NULL: make it elsewhere.
- * @full: a frame for @dmac should be sent later, when skua_dev_room() was called. What
- *	had begun may be sent all the same. NULL: there always is room.
+ * @full: true: a frame to @dmac has to wait for the call of skua_dev_room(). The rest of a
+ *	message may be sent all the same. NULL: there is always room.
  * @direct: may packets to @dmac be sent as a train now? NULL: there are no trains.
- * @send_train: the packets of a train (roce/pkt.h), of which @head are the headers of the
- *	first, in a buffer of at least SKUA_PKT_HDR_MAX bytes, and @len is its length. The
- *	payload stays as it is until skua_dev_train_done().
- * @settle: the payload of trains under way must not be needed any more on return.
+ * @send_train: send the packets of a train (roce/pkt.h). @head has the headers of the first
+ *	packet, in a buffer of at least SKUA_PKT_HDR_MAX bytes, and @len is the length of
+ *	that packet. The payload does not change until skua_dev_train_done().
+ * @settle: copy the payload of trains in flight: it may change after the return.
  */
 struct skua_wire_ops {
 	void (*send)(void *wire, const void *frame, size_t len);
@@ -92,22 +92,23 @@ struct skua_wire_ops {
 };
 
 /**
- * struct skua_dev_cfg - what the user chooses for one function
+ * struct skua_dev_cfg - configuration of one function
  * @mac: permanent address
  * @serial: PCIe device serial number, also the node GUID's source
- * @onchip: bytes of memory on the chip (0: the default); what is too little is taken as the
- *	least that the device can work with
- * @whole: contexts are on the chip as a whole, not by sectors, for comparison
+ * @onchip: bytes of on-chip memory (0: the default); if it is too small the device uses the
+ *	minimum with which it can work
+ * @whole: contexts are cached as a whole instead of by sectors, for comparison
  * @onload: SKUA_CAP_RECOVERY: software may keep the loss state of QPs
  * @msix_vectors: MSI-X table size (0: the default)
- * @turn_ns: nanoseconds of @now that a call of skua_dev_run() or skua_dev_tick() may take,
- *	and a little more; 0, and under a clock that stands still meanwhile: only what is
- *	done is limited, not how long it takes
+ * @turn_ns: time (of @now) after which a call of skua_dev_run() or skua_dev_tick() begins no
+ *	further work. 0: only the amount of work is limited, as it is under virtual time.
  * @push_segs: longest WQE, in segments, that software is told to push
- * @hot_looks: looks at a doorbell record, in a row and with nothing new, after which its
- *	software is to ring the doorbell again (0: the default)
- * @caps_off: SKUA_CAP_* that the device is to be without
- * @log: where the model's messages go (may be NULL); @level 0 error,
+ * @hot_looks: number of reads of a doorbell record without a new index, in a row, after which
+ *	software has to ring the doorbell again (0: the default)
+ * @log_objects: logarithm of the entries that the device offers of each ICM table, of the MTT 16
+ *	times as many (0: as many as it can)
+ * @caps_off: SKUA_CAP_* that the device does not have
+ * @log: called for log messages (may be NULL); @level 0 error,
  *	1 warning, 2 info, 3 debug
  * @log_priv: first argument of @log
  */
@@ -131,7 +132,7 @@ enum skua_reset_kind {
 	SKUA_RESET_FLR,		/* function level reset */
 };
 
-/* Life cycle. create returns NULL and sets errno on failure. */
+/* Create, reset, destroy. skua_dev_create() returns NULL and sets errno on failure. */
 struct skua_dev *skua_dev_create(const struct skua_dev_cfg *cfg,
 				 const struct skua_host_ops *host, void *host_priv,
 				 const struct skua_wire_ops *wire, void *wire_priv);
@@ -145,7 +146,7 @@ void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind);
  * which it answers its peers.
  */
 void skua_dev_cfg_read(struct skua_dev *dev, unsigned int off, void *buf, size_t len);
-/* True: the write reset the function, and what the host side kept of it is void. */
+/* True: the write has reset the function; state of it in the host side is invalid. */
 bool skua_dev_cfg_write(struct skua_dev *dev, unsigned int off, const void *buf, size_t len);
 
 /*
@@ -169,25 +170,25 @@ int skua_dev_peer_read(struct skua_dev *dev, uint64_t addr, void *buf, size_t le
 int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, size_t len);
 
 /*
- * A frame from the wire. @icrc_pending: it was sent by skua_wire_ops.send_pending and its
- * ICRC has not been written, so there is nothing to compare; the device may write it then.
- * True: the device is not done with it. The same frame comes again after others had their
- * turn, and before any other. Some frames are reported to software only by the next
- * skua_dev_run(), which is to be called when no more are at hand.
+ * Receive a frame from the wire. @icrc_pending: it was sent by skua_wire_ops.send_pending and its
+ * ICRC was not written, so it is not checked; the device may write it.
+ * True: the frame was not handled completely, and has to be given again before any other frame,
+ * after the turns of other functions. Some frames are reported to software only by the next
+ * skua_dev_run(), which has to be called when there are no more frames.
  */
 bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
 /*
- * A train from the wire: the first packet's headers, and its length. False: the device wants
- * the packets one by one.
+ * Receive a train from the wire: the headers of the first packet, and its length. False: the
+ * packets have to be given one by one.
  */
 bool skua_dev_rx_train(struct skua_dev *dev, void *head, size_t len,
 		       const struct skua_train *train);
-/* A train that the device has sent was delivered, or does without its payload now. */
+/* A train that the device has sent was delivered, or its payload was copied. */
 void skua_dev_train_done(struct skua_dev *dev, const struct skua_train *train);
 /* The timer's call. */
 void skua_dev_tick(struct skua_dev *dev);
 
-/* The wire may have room again: what waited for it is tried by skua_dev_run(). */
+/* The wire may have room again: the next skua_dev_run() tries to send. */
 void skua_dev_room(struct skua_dev *dev);
 
 /* Link of the wire: the port's physical state follows it. Up when created. */
@@ -199,13 +200,13 @@ void skua_dev_link(struct skua_dev *dev, bool up);
  */
 bool skua_dev_run(struct skua_dev *dev);
 /*
- * The last skua_dev_run() did nothing but to look at doorbell records, in which there was
- * nothing new, and is to do so again. That ends after a number of calls.
+ * Has the last skua_dev_run() only read doorbell records, without finding a new index? It has to
+ * be called again all the same; after a number of calls it stops reading records.
  */
 bool skua_dev_only_looks(const struct skua_dev *dev);
-/* The host is about to sleep: be done with looks now. True: there is work after all. */
+/* Before a sleep of the host: stop reading records now. True: work was found. */
 bool skua_dev_rest(struct skua_dev *dev);
-/* Producer indices found in doorbell records so far. */
+/* Number of new producer indices found in doorbell records so far. */
 uint64_t skua_dev_found(const struct skua_dev *dev);
 
 /*

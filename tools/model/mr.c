@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Keys: who may access what, and where it lies. Every access of user memory goes
- * through here, is checked in full each time, and copied run by run.
+ * Keys: check of access rights, and translation. Every access of user memory goes through here.
+ * It is checked completely each time, and copied by runs of adjacent bus addresses.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "mr.h"
 #include "roce/pkt.h"
 
-/* Does the page list exist, and does it cover the region? */
+/* Does the page list exist and cover the region? */
 static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
 	uint64_t num = icm_num(dev, SKUA_ICM_MTT);
@@ -30,7 +30,7 @@ static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	return base <= num && npages <= num - base;
 }
 
-/* Those of an on-demand region. */
+/* The same for the page lists of an on-demand region. */
 static bool odp_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
 	uint32_t sub = mpt_log_sub(mpt), mid = mpt_log_mid(mpt), dir = mpt_log_page(mpt);
@@ -73,7 +73,7 @@ static bool xlat_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	return false;
 }
 
-/* A region that REG_MR can give pages: where their list will be. */
+/* Check a region for REG_MR work requests: the place of its page list. */
 static bool free_mr_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
 	uint64_t num = icm_num(dev, SKUA_ICM_MTT);
@@ -128,7 +128,7 @@ bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	return false;
 }
 
-/* One that software offers: state is zero, and so is what is FREE. */
+/* Check an entry from a command: state fields are zero, and all others too if it is FREE. */
 static bool mpt_new_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
 	if (mpt->windows || mpt->parent || mpt->qpn || !mpt_ok(dev, mpt))
@@ -149,7 +149,7 @@ bool mpt_check(struct skua_dev *dev, uint32_t index, const void *ctx)
 
 /* --- access --- */
 
-/* The entry of a key, pinned; NULL: there is none, or of another variant. */
+/* The MPT entry of a key, pinned. NULL: there is none, or it has another variant. */
 static struct skua_mpt *mpt_get(struct skua_dev *dev, uint32_t key)
 {
 	struct skua_mpt *mpt;
@@ -176,7 +176,7 @@ static enum skua_vendor check(const struct skua_mpt *mpt, const struct mr_who *w
 	bool window = mpt_type(mpt) != SKUA_MPT_MR;
 	uint64_t start = window && mpt_zero_based(mpt) ? 0 : le64_to_cpu(mpt->va);
 
-	/* Windows are for the peer: they have no L_Key. */
+	/* Windows are for remote access only: they have no L_Key. */
 	if (window && !who->remote)
 		return SKUA_VENDOR_KEY_INVALID;
 	if (le32_to_cpu(mpt->pd) != who->pd)
@@ -190,8 +190,8 @@ static enum skua_vendor check(const struct skua_mpt *mpt, const struct mr_who *w
 }
 
 /*
- * From a window to the region that it is bound to, which stays as it is meanwhile;
- * but what ICM says of it may be anything.
+ * The region that a window is bound to. The region cannot change while it has windows, but its
+ * context may have been read from ICM, which the guest can write: check it again.
  */
 static enum skua_vendor through(struct skua_dev *dev, struct skua_mpt **mpt, uint64_t *va,
 				uint64_t len)
@@ -212,8 +212,7 @@ static enum skua_vendor through(struct skua_dev *dev, struct skua_mpt **mpt, uin
 }
 
 /*
- * The region behind a key that allows the access, pinned, and the address of the
- * access in it.
+ * Check an access by key. Returns the region, pinned, and the address of the access in it.
  */
 static enum skua_vendor mr_get(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			       uint64_t *va, uint64_t len, struct skua_mpt **out)
@@ -404,7 +403,7 @@ enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32
 	return access(dev, who, key, va, (void *)(uintptr_t)buf, len, true);
 }
 
-/* One more piece, or the last one goes on. False: there is no room. */
+/* Append a piece to the train's list, or extend the last one. False: the list is full. */
 static bool add_piece(struct skua_train *t, const uint8_t *at, uint64_t bus, uint32_t len,
 		      bool begin)
 {
@@ -502,7 +501,7 @@ enum skua_vendor mr_atomic(struct skua_dev *dev, const struct mr_who *who, uint3
 	return err;
 }
 
-/* A read on the link pushes all writes before it to where they are seen. */
+/* As on PCI Express, a read is answered after all earlier writes are visible. */
 enum skua_vendor mr_flush(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			  uint64_t va, uint64_t len, bool whole)
 {

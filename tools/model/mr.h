@@ -47,15 +47,15 @@ static inline uint32_t mpt_log_mid(const struct skua_mpt *mpt)
 	return le32_get_bits(mpt->xlat.mode, SKUA_XLAT_LOG_MID);
 }
 
-/* May an entry be so, in whatever state it is? */
+/* Is the entry valid, whatever its state? */
 bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt);
 
-/* A window lets its region go, if it is bound to one. */
+/* Unbind a window from its region, if it is bound to one. */
 void mw_unbind(struct skua_dev *dev, struct skua_mpt *mw);
 
 /*
- * odp.c: what mr.c does with regions of which pages may be missing. The key was
- * checked. SKUA_VENDOR_MISS or KEY_FAULT: nothing was done.
+ * odp.c: access of on-demand regions, after the check of the key. SKUA_VENDOR_MISS or KEY_FAULT:
+ * a page is missing, and nothing was done.
  */
 enum skua_vendor odp_copy(struct skua_dev *dev, const struct mr_who *who,
 			  const struct skua_mpt *mpt, uint64_t va, uint8_t *buf, uint32_t len,

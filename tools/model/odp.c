@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * On-demand regions: pages of them come and go. All pages of an access are found
- * before its first byte is moved, so that one which misses has done nothing, and
- * so that what is moved goes where it was found, whatever software does to the
- * lists meanwhile.
+ * On-demand regions, whose pages are mapped and unmapped at any time. All pages of an access are
+ * translated before its first byte is moved. So an access with a missing page has no effect,
+ * and one without uses the translations that it has found, even if software changes the lists
+ * at the same time.
  */
 #include "icm.h"
 #include "mr.h"
@@ -16,7 +16,7 @@ struct run {
 	uint32_t len;
 };
 
-/* Where the bytes of an access lie; or the position that misses. */
+/* Bus addresses of the bytes of an access, or the position of the missing page. */
 struct runs {
 	struct run run[RUNS];
 	unsigned int num;
@@ -26,8 +26,8 @@ struct runs {
 enum found { FOUND, MISSED, NONSENSE };
 
 /*
- * An entry that has these bits. What was read before may be old news: software says
- * nothing when it adds an entry.
+ * Return an entry with these bits. If the cached one does not have them it is read again, since
+ * software adds entries without telling the device.
  */
 static bool entry_get(struct skua_dev *dev, uint64_t index, uint64_t need, uint64_t *entry)
 {
@@ -112,7 +112,7 @@ static enum found find_all(struct skua_dev *dev, const struct skua_mpt *mpt, uin
 	return FOUND;
 }
 
-/* The page at @missed is not there, of an access of @len bytes at @va. */
+/* Note the missing page at @missed, of an access of @len bytes at @va. */
 static enum skua_vendor miss(struct skua_dev *dev, const struct mr_who *who,
 			     const struct skua_mpt *mpt, uint64_t va, uint32_t len,
 			     uint64_t missed, bool write)
@@ -210,7 +210,7 @@ enum skua_vendor odp_probe(struct skua_dev *dev, const struct mr_who *who,
 	return err;
 }
 
-/* What is not there any more was written back when it went. */
+/* Pages that are not mapped any more were written back when they were unmapped. */
 enum skua_vendor odp_flush(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t va)
 {
 	struct runs r;

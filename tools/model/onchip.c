@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory on the chip, accounted for: what each part of the device has there at present, and
- * how much of it there is. Contexts take what the other parts leave (cache.c). Buffers of
- * frames are apart: they are for the link, not for connections, and are only told of.
+ * Accounting of on-chip memory: what each part of the device has there at present, and the
+ * total. The cache of contexts gets what the other parts leave (cache.c). Buffers of frames do
+ * not count, since they depend on the link and not on connections; they are only reported.
  */
 #include <stdio.h>
 

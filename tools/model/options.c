@@ -240,7 +240,7 @@ static int parse_caps(struct options *opt, char *arg)
 	return -1;
 }
 
-/* What the user left open: addresses that differ, and serial numbers made of them. */
+/* Defaults of what was not given: distinct MAC addresses, and serial numbers from these. */
 static int finish_nics(struct options *opt)
 {
 	for (unsigned int i = 0; i < opt->num_nics; i++) {

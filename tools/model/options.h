@@ -17,15 +17,16 @@
  * @mac: permanent address
  * @serial: PCIe serial number
  * @onchip: bytes of memory on the chip, 0: the default
- * @whole: contexts are there as a whole
+ * @whole: contexts are cached as a whole, not by sectors
  * @onload: software may keep the loss state of QPs
  * @vectors: MSI-X vectors, 0: the default
- * @bus: PCIe bus where it reaches the other NICs there, if @has_bus
+ * @bus: PCIe bus on which it can access the other NICs, if @has_bus
  * @push: longest WQE, in segments, that software is told to push
- * @spoofchk: it sends with the address @mac alone
+ * @objects: logarithm of the QPs, CQs, SRQs, keys ... that it offers, 0: as many as it can
+ * @spoofchk: frames with a source address other than @mac are dropped
  * @has_mac: the user gave @mac
  * @has_serial: the user gave @serial
- * @has_bus: the user gave @bus; else it is alone
+ * @has_bus: the user gave @bus; else it is alone on its bus
  */
 struct opt_nic {
 	const char *socket;
@@ -68,7 +69,7 @@ struct options {
 	int verbose;
 };
 
-/* Prints what is wrong, or help or version, and returns the exit code; -1: go on. */
+/* Parse the command line. -1: go on; else the exit code, after a message, help or version. */
 int options_parse(struct options *opt, int argc, char **argv);
 
 #endif /* SKUA_MODEL_OPTIONS_H */

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pacing: send queues with a rate. What was sent takes its time at the rate, and
- * rate_time is when all of that time is over; the queue may be ahead of the clock by
- * one burst. So the state is one time, nothing is to be added up while the queue
- * rests, and a new rate or burst is just another measure for it.
+ * Pacing: send queues with a rate limit. The state of a queue is one time, rate_time: the end of
+ * the transmission of all that was sent, at the rate of the queue. rate_time may be ahead of the
+ * clock by one burst. There are no tokens to be added while the queue is idle, and after a
+ * change of rate or burst the state remains valid.
  *
- * A queue that is ahead by more waits in the timers' heap until a quantum may go: so
- * much that timers cost no more than turns do, and little enough that what is sent
- * together is short on the wire at that rate.
+ * A queue that is ahead by more than a burst waits in the heap of timers until it may send a
+ * quantum. The quantum is large enough that a timer costs no more than a turn, and small enough
+ * that it is a short burst on the wire at that rate.
  */
 #include "core.h"
 
-/* kbit/s times ns are so many of a byte. */
+/* Number of (kbit/s * ns) in a byte. */
 #define BYTE	8000000ull
 
-/* Bytes sent together after a wait, and how long they may take at the rate. */
+/* Limits of the quantum: bytes, and their time at the rate. */
 #define QUANTUM_BYTES	(16u << 10)
 #define QUANTUM_NS	100000u
-/* A burst that software did not choose. */
+/* Burst if software has not set one. */
 #define BURST_BYTES	(16u << 10)
 #define BURST_NS	1000000u
-/* Of a queue that congestion control holds back. */
+/* Burst of a queue whose rate is set by congestion control. */
 #define CC_BURST_BYTES	(8u << 10)
 #define CC_BURST_NS	10000u
-/* What one turn may send beyond its allowance, or before anybody looks. */
+/* Bytes that a turn may send beyond the limit, since it is checked per packet. */
 #define TURN_MAX	(1u << 20)
 
-/* Time that @bytes take. The rate is not 0. */
+/* Time of @bytes at the rate, which is not 0. */
 static uint64_t time_of(const struct skua_sqc *sqc, uint64_t bytes)
 {
 	return bytes * BYTE / le32_to_cpu(sqc->rate);
 }
 
-/* Bytes that go in @ns. */
+/* Number of bytes that the rate allows in @ns. */
 static uint64_t bytes_in(const struct skua_sqc *sqc, uint64_t ns)
 {
 	return ns * le32_to_cpu(sqc->rate) / BYTE;
@@ -48,13 +48,13 @@ static uint64_t at_most(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The rate that congestion control imposes, 0: none. */
+/* The rate set by congestion control; 0: none. */
 static uint32_t cc_rate(const struct skua_sqc *sqc)
 {
 	return le32_to_cpu(sqc->valid) & SKUA_SQC_CC ? le32_to_cpu(sqc->cc.rate) : 0;
 }
 
-/* What all who share a queue send at once is what that has to hold. */
+/* A small burst: a switch must buffer the sum of the bursts of all senders. */
 static uint64_t burst_of(const struct skua_sqc *sqc)
 {
 	uint32_t burst = le32_to_cpu(sqc->attr.rate_burst);
@@ -64,13 +64,13 @@ static uint64_t burst_of(const struct skua_sqc *sqc)
 	return burst ? burst : at_least(BURST_BYTES, bytes_in(sqc, BURST_NS));
 }
 
-/* At least some: a queue that may never be ahead of the clock would never send. */
+/* At least 1 ns: a queue that may never be ahead of the clock would never send. */
 static uint64_t burst_time(const struct skua_sqc *sqc)
 {
 	return at_least(time_of(sqc, burst_of(sqc)), 1);
 }
 
-/* How far the queue is ahead of the clock, and no further than it can have come. */
+/* Time by which the queue is ahead of the clock, at most what it can have reached. */
 static uint64_t ahead(const struct skua_sqc *sqc, uint64_t now)
 {
 	uint64_t then = le64_to_cpu(sqc->rate_time);
@@ -84,7 +84,7 @@ uint64_t pace_room(const struct skua_sqc *sqc, uint64_t now)
 	uint64_t burst = burst_time(sqc);
 	uint64_t used = ahead(sqc, now);
 
-	/* A packet goes whole, if there is room for its beginning. */
+	/* A packet may be sent if the limit allows its first byte. */
 	return used < burst ? at_least(bytes_in(sqc, burst - used), 1) : 0;
 }
 
@@ -92,7 +92,7 @@ void pace_charge(struct skua_sqc *sqc, uint64_t now, uint64_t bytes)
 {
 	uint32_t rate = le32_to_cpu(sqc->rate);
 	uint64_t used = ahead(sqc, now);
-	/* Of a time that is just over the fraction is left. */
+	/* rate_frac, a fraction of 1 ns, belongs to a rate_time that is not in the past. */
 	bool frac = le64_to_cpu(sqc->rate_time) >= now;
 	uint64_t cost = bytes * BYTE + (frac ? le32_to_cpu(sqc->rate_frac) : 0);
 
@@ -120,7 +120,7 @@ void pace_wait(struct skua_dev *dev, struct qp *qp, uint64_t now)
 	pace_arm(dev, qp);
 }
 
-/* A rate set again is no new one: rounding would give something each time. */
+/* Ignore a rate equal to the present one: repeated rounding would add up. */
 void pace_set(struct skua_dev *dev, struct qp *qp)
 {
 	struct skua_sqc *sqc = qp->sqc;
@@ -137,12 +137,12 @@ void pace_set(struct skua_dev *dev, struct qp *qp)
 	sqc->rate = cpu_to_le32(rate);
 	sqc->valid &= ~cpu_to_le32(SKUA_SQC_PACED);
 	sqc->valid |= cpu_to_le32(rate ? SKUA_SQC_PACED : 0);
-	/* Who goes slower now has not to wait for what was a burst then. */
+	/* After a decrease the queue need not wait for a burst that was allowed by the old rate. */
 	if (used && rate)
 		used = now + time_of(sqc, at_most(used, burst_of(sqc) + MODEL_MAX_FRAME));
 	sqc->rate_time = cpu_to_le64(rate ? used : 0);
 	sqc->rate_frac = 0;
-	/* Who waits has a turn, and finds out how long it has to wait now. */
+	/* A waiting queue gets a turn, in which it computes its new time. */
 	if (!sqc->rate_deadline)
 		return;
 	sqc->rate_deadline = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Configuration space of one function: what it holds, who may write which bit,
- * and what a write asks of the device. It performs nothing itself: a write
- * returns flags, and the device core acts on them.
+ * Configuration space of one function: its registers, which bits software may write, and what a
+ * write requests of the device. A write returns these requests as flags, and the device core
+ * carries them out.
  */
 #ifndef SKUA_MODEL_PCI_H
 #define SKUA_MODEL_PCI_H
@@ -25,7 +25,7 @@
 #define SKUA_PCI_ECAP_AER	0x100
 #define SKUA_PCI_ECAP_DSN	0x150
 
-/* What a configuration write asks of the device core. */
+/* Requests of a configuration write. */
 #define SKUA_PCI_EV_FLR		(1u << 0)	/* Initiate Function Level Reset was written */
 #define SKUA_PCI_EV_MASTER	(1u << 1)	/* skua_pci_bus_master() changed */
 #define SKUA_PCI_EV_POWER	(1u << 2)	/* power state changed */

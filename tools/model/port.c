@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port: link, MTU, addresses, and the way of frames: out to the wire, round
- * inside if they are for the device's own address, and in, where the first
- * question is whether they are RoCE for an address in the GID table.
+ * The port: link, MTU, addresses, and the path of frames: to the wire, through the loopback if
+ * they are for the device's own address, and from the wire, where RoCE for an address in the
+ * GID table is told from all other frames.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 
 #define MTU_DEFAULT	1500
 #define MTU_MIN		68
-/* Bytes of frames that go round inside, a power of two; frames of one round. */
+/* Bytes of the loopback buffer, a power of two; frames delivered from it in one round. */
 #define LOOP_SIZE	(4u << 20)
 #define LOOP_BUDGET	64
-/* A length word that says: go on at the start of the buffer. */
+/* Length word that stands for: the next frame is at the start of the buffer. */
 #define LOOP_SKIP	UINT32_MAX
 /* Flag of a length word: a RoCE packet whose ICRC was not written. */
 #define LOOP_PENDING	(1u << 31)
@@ -137,7 +137,7 @@ static bool in_table(const struct port *p, const uint8_t mac[ETH_ADDR_LEN])
 	return false;
 }
 
-/* What is looked up by is made anew: the table is small, and changes are rare. */
+/* Build the hash chains anew: the table is small, and changes are rare. */
 static void gid_rehash(struct port *p)
 {
 	memset(p->gid_head, 0, sizeof(p->gid_head));
@@ -175,8 +175,8 @@ static bool in_our_vlan(const struct port *p, uint16_t vlan)
 }
 
 /*
- * Is it RoCE for one of our addresses, or for a group with members here? Then @in has the
- * first half of what it is.
+ * Is the frame RoCE for one of the device's addresses, or for a group with members here? If so,
+ * @in has the result of parsing it up to the UDP header.
  */
 static bool roce_ours(struct skua_dev *dev, struct roce_in *in)
 {
@@ -204,17 +204,17 @@ static bool is_roce(struct skua_dev *dev, const struct frame *f, struct roce_in 
 }
 
 /*
- * A packet whose ICRC is pending is RoCE: another device has made it. It needs no look at its
- * headers but roce_ours()'s, unless it is for software.
+ * A packet whose ICRC is pending was made by another device of this process, so it is RoCE and
+ * its headers are valid: only roce_ours() parses them, unless software gets the packet.
  */
 static bool pending_ours(struct skua_dev *dev, struct roce_in *in)
 {
-	/* With a tag or without one it is not too long. */
+	/* Short enough with and without a tag. */
 	return in->icrc_pending && dev->roce &&
 	       in->len <= (size_t)ETH_HDR_LEN + dev->port->mtu && roce_ours(dev, in);
 }
 
-/* Is a multicast frame that we send one that members here are to get? */
+/* Do members of this device get a multicast frame that the device itself sends? */
 static bool to_members(struct skua_dev *dev, const void *data, size_t len)
 {
 	struct roce_in in = { .frame = data, .len = len };
@@ -232,8 +232,8 @@ static void loop_word(struct port *p, uint32_t word)
 }
 
 /*
- * Frames lie in one piece, so the buffer's last bytes may stay empty. Senders pause while it is
- * half full (port_tx_busy()): what one turn sends has room behind that.
+ * Frames are not split, so that the last bytes of the buffer may stay empty. Senders stop when
+ * it is half full (port_tx_busy()); the other half has room for what one turn sends.
  */
 static void loop_put(struct skua_dev *dev, const void *frame, uint32_t len, bool icrc_pending)
 {
@@ -268,7 +268,7 @@ bool port_tx_full(const struct skua_dev *dev, const uint8_t dmac[ETH_ADDR_LEN])
 	       dev->wire->full(dev->wire_priv, dmac) && (mac_multicast(dmac) || !own_mac(p, dmac));
 }
 
-/* Give a frame to those inside that it is for. True: it is to go to the wire as well. */
+/* Loop a frame back if it is for this device. True: it also has to be sent to the wire. */
 static bool turn_round(struct skua_dev *dev, const void *frame, size_t len, bool icrc_pending,
 		       bool to_rules)
 {
@@ -282,7 +282,7 @@ static bool turn_round(struct skua_dev *dev, const void *frame, size_t len, bool
 		loop_put(dev, frame, len, icrc_pending);
 		return false;
 	}
-	/* Own members of a group hear what the device itself sends there. */
+	/* Members of a group on this device get what the device sends to the group. */
 	if (multicast && ((p->num_mcg && to_members(dev, frame, len)) ||
 			  (to_rules && p->num_rules)))
 		loop_put(dev, frame, len, icrc_pending);
@@ -327,7 +327,7 @@ void port_tx_eth(struct skua_dev *dev, const void *frame, size_t len, bool loop)
 
 /* --- in --- */
 
-/* True: not all who get it have it, call again with the same frame. */
+/* True: not all receivers have got it: call again with the same frame. */
 static bool deliver(struct skua_dev *dev, void *data, size_t len, bool looped, bool icrc_pending)
 {
 	struct roce_in in = { .frame = data, .len = len, .own = looped,
@@ -349,7 +349,7 @@ static bool deliver(struct skua_dev *dev, void *data, size_t len, bool looped, b
 		roce_rx(dev, &in);
 		return false;
 	}
-	/* From here software gets it. */
+	/* Deliver to software. */
 	if (icrc_pending && !dev->port->way[looped].begun)
 		skua_pkt_icrc_fill(data, len);
 	return steer(dev, &f, looped);
@@ -376,15 +376,15 @@ void port_rx_none(struct skua_dev *dev)
 	dev->port->way[0].begun = false;
 }
 
-/* Of its own to a group the device loses none: while others fill the room, it waits. */
+/* The device's own frames to a group are not dropped: they wait while there is no room. */
 static bool must_wait(struct skua_dev *dev, const void *frame, size_t len)
 {
 	return mac_multicast(frame) && roce_groups_full(dev) && to_members(dev, frame, len);
 }
 
 /*
- * A frame on its way round. It stays in place while it is delivered: what that
- * sends goes behind it.
+ * Deliver the oldest frame of the loopback buffer. It stays there until it is delivered: frames
+ * that are sent in answer to it are put behind it.
  */
 bool port_run(struct skua_dev *dev)
 {

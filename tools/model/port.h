@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What port.c (link, addresses, loopback), steer.c (who gets a frame) and eth_*.c
- * (the RAW_ETH queues) share.
+/* Shared by port.c (link, addresses, loopback), steer.c (receivers of a frame) and eth_*.c
+ * (the RAW_ETH queues).
  */
 #ifndef SKUA_MODEL_PORT_H
 #define SKUA_MODEL_PORT_H
@@ -10,10 +10,10 @@
 
 #define GIDS		(1u << MODEL_LOG_GID)
 #define MCG_HASH	256u
-/* Largest TCP segment that a queue may hand over to be cut, with its headers. */
+/* Largest TCP segment for segmentation by the device, with its headers. */
 #define MODEL_MAX_LSO	(64u * 1024 + 256)
 
-/* A steering rule on the chip, as words to compare. */
+/* On-chip copy of a steering rule, as words to compare. */
 #define RULE_WORDS	(sizeof(struct skua_flow_match) / 8)
 struct rule {
 	uint32_t index;
@@ -26,7 +26,7 @@ struct rule {
 	uint64_t mask[RULE_WORDS];
 };
 
-/* eth_rx.c: what became of a frame at a queue. */
+/* eth_rx.c: result of delivering a frame to a queue. */
 enum eth_rx { ETH_RX_TAKEN, ETH_RX_NO_QUEUE, ETH_RX_NO_WQE, ETH_RX_LONG };
 
 /* Longest headers of a frame that may be merged with others. */
@@ -34,20 +34,20 @@ enum eth_rx { ETH_RX_TAKEN, ETH_RX_NO_QUEUE, ETH_RX_NO_WQE, ETH_RX_LONG };
 
 /**
  * struct gro - frames that are being merged
- * @segs: how many, 0: none
- * @qpn: queue that gets them
- * @most: how many there may be
+ * @segs: number of frames so far, 0: none are being merged
+ * @qpn: receiving queue
+ * @most: maximum number of frames
  * @hdr: bytes of headers of each, a tag included
  * @size: bytes of payload of each
- * @bytes: of the whole, a tag included
+ * @bytes: length of the merged frame, with its tag
  * @seq: sequence number of the next one
  * @id: its IPv4 identification
- * @psh: the last one had the PSH flag
- * @strip: the queue gets them without their tag
- * @info: what their completions say
- * @rwqe: receive WQE of the first
- * @f: the first, of which only the headers are still there
- * @head: they
+ * @psh: the last frame had the PSH flag
+ * @strip: the tag is removed for the queue
+ * @info: fields of the completion, equal for all frames
+ * @rwqe: receive WQE of the first frame
+ * @f: the first frame, of which only the headers are left
+ * @head: copy of these headers
  */
 struct gro {
 	uint32_t segs, qpn, most, hdr, size, bytes, seq;
@@ -60,7 +60,7 @@ struct gro {
 };
 
 /**
- * struct eth_done - what the completion of a receive WQE says
+ * struct eth_done - contents of the completion of a receive WQE
  * @status: status
  * @vendor: vendor syndrome
  * @len: bytes received
@@ -76,17 +76,17 @@ struct eth_done {
 };
 
 /**
- * struct way - a frame on its way to its receivers, some at a time
- * @begun: some rules were asked, and the frame comes again
- * @prio: of the last of them
- * @index: likewise
- * @info: what all receivers are told
- * @result: the best that became of it
- * @any: somebody was to get it
- * @claimed: a rule that is no sniffer has
- * @had: the port's default destination got it by a rule
- * @own: a multicast frame of the device itself: rules may lead it to queues, but the
- *	port's default destination, whose host sent it, does not get it back
+ * struct way - state of the delivery of a frame, which may take several turns
+ * @begun: some rules were applied in an earlier turn, and the frame comes again
+ * @prio: priority of the last rule applied
+ * @index: index of the last rule applied
+ * @info: fields of the completion that are the same for all receivers
+ * @result: best result of all receivers so far
+ * @any: there was a receiver
+ * @claimed: a rule other than a sniffer has taken the frame
+ * @had: the port's default destination got the frame by a rule
+ * @own: a multicast frame sent by the device itself: it is delivered by rules, but not to the
+ *	port's default destination, whose host has sent it
  */
 struct way {
 	bool begun;
@@ -98,32 +98,32 @@ struct way {
 
 /**
  * struct port - the port
- * @wire_up: the wire is there
- * @enabled: MODIFY_PORT turned it on
+ * @wire_up: the wire has a link
+ * @enabled: enabled by MODIFY_PORT
  * @mtu: Ethernet payload limit
  * @mac: present MAC address
- * @promisc: unicast frames of others go to @dflt
- * @allmulti: multicast frames do
- * @dflt: where frames for @mac go
+ * @promisc: @dflt gets unicast frames for all addresses
+ * @allmulti: @dflt gets all multicast frames
+ * @dflt: destination of frames for @mac
  * @gid: copy of the GID table, for lookup by address
  * @gid_head: hash chains of it: index + 1
  * @gid_next: likewise
  * @own: MAC addresses of the GID table, each once
- * @num_own: how many
- * @rules: copy of the steering rules, in the order in which they are asked
- * @way: the frame from the wire that is being steered, and the one on its way round
- * @num_rules: how many
- * @room_rules: for how many there is room
+ * @num_own: number of these
+ * @rules: copy of the steering rules, in the order of their application
+ * @way: delivery of the frame from the wire, and of the one from the loopback buffer
+ * @num_rules: number of @rules
+ * @room_rules: allocated size of @rules
  * @mcg: copy of the multicast members
  * @mcg_head: hash chains of it by group, in the order of indices: index + 1
  * @mcg_next: likewise
  * @num_mcg: valid ones
- * @loop: frames on their way round inside, length word and bytes each
+ * @loop: loopback buffer: of each frame a length word and its bytes
  * @loop_head: oldest byte, free running
  * @loop_tail: next byte to fill, free running
  * @gro: received frames that are being merged
- * @tx: a frame while it is made, with room in front for a tag
- * @lso: a large segment while it is cut
+ * @tx: buffer in which a frame is made, with room for a tag in front
+ * @lso: buffer of a large segment that is being cut
  */
 struct port {
 	bool wire_up;
@@ -159,7 +159,7 @@ struct port {
  */
 bool steer(struct skua_dev *dev, const struct frame *f, bool looped);
 void steer_reset(struct skua_dev *dev);
-/* Does a destination (RSS context or QPN) exist? It then counts as named by @by more. */
+/* Does a destination (RSS context or QPN) exist? If so, its reference count changes by @by. */
 bool dest_ok(struct skua_dev *dev, bool rss, uint32_t dest);
 void dest_ref(struct skua_dev *dev, bool rss, uint32_t dest, int by);
 
@@ -182,7 +182,7 @@ bool gro_follows(const struct gro *g, uint32_t qpn, const struct frame *f,
  */
 bool gro_begin(struct gro *g, const struct qp *qp, const struct frame *f,
 	       const struct skua_cqe_eth *info, const struct rwqe *rwqe, bool strip);
-/* A frame that follows; its payload was written. */
+/* Add a frame that follows, after its payload was written. */
 void gro_add(struct skua_dev *dev, const struct frame *f);
 
 /* The port's and the wire's state together. */

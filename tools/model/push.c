@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Push slots of UAR pages: doorbells that bring the WQE along.
+ * Push slots of UAR pages: doorbells with a WQE.
  *
- * A slot collects the words that are stored to it, as the host's memory for write
- * combining does: a slot that is complete when its last word comes is one write of 64
- * bytes to those who count what goes over the link, however many messages brought it. Of
- * one that is not, each word is a write.
+ * A slot collects the words that are stored to it, as a write-combining buffer does. If all
+ * other words have arrived when the last one does, the slot counts as one memory write of 64
+ * bytes on the link, however many messages it took. Otherwise each word counts as a write.
  *
- * WQEs that came so wait here, in a few places that all QPs share, for the QP's turn. One
- * that another QP's has displaced is read from the ring, where it is too.
+ * Pushed WQEs wait here for their QP's turn, in a few places that all QPs share. A WQE whose
+ * place was taken by that of another QP is read from the ring, which has it, too.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,13 +19,13 @@
 #define DB_WORD		(WORDS - 1)
 #define WQE_BYTES	(SKUA_PUSH_SEGS * SKUA_WQE_SEG)
 
-/* QPs whose WQEs can wait: places by the low bits of their numbers. */
+/* Number of places for pushed WQEs, chosen by the low bits of the QPN. */
 #define LOG_WAITING	6
 
 /**
  * struct slot - a slot of a UAR page
  * @word: as last stored
- * @there: BIT(n): word n came since the slot acted last
+ * @there: BIT(n): word n was stored since the last doorbell of the slot
  */
 struct slot {
 	__le64 word[WORDS];
@@ -38,7 +37,7 @@ struct slots {
 };
 
 /**
- * struct waiting - a WQE that its QP has not had its turn for
+ * struct waiting - a pushed WQE that waits for its QP's turn
  * @qpn: the QP; 0: there is none
  * @index: block at which the WQE is
  * @raw: its segments

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Queue pairs: finding them, making and ending them, the send doorbell. */
+/* Queue pairs: lookup, creation and destruction, and the send doorbell. */
 #include <string.h>
 
 #include "cmd.h"
@@ -22,7 +22,7 @@ static uint64_t rq_bytes(const struct skua_rq_cfg *cfg)
 					  le32_get_bits(cfg->flags, SKUA_RQ_LOG_STRIDE));
 }
 
-/* --- what must hold of a context at all times --- */
+/* --- validity of a context --- */
 
 static bool sqn_ok(const struct skua_sq_cfg *cfg)
 {
@@ -48,10 +48,10 @@ static bool rq_ok(struct skua_dev *dev, const struct skua_rq_cfg *cfg)
 	       ring_ok(dev, &cfg->ring, rq_bytes(cfg));
 }
 
-/* Is this word of a context there? */
+/* Is the sector of this word among those read? */
 #define HAS(have, type, word)	((have) >> offsetof(type, word) / CTX_SECTOR & 1)
 
-/* What one sector says by itself, then what two say together. */
+/* Check each sector by itself, then what depends on two of them. */
 _Static_assert(offsetof(struct skua_sqc, cfg.flags) / CTX_SECTOR ==
 	       (offsetof(struct skua_sqc, cfg.dbr) - 1) / CTX_SECTOR, "flags to ring");
 _Static_assert(offsetof(struct skua_sqc, cfg.qpn) / CTX_SECTOR ==
@@ -105,7 +105,7 @@ bool rqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t h
 #define SQC_HOT		GENMASK(SKUA_SQC_HOT / CTX_SECTOR - 1, 0)
 #define RQC_HOT		GENMASK(SKUA_RQC_HOT / CTX_SECTOR - 1, 0)
 
-/* Does the QP do anything of which the hot words do not tell? */
+/* Does the QP need its cold words now? */
 static bool needs_rest(const struct qp *qp)
 {
 	const uint32_t flags = SKUA_SQC_PINNED | SKUA_SQC_HI_PINNED | SKUA_SQC_LOSS |
@@ -114,7 +114,7 @@ static bool needs_rest(const struct qp *qp)
 			       SKUA_SQC_CC;
 	const struct skua_sqc *s = qp->sqc;
 
-	/* Of one that has sent nothing, no round trip is measured yet. */
+	/* Without outstanding packets no round trip is being measured. */
 	return le32_to_cpu(s->valid) & flags ||
 	       (le32_to_cpu(s->valid) & SKUA_SQC_RTT && s->una_psn != s->max_psn) ||
 	       qp_is_datagram(qp) ||
@@ -237,7 +237,7 @@ uint32_t qp_mtu_max(const struct skua_dev *dev)
 	return code;
 }
 
-/* The context may come from ICM with any code: what is none counts as the least. */
+/* The context may come from ICM with any code: an invalid one counts as the smallest MTU. */
 uint32_t qp_mtu(const struct skua_dev *dev, const struct qp *qp)
 {
 	uint32_t code = qp_is_datagram(qp) ? qp_mtu_max(dev) :
@@ -251,9 +251,9 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 {
 	enum skua_qp_state from = qp_state(qp);
 
-	/* Its work requests are about to be completed: their buffers are software's again. */
+	/* The work requests will be flushed, after which their buffers belong to software. */
 	engine_settle(dev);
-	/* All of both is changed. If it cannot be had the device is FATAL by now. */
+	/* All words of both halves change. If they cannot be read the device is FATAL. */
 	if (!qp_need_all(dev, qp))
 		return;
 	if (from != state && from != SKUA_QP_ERR && from != SKUA_QP_RESET) {
@@ -265,7 +265,7 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 	}
 	if (ev != SKUA_QP_EV_COUNT)
 		qp_event(dev, qp->sqc, ev);
-	/* To flush it needs no wire. */
+	/* The flush needs no room in the wire. */
 	sched_unpark(dev, qp->qpn);
 	sched_kick(dev, qp->qpn);
 }
@@ -281,15 +281,15 @@ bool sq_index_ok(const struct skua_sqc *sqc, uint32_t index)
 	return index - ci <= blocks && index - ci >= pi - ci;
 }
 
-/* The block at which the queue reads its next WQE. */
+/* Index of the block of the next WQE. */
 static uint32_t next_read(const struct qp *qp)
 {
 	return le32_to_cpu(qp_type(qp) == SKUA_QP_RAW_ETH ? qp->sqc->ci : qp->sqc->cur);
 }
 
 /*
- * A WQE came with the doorbell for @pi: keep it, if it is what the queue reads next. It is
- * checked when it is used, as one from the ring.
+ * Keep a WQE that was pushed with the doorbell for @pi, if it is the next one of the queue. It is
+ * checked when it is used, like one from the ring.
  */
 static void take_pushed(struct skua_dev *dev, const struct qp *qp, uint32_t pi, const void *raw)
 {
@@ -298,8 +298,9 @@ static void take_pushed(struct skua_dev *dev, const struct qp *qp, uint32_t pi, 
 }
 
 /*
- * A doorbell with an index behind the one known is late: the record had told of more. It is
- * no error, and has the QP looked at like a repeated one.
+ * With doorbell suppression a doorbell may have an older index than the one known, which was
+ * read from the record. That is no error: the QP is put into the ready queue, as after a
+ * repeated doorbell.
  */
 static bool late(const struct skua_sqc *sqc, uint32_t index)
 {
@@ -386,7 +387,7 @@ static int check_flags(const struct skua_dev *dev, const struct skua_cmd_create_
 	if (le32_to_cpu(in->rq.flags) & SKUA_RQ_GRO &&
 	    (type != SKUA_QP_RAW_ETH || !dev_has(dev, SKUA_CAP_GRO)))
 		return SKUA_CMD_ST_BAD_PARAM;
-	/* QP 0 is the subnet manager's, 1 that of the general services. */
+	/* QP 0 is that of subnet management, QP 1 that of general services. */
 	if (!qpn || qpn >= SKUA_QPN_MULTICAST || (qpn == IB_QPN_GSI) != (type == SKUA_QP_GSI))
 		return SKUA_CMD_ST_BAD_INDEX;
 	return SKUA_CMD_ST_OK;
@@ -397,7 +398,7 @@ static uint32_t cfg_type(const struct skua_sq_cfg *sq)
 	return le32_get_bits(sq->flags, SKUA_QP_TYPE);
 }
 
-/* One end of XRC receives nothing, the other sends nothing, and SRQs have CQs. */
+/* An XRC initiator receives nothing, an XRC target sends nothing, and XRC SRQs have CQs. */
 static bool has_send_cq(const struct skua_sq_cfg *sq)
 {
 	return cfg_type(sq) != SKUA_QP_XRC_TGT;
@@ -408,7 +409,7 @@ static bool has_recv_cq(const struct skua_sq_cfg *sq)
 	return cfg_type(sq) != SKUA_QP_XRC_TGT && cfg_type(sq) != SKUA_QP_XRC_INI;
 }
 
-/* What XRC must have and must not have; the others have no domain. */
+/* Check the fields of XRC QPs; other QPs have no XRC domain. */
 static bool xrc_ok(const struct skua_cmd_create_qp_in *in)
 {
 	const uint32_t none = SKUA_QP_F_NO_SQ | SKUA_QP_F_NO_RQ;
@@ -425,7 +426,7 @@ static bool xrc_ok(const struct skua_cmd_create_qp_in *in)
 	}
 }
 
-/* The SRQ named must be one that is not XRC's. */
+/* The SRQ must exist and not be an XRC SRQ. */
 static int check_srq(struct skua_dev *dev, const struct skua_cmd_create_qp_in *in)
 {
 	struct skua_srqc *srqc;
@@ -463,7 +464,7 @@ static int check_create(struct skua_dev *dev, const struct skua_cmd_create_qp_in
 	return check_srq(dev, in);
 }
 
-/* The objects that a QP names know by how many they are named. */
+/* Change the reference counts of the objects that a QP names. */
 static void count_refs(struct skua_dev *dev, const struct skua_sq_cfg *sq,
 		       const struct skua_rq_cfg *rq, int by)
 {

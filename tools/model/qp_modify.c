@@ -18,7 +18,7 @@
 #define INI		T(XRC_INI)
 #define TGT		T(XRC_TGT)
 #define ETH		T(RAW_ETH)
-/* Types with a connection, those that answer requests, those that send them. */
+/* Types with a connection, types with a responder, types with a requester. */
 #define CONN		(RC | UC | INI | TGT)
 #define RESP		(RC | TGT)
 #define REQ		(RC | INI)
@@ -27,7 +27,7 @@
  * struct row - a transition, for some types
  * @from: state before
  * @to: state after
- * @types: whom it is for
+ * @types: types of QP
  * @required: attributes that must be given
  * @optional: attributes that may be given
  *
@@ -88,7 +88,7 @@ static const struct row table[] = {
 	{ S(SQE), S(RTS), DGRAM,	0, A(QKEY) },
 };
 
-/* Types that may have a rate: not those that send nothing, nor the one for management. */
+/* Types that may have a rate limit: those that send, except GSI. */
 #define PACED		(RC | UC | T(UD) | INI | ETH)
 
 /* False: no such transition. To RESET and ERR every QP may go, with nothing else. */
@@ -142,7 +142,7 @@ static const struct field state_fields[] = {
 	{ 0, 0 },
 };
 
-/* The bits of a word that the attributes in @mask carry. */
+/* The bits of a word that belong to the attributes in @mask. */
 static uint32_t field_bits(const struct field *field, uint32_t mask)
 {
 	uint32_t bits = 0;
@@ -152,7 +152,7 @@ static uint32_t field_bits(const struct field *field, uint32_t mask)
 	return bits;
 }
 
-/* What is not in the mask must be zero. */
+/* Fields of attributes that are not in the mask must be zero. */
 static bool rest_zero(const struct skua_cmd_modify_qp_in *in, uint32_t mask)
 {
 	const struct skua_qp_attr *a = &in->attr;
@@ -270,7 +270,7 @@ static int check_modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in
 	mask &= ~A(STATE);
 	if ((mask & required) != required || mask & ~(required | optional))
 		return SKUA_CMD_ST_BAD_PARAM;
-	/* Paths and depths change only once what is under way is over. */
+	/* Path and depth can be changed in SQD only after the send queue has drained. */
 	if (from == SKUA_QP_SQD && *to == SKUA_QP_SQD && mask != A(RATE) &&
 	    le32_to_cpu(qp->sqc->valid) & SKUA_SQC_DRAINING)
 		return SKUA_CMD_ST_BAD_STATE;
@@ -310,11 +310,11 @@ static void apply(struct skua_qp_attr *a, const struct skua_qp_attr *in, uint32_
 		a->vendor_off = in->vendor_off;
 	merge(&a->retry, in->retry, retry_fields, mask);
 	merge(&a->rights, in->rights, rights_fields, mask);
-	/* SQD_NOTIFY is valid for one stay in SQD. */
+	/* SQD_NOTIFY is cleared when the QP leaves SQD. */
 	merge(&a->state, in->state, state_fields, mask & A(STATE) ? mask | A(SQD_NOTIFY) : mask);
 }
 
-/* A QP in RESET is as just created: nothing of its past is left. */
+/* A QP in RESET is in the state after its creation. */
 static int enter_reset(struct skua_dev *dev, struct qp *qp)
 {
 	struct skua_sqc sqc = {
@@ -345,7 +345,7 @@ static int enter_reset(struct skua_dev *dev, struct qp *qp)
 			 &zero, sizeof(zero)) ? SKUA_CMD_ST_DMA : SKUA_CMD_ST_OK;
 }
 
-/* The counter set is none of the state machine's. */
+/* The counter set may be changed in any state. */
 static int modify_counter(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in,
 			  struct qp *qp)
 {
@@ -375,7 +375,7 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 	if (err)
 		return err;
 	if (to == SKUA_QP_RESET) {
-		/* While it still sees what there is to give up. */
+		/* Before the contexts are cleared, which the engine needs for its cleanup. */
 		if (engine)
 			engine_state(dev, qp, from, to);
 		err = enter_reset(dev, qp);

@@ -29,8 +29,8 @@ bool ring_ok(const struct skua_dev *dev, const struct skua_xlat *x, uint64_t siz
 }
 
 /*
- * Bus address of the byte at @pos behind the ring's first page's start, and how
- * many bytes follow it there. 0 or -EFAULT.
+ * Bus address of the byte at @pos from the start of the ring's first page, and the number of
+ * bytes that follow it in the same run. 0 or -EFAULT.
  */
 static int translate(struct skua_dev *dev, const struct skua_xlat *x, uint64_t pos, bool write,
 		     uint64_t *bus, uint64_t *room)

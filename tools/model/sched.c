@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ready queue: QPs that have something to do, in turns. A QP is in it once at
- * most, from the moment something happened to it until a turn finds nothing more
- * that it could do now; it costs nothing while it waits for the other side.
+ * The ready queue: QPs with work, which get turns. A QP is in it at most once: from an event
+ * (doorbell, packet, timer) until a turn ends without work that can be done now. A QP that
+ * waits for its peer takes no time.
  *
- * Those whose frames the wire has no room for are parked. When there may be room they
- * come behind those that are ready, in the order in which they were parked, and are
- * parked again, without a look at their contexts, if there is none for their frames. Those
- * that have sent something in their turn come behind all that have not: else the first one
- * would take all the room each time.
+ * QPs whose frames find no room in the wire are parked. When there may be room again they are
+ * put behind the ready ones, in the order in which they were parked. If there is no room for
+ * the frame of one of them after all it is parked again without reading its context. QPs that
+ * have sent something in the turn in which they were parked are put behind those that have
+ * not: otherwise the first one would take all of the room each time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "frame.h"
 #include "icm.h"
 
-/* Turns of one round, and frames of an Ethernet queue's turn. */
+/* Turns in one round, and frames in one turn of an Ethernet queue. */
 #define ROUND	8
 #define FRAMES	16
 
@@ -26,17 +26,17 @@ struct list {
 	uint32_t head, tail;
 };
 
-/* Those that wait for the wire had nothing of its room (PARKED), or a part of it (SERVED). */
+/* Parked QPs are in PARKED if they have sent nothing in their turn, else in SERVED. */
 enum { NOWHERE, READY, PARKED, SERVED, LISTS };
 
 /**
- * struct link - a QP's place
- * @next: the one behind it
- * @prev: the one before it
+ * struct link - a QP's place in the lists
+ * @next: the QP behind it
+ * @prev: the QP in front of it
  * @list: the list that it is in
  * @resp: its responder has something to send
- * @parked: it was the wire that it could not go on for, and its frame was for @dmac
- * @dmac: with @parked
+ * @parked: the QP is parked, or about to be: the wire had no room for a frame to @dmac
+ * @dmac: destination of that frame
  */
 struct link {
 	uint32_t next, prev;
@@ -51,8 +51,8 @@ _Static_assert(sizeof(struct link) == 16, "of each QP on the chip");
 /**
  * struct sched - the lists
  * @link: by QP index
- * @top: no QP from this index on has been anywhere
- * @list: of those that are ready, or wait
+ * @top: no QP from this index on has been in a list
+ * @list: heads of the lists of ready and parked QPs
  * @sent: frames that the device had sent when the present turn began
  */
 struct sched {
@@ -179,7 +179,7 @@ void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_
 	uint32_t index = qp_index(qpn);
 	struct link *l = &s->link[index];
 
-	/* Something may have kicked it in its turn. */
+	/* The QP may have been kicked during its turn. */
 	unlink_qp(s, index);
 	append(s, frames_sent(dev) == s->sent ? PARKED : SERVED, index);
 	l->parked = true;
@@ -213,7 +213,7 @@ void sched_room(struct skua_dev *dev)
 	make_ready(dev->sched, &dev->sched->list[SERVED]);
 }
 
-/* Take the next one that may have a turn; false: there is none. */
+/* Take the next QP that may have a turn. False: there is none. */
 static bool next_ready(struct skua_dev *dev, uint32_t *index)
 {
 	struct sched *s = dev->sched;

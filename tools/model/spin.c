@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Whether the loop looks for more work or sleeps; see spin.h. */
+/* The decision whether the loop polls for more work or sleeps; see spin.h. */
 #include <string.h>
 
 #include "spin.h"
@@ -12,7 +12,7 @@ void spin_init(struct spin *s)
 	s->pause = SPIN_MOVE_MIN;
 }
 
-/* The look after the work of the last source found some. */
+/* The look after the work of the last source has found work. */
 static void hit(struct spin *s)
 {
 	s->by[s->source].misses = 0;
@@ -33,7 +33,7 @@ static void miss(struct spin *s)
 		*every *= 2;
 }
 
-/* After the work of the present source. */
+/* Is there to be a look after the work of the present source? */
 static bool worth_a_look(struct spin *s)
 {
 	if (s->by[s->source].misses < SPIN_MISSES)
@@ -82,7 +82,7 @@ bool spin_moves(struct spin *s, uint64_t now)
 	if (s->pause < SPIN_MOVE_MAX)
 		s->pause *= 2;
 	s->lost = 0;
-	/* What was learned was true of the other processor. */
+	/* What was learned holds for the previous processor only. */
 	for (unsigned int i = 0; i < SPIN_SOURCES; i++)
 		s->by[i].misses = 0;
 	s->looked = true;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the loop does when it has done its work: look for more for a while, or sleep.
+ * The decision that the loop makes when it has no work: poll for more for a while ("look"), or
+ * sleep.
  *
- * To look pays if whoever has something to do next runs on another processor: it is served
- * without the time that a wake-up takes. If it needs the processor that the loop looks on, it
- * cannot have anything to do before the loop sleeps. On a machine with few processors both
- * are common, and who comes next depends on who came last: the sender of a stream again, the
- * other side of a program that answers. So it is learned for each source of work.
+ * A look pays if the source of the next work (a guest, or another thread of the model) runs on
+ * another processor: its work is then served without the delay of a wake-up. If that source
+ * needs the processor on which the loop polls, no work can come before the loop sleeps. With
+ * few processors both cases are common. Which one it is depends on the source of the last work,
+ * since that tells the next one: the same source for a stream, the peer for requests and
+ * responses. So success is recorded by the source of the last work.
  *
- * Where looking never pays while there is work again as soon as the loop sleeps, it is on the
- * processor of the one that it works for. Linux brings it there, since who wakes it up seems
- * to be about to sleep. Then another processor may be better.
+ * If looks after the work of all sources fail, but work comes as soon as the loop sleeps, the
+ * loop shares a processor with its source. The Linux scheduler does that: it places a thread on
+ * the processor of its waker. The loop then tries another processor.
  */
 #ifndef SKUA_SPIN_H
 #define SKUA_SPIN_H
@@ -20,38 +22,39 @@
 
 #define SPIN_SOURCES	65
 
-/* For so long it looks, in ns. */
+/* Duration of a look, ns. */
 #define SPIN_LOOK	20000u
-/* So many times in vain, and it does not any more but to find out whether that has changed: */
+/* After so many failed looks in a row for a source there is only a trial look now and then: */
 #define SPIN_MISSES	2
-/* after so many rounds, then twice as many, up to: */
+/* the first one after so many rounds, the interval doubling up to SPIN_EVERY_MAX rounds. */
 #define SPIN_EVERY_MIN	8
 #define SPIN_EVERY_MAX	64
-/* Work that comes so soon after it went to sleep might have been found. */
+/* Work that comes this soon (ns) after the loop began to sleep: a look might have found it. */
 #define SPIN_NEAR	100000u
-/* So many rounds of that kind before it wants another processor, */
+/* Number of rounds in a row in which looks fail and work comes soon, before the loop moves, */
 #define SPIN_LOST	4
-/* not sooner again than after so long, then twice as long, up to: */
+/* and the time (ns) until it may move again, which doubles up to SPIN_MOVE_MAX. */
 #define SPIN_MOVE_MIN	1000000u
 #define SPIN_MOVE_MAX	1000000000u
-/* So many times in a row it paid: the present processor is right. */
+/* After so many successful looks in a row the present processor is taken to be a good one. */
 #define SPIN_GOOD	32
 
 /**
- * struct spin - what was learned
- * @by: of each source
- * @by.misses: looks after its work that were in vain, in a row, up to SPIN_MISSES
+ * struct spin - state of the decision
+ * @by: per source of work
+ * @by.misses: failed looks in a row after work of this source, up to SPIN_MISSES
  * @by.rounds: rounds without a look since the last one
- * @by.every: after how many of them it looks
- * @source: whose work was done last
+ * @by.every: number of rounds between trial looks
+ * @source: source of the last work
  * @until: end of the present look
- * @looked: there is one
- * @last: its time is over, but others may have had the processor meanwhile
- * @idle_since: when it ended, or when there was none and nothing more to do; 0: neither
- * @lost: rounds in a row in which a look was or would have been in vain, yet work came soon
- * @paid: looks in a row that found work
- * @moved: when another processor was wanted last
- * @pause: how long after that it may be wanted again
+ * @looked: a look is under way
+ * @last: its time is over, but it goes on for one more check, since the loop may not have had
+ *	the processor for a part of that time
+ * @idle_since: end of the last look, or, without a look, of the last work; 0: neither
+ * @lost: rounds in a row in which a look failed, or would have, and work came within SPIN_NEAR
+ * @paid: successful looks in a row
+ * @moved: time of the last attempt to change the processor
+ * @pause: minimum time between two such attempts
  */
 struct spin {
 	struct {
@@ -66,11 +69,11 @@ struct spin {
 };
 
 void spin_init(struct spin *s);
-/* Something was done, for @source (those above the last are one). */
+/* Work of @source was done; sources from SPIN_SOURCES - 1 on count as one. */
 void spin_work(struct spin *s, unsigned int source, uint64_t now);
-/* There is no more to do: look for more? Else sleep. */
+/* There is no more work. True: look for more; false: sleep. */
 bool spin_looks(struct spin *s, uint64_t now);
-/* Before it sleeps: does it want another processor? It looks there first. */
+/* Before a sleep. True: try another processor, with a look there first. */
 bool spin_moves(struct spin *s, uint64_t now);
 
 #endif /* SKUA_SPIN_H */

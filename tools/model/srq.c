@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shared receive queues: the objects, and taking WQEs from them. */
+/* Shared receive queues: commands, and taking WQEs from an SRQ. */
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static uint64_t ring_size(const struct skua_srqc *srqc)
 	return (uint64_t)SKUA_WQE_SEG * srq_segs(srqc) * srq_wqes(srqc);
 }
 
-/* The fields that must be right at all times. A WQE begins with a next segment. */
+/* Is the context valid? A WQE of an SRQ begins with a next segment. */
 static bool srqc_ok(struct skua_dev *dev, const struct skua_srqc *srqc)
 {
 	uint32_t stride = le32_get_bits(srqc->flags, SKUA_SRQC_LOG_STRIDE);
@@ -54,7 +54,7 @@ static uint32_t srq_there(const struct skua_srqc *srqc)
 	return there > srq_wqes(srqc) ? 0 : there;
 }
 
-/* WQEs there are by the record, which is not believed when it claims too many. */
+/* Read the doorbell record; an index beyond the size of the ring is ignored. */
 static uint32_t read_record(struct skua_dev *dev, struct skua_srqc *srqc)
 {
 	struct skua_srq_dbr dbr;
@@ -221,7 +221,7 @@ int cmd_modify_srq(struct skua_dev *dev, struct cmd *cmd)
 	return err;
 }
 
-/* What RESIZE_SRQ changes, and nothing else. */
+/* Check that the input has only the fields that RESIZE_SRQ changes. */
 static bool resize_ok(struct skua_dev *dev, const struct skua_srqc *srqc,
 		      const struct skua_srqc *in)
 {

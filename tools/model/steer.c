@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who gets a frame that RoCE did not claim: steering rules, the port's default,
- * and from there receive side scaling to one of several queues.
+ * Receivers of a frame that is not RoCE for this device: steering rules, the port's default
+ * destination, and receive side scaling, which selects one of several queues.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ void dest_ref(struct skua_dev *dev, bool rss, uint32_t dest, int by)
 
 /* --- receive side scaling --- */
 
-/* Hash over what the context allows and the frame has; which kind it was. */
+/* Hash of the fields that the frame has and the context enables. Returns the type of hash. */
 static uint32_t rss_hash(const struct skua_rss *rss, const struct frame *f, uint16_t *kind)
 {
 	uint32_t flags = le32_to_cpu(rss->flags);
@@ -98,9 +98,9 @@ static enum eth_rx to_rss(struct skua_dev *dev, uint32_t index, const struct fra
 	return eth_rx(dev, qpn, f, info);
 }
 
-/* --- the way of a frame --- */
+/* --- delivery of a frame --- */
 
-/* What the headers tell all receivers alike. */
+/* Fields of the completion that follow from the headers alone. */
 static void describe(struct skua_dev *dev, const struct frame *f, struct skua_cqe_eth *info)
 {
 	uint16_t csum = 0;
@@ -214,13 +214,13 @@ static bool apply(struct skua_dev *dev, struct way *way, const struct frame *f,
 }
 
 /*
- * Of a frame in one turn: rules that are asked, and how many of these a receiver takes the
- * time of.
+ * Limit of the work for one frame in one turn: number of rules compared; a delivery counts as
+ * several of these.
  */
 #define STEER_TURN	1024
 #define STEER_RECEIVER	32
 
-/* The first rule that was not asked yet; others may have gone or come since. */
+/* The first rule after the last one applied; rules may have been added and removed since. */
 static uint32_t next_rule(const struct port *p, const struct way *way)
 {
 	uint32_t low = 0, high = p->num_rules;
@@ -239,8 +239,8 @@ static uint32_t next_rule(const struct port *p, const struct way *way)
 }
 
 /*
- * Ask the rules, in order. A sniffer never claims; a unicast frame goes to the
- * first that does, a multicast one to all. True: there are more.
+ * Apply the rules, in order. Sniffers get a copy. The first other rule that matches claims a
+ * unicast frame; a multicast frame goes to all that match. True: there are more rules.
  */
 static bool ask_rules(struct skua_dev *dev, struct way *way, const struct frame *f, bool multicast)
 {
@@ -275,7 +275,7 @@ static bool is_broadcast(const uint8_t mac[ETH_ADDR_LEN])
 	return !memcmp(mac, ones, ETH_ADDR_LEN);
 }
 
-/* Does the port's default destination get it, after what the rules said? */
+/* Does the port's default destination get the frame, after the rules were applied? */
 static bool by_default(const struct port *p, const uint8_t *dmac, bool claimed, bool had)
 {
 	if (p->dflt == SKUA_PORT_NO_DFLT || had)
@@ -451,7 +451,7 @@ int cmd_destroy_flow(struct skua_dev *dev, struct cmd *cmd)
 
 	if (err)
 		return err;
-	/* The chip's copy tells what was counted, whatever ICM says by now. */
+	/* The counters are those of the on-chip copy; the context in ICM may have been changed. */
 	for (uint32_t i = 0; i < p->num_rules; i++) {
 		const struct rule *rule = &p->rules[i];
 
@@ -593,7 +593,7 @@ bool port_mcg_next(struct skua_dev *dev, const uint8_t gid[16], uint32_t *pos, u
 	struct port *p = dev->port;
 	uint32_t n;
 
-	/* A member that is there still tells who comes next; else look from the start. */
+	/* If the last member still exists, go on with its next one; else search from the start. */
 	if (*pos && !memcmp(p->mcg[*pos - 1].gid, gid, 16))
 		n = p->mcg_next[*pos - 1];
 	else

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadlines. One heap for all; each QP, CQ and EQ has at most one entry in it, and
- * a few are calls, so that it is bounded by what the device is built for. The
- * heap's owner of each entry is known by position, so a deadline can be moved.
+ * Deadlines, in one heap. Each QP, CQ and EQ has at most one entry, and there are a few function
+ * calls, so that the number of objects bounds its size. The position of each owner's entry is
+ * recorded, so that a deadline can be changed.
  *
- * The host's timer is moved only to an earlier time: one that rings too early
- * costs less than telling the host of every acknowledgement.
+ * The host's timer is set anew only to an earlier time: an expiry that is too early costs less
+ * than a call of the host for each acknowledgment.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 enum kind { KIND_QP, KIND_CQ, KIND_EQ, KIND_CALL, KINDS };
 
 #define LOG_CALLS	8
-/* Expiries of one round, so that one call of the event loop ends. */
+/* Maximum number of expiries in one call. */
 #define BUDGET		64
 
 static const uint8_t log_size[KINDS] = { MODEL_LOG_QP, MODEL_LOG_CQ, MODEL_LOG_EQ, LOG_CALLS };
@@ -34,7 +34,7 @@ struct call {
 	uint32_t arg;
 };
 
-/* @pos: of an owner's node in the heap, plus one; 0: none. @told: deadline set at the host. */
+/* @pos: position of an owner's node in the heap, plus one; 0: none. @told: the host's deadline. */
 struct timers {
 	struct node *heap;
 	uint32_t num, room;
@@ -170,7 +170,7 @@ static int set(struct skua_dev *dev, enum kind kind, uint32_t index, uint64_t de
 		return 0;
 	}
 	if (!grow(t, kind)) {
-		/* A deadline lost is a queue that hangs: better stop and say so. */
+		/* A lost deadline would let a queue hang: make the device FATAL instead. */
 		dev_log(dev, 0, "no memory for a timer");
 		dev_fatal(dev, SKUA_FATAL_ICM_DMA);
 		return -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accounts of PCIe transactions, see tlp.h: those of QPs, sums, and what users ask for. */
+/* Accounts of PCIe transactions, see tlp.h: per QP, sums, and the commands of users. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "core.h"
 
 #define QPS		(1u << MODEL_LOG_QP)
-/* QPs in one answer. */
+/* Maximum number of QPs in one answer. */
 #define LIST_QPS	256
 
 static const char *const purposes[] = {
@@ -161,7 +161,7 @@ void tlp_counters(struct skua_dev *dev)
 	dev->cnt[SKUA_CNT_TLP_MRD_RX] = sum[TLP_MRD_DOWN].count;
 }
 
-/* --- what users ask for --- */
+/* --- commands of users --- */
 
 static void show(const struct tlp_table *t, const struct tlp_table *from, char *answer,
 		 size_t room)
@@ -277,7 +277,7 @@ int skua_dev_tlp(struct skua_dev *dev, const char *what, char *answer, size_t ro
 			  (int)len, what);
 }
 
-/* --- life: the accounts survive each reset of the function, as an analyser's would --- */
+/* --- create and destroy; the accounts survive a reset of the function --- */
 
 int tlp_init(struct skua_dev *dev)
 {

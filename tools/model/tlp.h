@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * PCIe transactions by what they are for. Every transaction on a function's link is counted
- * once, by purpose, type and direction: struct tlp_acct has the function's, and, while that
- * is switched on, those of each QP. The device's own counters (SKUA_CNT_TLP_*) are sums of
- * them. Documentation/tlp.rst tells users of it.
+ * Accounts of PCIe transactions by purpose. Every transaction on a function's link is counted
+ * once, by purpose, type and direction: struct tlp_acct has the accounts of the function, and,
+ * while that is switched on, of each QP. The device's own counters (SKUA_CNT_TLP_*) are sums of
+ * these. Documentation/tlp.rst describes them for users.
  *
- * A new purpose is a row of TLP_PURPOSES; who reads or writes guest memory names it in the
- * call, who takes an MMIO write calls tlp_mmio().
+ * A new purpose is a row of TLP_PURPOSES. The caller names the purpose when it reads or writes
+ * guest memory, and calls tlp_mmio() for an MMIO write.
  */
 #ifndef SKUA_MODEL_TLP_H
 #define SKUA_MODEL_TLP_H
@@ -46,8 +46,8 @@ enum tlp_purpose {
 };
 
 /*
- * X(name, type, direction): upstream is from the device to the host. Those of MRd are the
- * bytes asked for.
+ * X(name, type, direction): upstream is from the device to the host. The bytes of MRd are those
+ * requested.
  */
 #define TLP_KINDS(X)								\
 	X(MRD_UP, "MRd", "up")							\
@@ -73,7 +73,7 @@ struct tlp_table {
 	struct tlp v[TLP_KIND_COUNT][TLP_PURPOSE_COUNT];
 };
 
-/* A QP's, and which QP that is: its index may have been another's before. */
+/* Account of a QP, with its QPN: another QP may have had the same index before. */
 struct tlp_qp {
 	uint32_t qpn;
 	struct tlp_table table;
@@ -84,9 +84,10 @@ struct tlp_qp {
  * @fn: all transactions since the function was made
  * @from: @fn as it was when the accounts were reset last
  * @cnt_from: sums of @fn, by kind, when the device's counters were reset last
- * @qp: the QP being worked for, NULL: none, or QPs have no accounts
- * @qps: of each QP, by index; NULL: it has none yet. NULL while QPs have no accounts
- * @no_memory: there was none for a QP's account
+ * @qp: account of the QP whose work is being done; NULL: none, or QPs have no accounts
+ * @qps: account of each QP, by index; NULL: the QP has none yet. @qps is NULL while QPs have no
+ *	accounts
+ * @no_memory: an account of a QP could not be allocated
  */
 struct tlp_acct {
 	struct tlp_table fn;
@@ -100,7 +101,7 @@ struct tlp_acct {
 void tlp_count_qp(struct tlp_qp *qp, enum tlp_purpose purpose, enum tlp_kind kind, uint64_t n,
 		  uint64_t bytes);
 
-/* @n transactions with @bytes of payload together. */
+/* Count @n transactions with @bytes of payload in total. */
 static inline void tlp_count(struct tlp_acct *a, enum tlp_purpose purpose, enum tlp_kind kind,
 			     uint64_t n, uint64_t bytes)
 {
@@ -112,7 +113,7 @@ static inline void tlp_count(struct tlp_acct *a, enum tlp_purpose purpose, enum 
 		tlp_count_qp(a->qp, purpose, kind, n, bytes);
 }
 
-/* @reqs reads of @bytes together, which @cpls completions answer: by the device. */
+/* Count @reqs reads by the device of @bytes in total, and their @cpls completions. */
 static inline void tlp_count_read(struct tlp_acct *a, enum tlp_purpose purpose, uint64_t reqs,
 				  uint64_t cpls, uint64_t bytes)
 {
@@ -128,28 +129,28 @@ static inline void tlp_count_read(struct tlp_acct *a, enum tlp_purpose purpose, 
 	}
 }
 
-/* One MMIO write, one MMIO read with its completion. */
+/* Count an MMIO write; an MMIO read with its completion. */
 void tlp_mmio(struct skua_dev *dev, enum tlp_purpose purpose, size_t len);
 void tlp_mmio_read(struct skua_dev *dev, enum tlp_purpose purpose, size_t len);
 /*
- * MMIO writes that tlp_mmio() has counted turn out to be for this QP: @n of @bytes together.
- * The QPN is as it came, and may be nobody's.
+ * Add @n MMIO writes of @bytes in total, which tlp_mmio() has counted for the function, to the
+ * account of a QP. The QPN is that of the doorbell, and need not exist.
  */
 void tlp_mmio_qp(struct skua_dev *dev, uint32_t qpn, enum tlp_purpose purpose, unsigned int n,
 		 size_t bytes);
 
 /*
- * While QPs have accounts: what follows is for the QP of this index, of which the caller
- * tells the QPN when it knows it, until he sets tlp_acct.qp to NULL.
+ * While QPs have accounts: count the following transactions for the QP of this index, until the
+ * caller sets tlp_acct.qp to NULL. The caller sets the account's QPN when it knows that.
  */
 void tlp_qp_begin(struct skua_dev *dev, uint32_t index);
 void tlp_qp_name(struct skua_dev *dev, uint32_t qpn);
-/* A QP of this index begins its life: what was counted was for another one. */
+/* A QP of this index was created: drop the account of the previous one. */
 void tlp_qp_new(struct skua_dev *dev, uint32_t index);
 
-/* The device's counters SKUA_CNT_TLP_* begin anew. */
+/* Reset the device's counters SKUA_CNT_TLP_*. */
 void tlp_counters_reset(struct skua_dev *dev);
-/* Bring them up to date in dev->cnt. */
+/* Update these counters in dev->cnt. */
 void tlp_counters(struct skua_dev *dev);
 
 #endif /* SKUA_MODEL_TLP_H */

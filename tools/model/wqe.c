@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work queue elements: from bytes of a ring, which the guest may change at any
- * time, to a description that holds together. Each is read once for each use and
- * checked in full each time.
+ * Work queue elements: decoding the bytes of a ring into a consistent description. The guest can
+ * change the ring at any time, so a WQE is read once for each use, and checked completely each
+ * time.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #define DGRAM		(T(UD) | T(GSI))
 #define RDMA		(CONN | DGRAM)
 
-/* What the segments of an opcode are. */
+/* Segments of an opcode. */
 #define L_RADDR		BIT(0)
 #define L_ATOMIC	BIT(1)	/* one atomic segment */
 #define L_MASKED	BIT(2)	/* and one with masks */
@@ -32,7 +32,7 @@
  * struct layout - an opcode
  * @types: of QPs that may use it
  * @parts: L_*
- * @caps: capability that it needs besides that of the QP's type
+ * @caps: capability that the opcode needs besides that of the QP's type
  */
 struct layout {
 	uint32_t types;
@@ -77,7 +77,7 @@ struct cursor {
 	uint32_t left;		/* segments */
 };
 
-/* The next @n segments, NULL if there are not so many. */
+/* The next @n segments; NULL if the WQE has not as many. */
 static const void *take(struct cursor *c, uint32_t n)
 {
 	const void *seg = c->p;
@@ -116,7 +116,7 @@ static bool take_atomic(struct cursor *c, const struct layout *l, struct wqe *ou
 	out->compare = le64_to_cpu(seg[0].compare);
 	out->swap_add_mask = le64_to_cpu(seg[1].swap_add);
 	out->compare_mask = le64_to_cpu(seg[1].compare);
-	/* What is added is not compared. */
+	/* Fetch and add has no compare operand. */
 	return !(l->parts & L_ADD) || (!out->compare && !out->compare_mask);
 }
 
@@ -131,12 +131,12 @@ static bool take_av(struct cursor *c, struct wqe *out)
 	out->av = seg.av;
 	out->dest_qpn = le32_to_cpu(seg.dest_qpn);
 	out->qkey = le32_to_cpu(seg.qkey);
-	/* The table has one P_Key: what is zero for UD is that for GSI too. */
+	/* The P_Key table has one entry: the index must be zero for GSI, as it is for UD. */
 	_Static_assert(MODEL_PKEYS == 1, "a P_Key index to look up");
 	return !seg.pkey_index && !seg.reserved2 && !seg.reserved;
 }
 
-/* The segments of BIND_MW and REG_MR, which key.c looks into. */
+/* The segments of BIND_MW and REG_MR, which key.c checks. */
 static bool take_key(struct cursor *c, const struct layout *l, struct wqe *out)
 {
 	size_t size = l->parts & L_BIND ? sizeof(out->bind) : sizeof(out->reg);
@@ -184,7 +184,7 @@ static enum skua_vendor take_inline(struct cursor *c, struct wqe *out)
 	return SKUA_VENDOR_NONE;
 }
 
-/* One element; false: longer than any message may be. */
+/* Add one element. False: the message exceeds the maximum length. */
 static bool take_sge(const void *p, struct sge *sge)
 {
 	struct skua_wqe_data seg;
@@ -287,7 +287,7 @@ static uint32_t ring_blocks(const struct qp *qp)
 	return 1u << le32_get_bits(qp->sqc->cfg.flags, SKUA_QP_LOG_SQ);
 }
 
-/* Blocks of the ring from @index that software has handed over. */
+/* Number of blocks from @index up to the producer index. */
 static uint32_t blocks_there(const struct qp *qp, uint32_t index)
 {
 	uint32_t there = le32_to_cpu(qp->sqc->pi) - index;
@@ -313,7 +313,7 @@ static enum skua_vendor win_read(struct skua_dev *dev, struct qp *qp, struct wqe
 	return SKUA_VENDOR_NONE;
 }
 
-/* Blocks to read where there are so many. */
+/* Number of blocks to read, if there are as many. */
 static uint32_t win_blocks(const struct wqe_win *win, uint32_t there)
 {
 	uint32_t most = win->most ? win->most : WQE_WIN_BLOCKS;
@@ -321,7 +321,7 @@ static uint32_t win_blocks(const struct wqe_win *win, uint32_t there)
 	return there < most ? there : most;
 }
 
-/* Make the window hold the WQE at @index as far as there is one; its bytes. */
+/* Have the window contain the WQE at @index. Returns the number of bytes from there on. */
 static enum skua_vendor win_at(struct skua_dev *dev, struct qp *qp, struct wqe_win *win,
 			       uint32_t index, const uint8_t **raw, size_t *nbytes)
 {
@@ -350,13 +350,13 @@ static enum skua_vendor win_at(struct skua_dev *dev, struct qp *qp, struct wqe_w
 	return SKUA_VENDOR_NONE;
 }
 
-/* Decode it, and check what does not follow from the WQE alone. */
+/* Decode a WQE, and check it against the QP and the device's capabilities. */
 static enum skua_vendor decode_for(struct skua_dev *dev, const struct qp *qp, const void *raw,
 				   size_t nbytes, uint32_t index, struct wqe *out)
 {
 	enum skua_vendor err = wqe_decode(raw, nbytes, index, qp_type(qp), out);
 
-	/* Of a length that cannot be, one block is passed over, so that the queue gets on. */
+	/* A WQE of invalid length counts as one block, so that the queue can advance. */
 	if (err && (err == SKUA_VENDOR_WQE_INDEX || !out->blocks ||
 		    (size_t)out->blocks * SKUA_WQE_BLOCK > nbytes))
 		out->blocks = 1;
@@ -366,7 +366,7 @@ static enum skua_vendor decode_for(struct skua_dev *dev, const struct qp *qp, co
 		return SKUA_VENDOR_WQE_OPCODE;
 	if (layouts[out->op].parts & L_MASKED && qp_without(dev, qp->sqc, SKUA_VENDOR_MASKED_ATOMIC))
 		return SKUA_VENDOR_WQE_OPCODE;
-	/* Bus addresses are for those who may name any. */
+	/* REG_MR has bus addresses: the QP needs the permission for the reserved L_Key. */
 	if (out->op == SKUA_WQE_REG_MR &&
 	    !(le32_to_cpu(qp->sqc->cfg.flags) & SKUA_QP_F_RESERVED_LKEY))
 		return SKUA_VENDOR_WQE_OPCODE;
@@ -375,7 +375,7 @@ static enum skua_vendor decode_for(struct skua_dev *dev, const struct qp *qp, co
 	return SKUA_VENDOR_NONE;
 }
 
-/* Did the WQE come by a push slot, and is it a good one? */
+/* Decode the WQE from a push slot, if there is one and it is valid. */
 static bool fetch_pushed(struct skua_dev *dev, const struct qp *qp, uint32_t index,
 			 struct wqe *out)
 {
@@ -437,7 +437,7 @@ static uint32_t rq_size(const struct qp *qp)
 	return 1u << le32_get_bits(qp->rqc->cfg.flags, SKUA_RQ_LOG_SIZE);
 }
 
-/* Receive WQEs that are known to be there. */
+/* Number of receive WQEs by the producer index known. */
 static uint32_t rq_known(const struct qp *qp)
 {
 	uint32_t there = le32_to_cpu(qp->rqc->pi) - le32_to_cpu(qp->rqc->ci);
@@ -445,7 +445,7 @@ static uint32_t rq_known(const struct qp *qp)
 	return there <= rq_size(qp) ? there : 0;
 }
 
-/* Look at the record; what is known then. */
+/* Read the doorbell record. Returns the number of receive WQEs. */
 static uint32_t rq_look(struct skua_dev *dev, struct qp *qp)
 {
 	struct skua_qp_dbr dbr;
@@ -455,7 +455,7 @@ static uint32_t rq_look(struct skua_dev *dev, struct qp *qp)
 		     &dbr.rq_pi, sizeof(dbr.rq_pi)))
 		return rq_known(qp);
 	pi = le32_to_cpu(dbr.rq_pi);
-	/* A record that claims more than the ring holds is not believed. */
+	/* An index beyond the size of the ring is ignored. */
 	if (pi - le32_to_cpu(qp->rqc->ci) <= rq_size(qp))
 		qp->rqc->pi = cpu_to_le32(pi);
 	qp->rqc->rq_seen = cpu_to_le32(le32_to_cpu(qp->rqc->ci) + 1);
@@ -484,7 +484,7 @@ uint32_t rq_count(struct skua_dev *dev, struct qp *qp)
 
 	if (!has_own_rq(qp))
 		return 0;
-	/* A peer that only writes and reads is not to cost a look for each answer. */
+	/* Without SENDs the record must not be read for each acknowledgment. */
 	if (there >= rq_size(qp) / 4 ||
 	    qp->rqc->rq_seen == cpu_to_le32(le32_to_cpu(qp->rqc->ci) + 1))
 		return there;

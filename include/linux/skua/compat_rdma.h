@@ -119,7 +119,7 @@ static inline void skua_compat_port_event(struct ib_device *ibdev, struct net_de
 #define IB_ODP_SUPPORT_ATOMIC_WRITE	0
 #endif
 
-/* Pages of an on-demand region were mapped by ib_core itself. */
+/* The addresses of the pages of an on-demand region were an array of their own. */
 #if defined(SKUA_COMPAT_ODP) && IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
 #include <linux/hmm.h>
 #include <rdma/ib_umem_odp.h>

@@ -166,7 +166,7 @@ struct skua_cc {
 _Static_assert(sizeof(struct skua_cc) == 88, "skua_cc");
 
 #define SKUA_CC_ALGORITHM		GENMASK(3, 0)	/* enum skua_cc_algorithm */
-#define SKUA_CC_START			BIT(4)	/* the window still opens for the first time */
+#define SKUA_CC_START			BIT(4)	/* window or rate still opens for the first time */
 #define SKUA_CC_CNP_SEEN		BIT(5)	/* in the present period of alpha */
 #define SKUA_CC_CNP_WAITS		BIT(6)	/* a decrease is due when its time has come */
 /* Increases since the last decrease, of each kind. */

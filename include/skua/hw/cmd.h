@@ -324,7 +324,8 @@ _Static_assert(sizeof(struct skua_cmd_query_device_out) == 256, "query_device_ou
  * @reserved: zero
  *
  * log_num is log2 of the table's entries, at most the device's log_max. Every
- * table that the device knows must be there.
+ * table that the device knows must be there. Entry 0 of CQC and MPT names no object,
+ * so a device offers at least two of each.
  */
 struct skua_cmd_init_device_in {
 	struct {
@@ -648,7 +649,7 @@ struct skua_cmd_mcg_in {
  * struct skua_cmd_query_port_out - the port
  * @state: SKUA_PORT_*
  * @speed_mbps: present speed
- * @mtu: Ethernet payload limit in force
+ * @mtu: Ethernet payload limit in force, as in struct skua_cmd_modify_port_in
  * @mac: present MAC address
  * @reserved: zero
  */
@@ -667,7 +668,8 @@ struct skua_cmd_query_port_out {
  * struct skua_cmd_modify_port_in - port settings
  * @mask: SKUA_PORT_M_*
  * @enable: 1: port takes and sends frames
- * @mtu: Ethernet payload limit: longer frames are dropped and counted
+ * @mtu: Ethernet payload limit: longer frames are dropped and counted. One VLAN tag, 802.1Q
+ *	(0x8100) or 802.1ad (0x88a8), is not part of the payload
  * @mac: MAC address
  * @promisc: 1: unicast frames that no rule and no GID claims go to @dflt
  * @allmulti: 1: multicast frames likewise

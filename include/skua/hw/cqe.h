@@ -96,9 +96,10 @@ enum skua_cqe_status {
  * - with no flag but ACK and, in the last one, PSH;
  * - with no TCP options, or a timestamp behind two NOPs;
  * - whose sequence number is that behind the frame before, and IPv4 identification one more;
- * - and which are otherwise the same, from the MAC addresses and the VLAN tag to the last
+ * - which are otherwise the same, from the MAC addresses and the VLAN tag to the last
  *   option, and in the RSS hash and the flow tag of their completions;
- * - until the IP datagram would be longer than 65,535 bytes.
+ * - and while the length of the whole fits in the IP header: 65,535 bytes of the IPv4 datagram,
+ *   or of the IPv6 payload, which is what follows the fixed header of 40 bytes.
  *
  * The headers are those of the first frame with the lengths and the IPv4 checksum of the whole
  * and the PSH flag of the last frame. TCP's checksum field has the sum of the pseudo header

@@ -127,6 +127,7 @@ _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
  * @head: state: position in the ring of the next WQE
  * @pending: state: events that wait for room in the EQ
  * @life: state: which of the SRQs that had this number one after the other it is
+ * @early: state: WQEs that QPs hold for messages whose turn has not come
  * @reserved: zero
  *
  * WQEs form a list: the first is at position 0, each names the position of the next
@@ -140,8 +141,9 @@ _Static_assert(sizeof(struct skua_cqc) == SKUA_ICM_CQC_SIZE, "skua_cqc");
  * WQEs, and the QPs that want one go to ERR (SKUA_QP_EV_FATAL).
  *
  * With selective repeat a QP takes WQEs for messages of which packets come before their turn,
- * too, in the order of these messages: struct skua_ext_recv. Those that it has when it goes to
- * ERR or RESET, or is destroyed, are reported with SKUA_CQE_WR_FLUSH_ERR.
+ * too, in the order of these messages: struct skua_ext_recv. All QPs together leave as many WQEs
+ * in the SRQ as they hold so (@early). Those that a QP has when it goes to ERR or RESET, or is
+ * destroyed, are reported with SKUA_CQE_WR_FLUSH_ERR.
  *
  * An SRQ with @xrcd serves the XRC_TGT QPs of that domain, for the packets that name
  * it; it reports to @cqn, and R_Keys of these packets are checked against @pd.
@@ -455,10 +457,12 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  * @rtt_time: device time (ns) at which @rtt_psn was sent, with SKUA_SQC_RTT; 0: the next
  *	packet is to be measured
  * @counter: counter set bound to the QP, with SKUA_SQC_COUNTED
- * @rtt_psn: PSN whose acknowledgment measures the round trip
+ * @rtt_psn: PSN whose acknowledgment measures the round trip, and SKUA_SQC_RTT_AGAIN,
+ *	SKUA_SQC_RTT_REREAD
  * @srtt: smoothed round trip time, ns, 0: not known
  * @rttvar: its mean deviation, ns
  * @ci_recv_seq: as @recv_seq, of the WQE at @ci, with SKUA_SQC_CI_SEQ
+ * @rtt_min: shortest round trip that was measured, ns
  * @ci_rr_seq: as @rr_seq, likewise
  * @cc: congestion control (SKUA_CAP_DCQCN, SKUA_CAP_CC_DELAY)
  * @rec_ring: bus address of the recovery ring (SKUA_ATTR_EXT_ONLOAD)
@@ -742,8 +746,8 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @hole_time: requester: device time (ns) since when there are holes, 0: there are none
  * @hole_top: requester: @seen at that time
  * @probes: requester: packets sent since anything arrived, to learn what did
- * @rr_held: requester: READ requests that the peer holds, a bit for each by the number that
- *	its SETH has, modulo 32
+ * @rr_held: requester: READ requests that the peer holds, and those that were sent again: a bit
+ *	for each by the number that its SETH has, modulo SKUA_RR_PER_QP: SKUA_LRC_RR_*
  * @table: bus address of the table of struct skua_ext_slot, one for each PSN of the window
  * @recvs: responder: bus address of the table of struct skua_ext_recv, likewise
  * @recv_end: responder: with SKUA_RQC_RECVS, number of the first message, as its SETH has it,
@@ -754,12 +758,19 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @reread_num: responder: READ responses to be sent again: entries of @reread
  * @reread: responder: which, in the order in which they were asked for: SKUA_LRC_REREAD_*
  * @reread_sent: responder: how many of the first entry's were sent
- * @reserved: zero
+ * @patience: requester: how much of the longest waiting for a hole the path needs:
+ *	SKUA_LRC_PATIENCE_*, 0: nothing was learned
+ * @calm: requester: first PSN since which nothing was late, or changed @patience
+ * @fresh: requester: PSNs from here on were not sent again before @fresh_time
+ * @fresh_time: requester: device time, in 1024 ns, low 32 bits
+ * @order_end: requester: PSNs before it that were sent again were so in their order
+ * @filled: requester: one after the furthest of these that has arrived since
  * @code: responder: what is held of the PSNs from epsn on: SKUA_LRC_*, four bits for each
  *	PSN modulo SKUA_LRC_PSNS, the lowest bits for the lowest PSN
  *
  * It is written while packets are missing and need not be looked at otherwise
- * (SKUA_SQC_LOSS, SKUA_RQC_HELD, SKUA_RQC_REREAD, SKUA_RQC_RECVS).
+ * (SKUA_SQC_LOSS, SKUA_RQC_HELD, SKUA_RQC_REREAD, SKUA_RQC_RECVS). What it says of the path
+ * (@patience, @calm) holds until RESET.
  */
 struct skua_lrc {
 	__le64 arrived[SKUA_LRC_PSNS / 64];

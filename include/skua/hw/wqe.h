@@ -125,7 +125,10 @@ _Static_assert(sizeof(struct skua_wqe_ctrl) == SKUA_WQE_SEG, "skua_wqe_ctrl");
 #define SKUA_WQE_F_FENCE		BIT(2)
 /* The payload is an inline segment. SEND*, WRITE*, ATOMIC_WRITE, ETH only. */
 #define SKUA_WQE_F_INLINE		BIT(3)
-/* ETH: compute the IPv4 header checksum; the TCP or UDP checksum. */
+/*
+ * ETH: compute the IPv4 header checksum; the TCP or UDP checksum. For these and for
+ * SKUA_WQE_F_LSO the IP header follows the MAC header, or one 802.1Q tag in the frame.
+ */
 #define SKUA_WQE_F_L3_CSUM		BIT(4)
 #define SKUA_WQE_F_L4_CSUM		BIT(5)
 /* ETH: insert the 802.1Q tag of the ctrl segment. */
@@ -173,7 +176,7 @@ _Static_assert(sizeof(struct skua_wqe_raddr) == SKUA_WQE_SEG, "skua_wqe_raddr");
  * FAA and MASKED_FAA use @swap_add; the boundary mask of MASKED_FAA is the
  * second segment's @swap_add; @compare is zero there. The data segments, 8 bytes
  * together, take the original value. ATOMIC_WRITE has no atomic segment: its 8
- * bytes are inline or in data segments.
+ * bytes are inline or in data segments. The masked forms::
  *
  *   MASKED_CAS   if (((*va ^ compare) & compare_mask) == 0)
  *                    *va = (*va & ~swap_mask) | (swap & swap_mask)

@@ -20,23 +20,23 @@
 #define STUCK_NS	100000000ull
 
 /**
- * struct closer - a helper and what it has to do
- * @lock: protects all below
- * @wake: there is something to do, or @stop
- * @idle: there is nothing left
- * @thread: the helper
+ * struct closer - a helper thread and its work
+ * @lock: protects all members below
+ * @wake: signalled when there is work, or @stop is set
+ * @idle: signalled when there is no work left
+ * @thread: the helper thread
  * @fds: ring of descriptors to close; @room places, a power of two
- * @head: the next one, free running
- * @tail: where the next goes, free running
- * @jobs: other work, in order
- * @jobs_end: its end
- * @num_jobs: how many are not done yet
- * @bytes: what they will let go
- * @busy: the helper is at work on something that is in no queue any more
- * @busy_fd: that is a descriptor
- * @since: when it began with that
- * @stop: it is to end when it is idle
- * @lost: nobody waits for it any more: it frees this structure itself
+ * @head: next descriptor to close, free running
+ * @tail: next place to fill, free running
+ * @jobs: queue of other work
+ * @jobs_end: end of that queue
+ * @num_jobs: number of jobs that are not done yet
+ * @bytes: address space that these jobs will release
+ * @busy: the helper works on something that was removed from its queue
+ * @busy_fd: this is a descriptor
+ * @since: time at which it began with that
+ * @stop: the helper is to end when there is no work left
+ * @lost: nobody waits for the helper any more: it frees this structure itself
  */
 struct closer {
 	pthread_mutex_t lock;
@@ -126,7 +126,7 @@ static void *closer_main(void *arg)
 	return NULL;
 }
 
-/* The thread takes no signals: those of the process are the loop's. */
+/* All signals are blocked in this thread: the main loop handles those of the process. */
 static int start_thread(struct closer *c)
 {
 	pthread_attr_t attr;
@@ -169,7 +169,7 @@ struct closer *closer_create(void)
 	return c;
 }
 
-/* With the lock held. False: not in time. */
+/* Wait until there is no work left. The lock is held. False: the time is over. */
 static bool wait_idle(struct closer *c, unsigned int ms)
 {
 	struct timespec end;
@@ -218,7 +218,7 @@ void closer_destroy(struct closer *c)
 	}
 }
 
-/* Twice the room, with the lock held. */
+/* Double the ring. The lock is held. */
 static bool grow(struct closer *c)
 {
 	unsigned int num = c->tail - c->head;

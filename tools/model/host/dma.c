@@ -8,10 +8,10 @@
  * offset and no pointer, so a file may move when it grows, and its mapping
  * goes with the last range.
  *
- * A table is used by one thread, and its files are those of that thread: two functions of a
- * guest that are served by two threads have the guest's memory mapped twice. What may take
- * long is left to a helper: to unmap a file whose last user we are, which frees its pages, and
- * to free the nodes of a large tree.
+ * A table is used by one thread, and the mapped files belong to that thread: for two functions
+ * of a guest in two threads the guest's memory is mapped twice. A helper does what can take
+ * long: it unmaps a file without other users, which frees its pages, and frees the nodes of a
+ * large tree.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,10 +27,10 @@
 
 #define FILE_HASH	1024
 
-/* Unmapped at once; page faults elsewhere in the process wait meanwhile. */
+/* Bytes unmapped in one call, during which page faults of other threads wait. */
 #define UNMAP_PIECE	(16ull << 20)
 
-/* Ranges that one call removes; more than so many nodes of a tree are left to the helper. */
+/* Ranges removed in one call; larger trees are freed by the helper. */
 #define UNMAP_BATCH	512
 
 /**
@@ -39,11 +39,11 @@
  * @next: in its hash chain
  * @dev: with @ino, which file it is; stable while it is mapped
  * @ino: see @dev
- * @base: where it is mapped
- * @size: how much of it is mapped, from offset 0
- * @writable: mapped for writing as well
- * @refs: tables that use it, and calls that hold it
- * @broken: the owner cut it while it was in use: no access any more
+ * @base: address of the mapping
+ * @size: mapped bytes, from offset 0
+ * @writable: mapped for reading and writing
+ * @refs: number of tables that use it, and of calls that hold a reference
+ * @broken: the owner has truncated it while it was in use: it is not accessed any more
  */
 struct dma_file {
 	struct closer_job job;
@@ -69,7 +69,7 @@ struct dma_use {
 	unsigned int ranges;
 };
 
-/* @use is NULL for what is not accessible. */
+/* @use is NULL if the range is not accessible. */
 struct dma_range {
 	uint64_t first;
 	uint64_t last;
@@ -79,16 +79,16 @@ struct dma_range {
 	unsigned int prot;
 };
 
-/* Nodes of a table that is empty now. */
+/* The nodes of a tree that was removed as a whole. */
 struct dma_tree {
 	struct closer_job job;
 	void *root;
 };
 
-/* Files that were cut while they were in use. */
+/* Number of files that were truncated while they were in use. */
 static _Thread_local volatile sig_atomic_t cuts;
 
-/* Of the thread, not of a table: two functions of one guest share its memory file. */
+/* Per thread and not per table: functions of one guest share its memory file. */
 static _Thread_local struct dma_file *files[FILE_HASH];
 
 static struct dma_file **file_chain(dev_t dev, ino_t ino)
@@ -108,13 +108,13 @@ static struct dma_file *file_at(const uint8_t *addr)
 }
 
 /*
- * The owner of a file can cut it under our mapping, and an access then raises
- * SIGBUS. One hostile client must not end the service of the others: put empty
- * memory in place of the file, mark it, and let the access finish there. The
- * accessor sees the mark afterwards and reports a fault.
+ * The owner of a file can truncate it while it is mapped, and an access then raises SIGBUS. That
+ * must not end the service of other clients: the handler maps empty memory in place of the file
+ * and marks it, and the access is completed there. The accessor sees the mark and reports a
+ * fault.
  *
- * The signal is synchronous, raised by the copy itself, so the hash is whole, and it is the
- * hash of the thread that copies.
+ * The signal is raised synchronously by the copy, so the hash is consistent, and it is that of
+ * the thread that copies.
  */
 static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
@@ -131,7 +131,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 			return;
 		}
 	}
-	/* Not ours: the access comes again and ends the process as it should. */
+	/* Not in a mapped file: the access is repeated, and its signal ends the process. */
 	signal(sig, SIG_DFL);
 }
 
@@ -192,7 +192,7 @@ static int range_insert(struct dma_table *tab, const struct dma_range *val)
 	return 0;
 }
 
-/* In pieces: the process must not wait for all of it at once. Huge pages go whole. */
+/* In pieces, so that other threads do not wait for all of it. Huge pages are not split. */
 static void unmap(uint8_t *base, size_t size)
 {
 	while (size > UNMAP_PIECE && !munmap(base, UNMAP_PIECE)) {
@@ -285,12 +285,11 @@ static void range_remove(struct dma_table *tab, struct dma_range *range)
 }
 
 /*
- * What the descriptor is, apart from being open: memory, and how much of it.
+ * Check that the descriptor is memory, and get its size.
  *
- * A page fault on a disk, network or user space file system could stop the one thread
- * that serves everybody, for as long as its owner likes, and so can already the question
- * how large a file is. F_GET_SEALS asks no file system: the kernel answers it for tmpfs,
- * which is what a memfd is, and for hugetlbfs, and for no other.
+ * A page fault on a disk, network or user space file system can block the thread for any time,
+ * and so can fstat() there. F_GET_SEALS does not call the file system: the kernel answers it for
+ * tmpfs (which includes memfd) and hugetlbfs only.
  */
 static int file_check(int fd, unsigned int prot, struct stat *st)
 {
@@ -316,8 +315,8 @@ static int file_check(int fd, unsigned int prot, struct stat *st)
 }
 
 /*
- * May the table map @size bytes of a file, of which it has @had already? What it let go
- * counts until the helper has unmapped it.
+ * May the table map @size bytes of a file, of which it has mapped @had already? Released files
+ * count until the helper has unmapped them.
  */
 static int quota_check(const struct dma_table *tab, bool new_file, uint64_t size, uint64_t had)
 {
@@ -485,7 +484,7 @@ int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size)
 			continue;
 		}
 		range->last = first - 1;
-		/* Out of memory loses the tail too: less access, never more. */
+		/* Without memory the tail is removed, too, which restricts access. */
 		if (tail.last > last)
 			err = range_insert(tab, &tail);
 	}
@@ -568,8 +567,8 @@ static bool span_ok(struct dma_table *tab, uint64_t iova, size_t len, unsigned i
 }
 
 /*
- * Natural words go as one access; anything longer is ordered as a whole after
- * the writes before it, which is what a posted write promises.
+ * Naturally aligned words are written by one access. A longer write is ordered as a whole after
+ * the writes before it, as a posted write is.
  */
 static void copy_to_guest(void *dst, const void *src, size_t len)
 {
@@ -597,7 +596,7 @@ static void copy_to_guest(void *dst, const void *src, size_t len)
 		}
 	}
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	/* What is written may be the guest's memory itself: of a device that it sends to. */
+	/* The source may be guest memory, too: payload of a train of the same guest. */
 	memmove(dst, src, len);
 }
 

@@ -13,16 +13,16 @@
 #include "closer.h"
 
 /*
- * Ranges that one table takes: 1 GiB of the 4 KiB maps which an emulated IOMMU
- * sends one by one.
+ * Maximum number of ranges in a table: 1 GiB of maps of 4 KiB, which an emulated IOMMU sends
+ * one by one.
  */
 #define DMA_MAX_RANGES	(1u << 18)
 
 /*
- * Files that one table takes, and bytes of address space that they may take together,
- * those of before that the kernel still has to let go included. With as many functions
- * as a process serves both stay below what the kernel gives a process (65,530 mappings,
- * 128 TiB), so that no client can use up what others need.
+ * Maximum number of files in a table, and of bytes of address space that they take together,
+ * including files that are still to be unmapped. For all functions of a process together both
+ * are below the limits of the kernel (65,530 mappings, 128 TiB), so that no client can use up
+ * what others need.
  */
 #define DMA_MAX_FILES	512
 #define DMA_MAX_BYTES	(1ull << 40)
@@ -36,17 +36,17 @@
 struct dma_range;
 struct dma_use;
 
-/* Places of a table's hash of files. */
+/* Buckets of a table's hash of files. */
 #define DMA_USE_HASH	64
 
 /**
  * struct dma_table - the bus address space of one function
- * @closer: lets go of mappings and of large trees; NULL: at once
+ * @closer: helper that releases mappings and large trees; NULL: they are released at once
  * @root: search tree of ranges that do not overlap
  * @count: ranges in it
  * @last: the range found last; most accesses hit it again
  * @use: hash of the files that its ranges use
- * @num_files: how many
+ * @num_files: number of these
  * @cuts_seen: cuts of files of this thread when @broken was counted
  * @broken: files of the table that were cut
  */
@@ -62,8 +62,8 @@ struct dma_table {
 };
 
 /*
- * @closer outlives the table, or is NULL. What is done with the table is done by one thread, but
- * for this.
+ * @closer must outlive the table; it may be NULL. All other functions for a table must be called
+ * by one thread.
  */
 void dmatab_init(struct dma_table *tab, struct closer *closer);
 
@@ -74,16 +74,16 @@ void dmatab_init(struct dma_table *tab, struct closer *closer);
  * be shared safely (neither memfd, tmpfs nor hugetlbfs). -EACCES: write access
  * wanted through a read-only descriptor. -ERANGE: beyond the end of the file.
  * -EFBIG: the file is larger than a table may map. -ENOSPC: the table has as many ranges,
- * files or bytes as it may have. -EAGAIN: it has, but what it has let go is not gone yet:
- * try again.
+ * files or bytes as it may have. -EAGAIN: likewise, but some of them are being released: try
+ * again.
  */
 int dmatab_map(struct dma_table *tab, uint64_t iova, uint64_t size, unsigned int prot, int fd,
 	       uint64_t offset);
 
 /*
- * Remove whatever is mapped in the range; a range that reaches out of it keeps
- * the rest. On return no access to the removed part is possible. -EAGAIN: only a part of
- * many ranges is removed, call again.
+ * Unmap everything in the range; ranges that are partly inside keep the rest. On return the
+ * unmapped part cannot be accessed any more. -EAGAIN: there are many ranges, and only a part of
+ * them was unmapped: call again.
  */
 int dmatab_unmap(struct dma_table *tab, uint64_t iova, uint64_t size);
 void dmatab_unmap_all(struct dma_table *tab);
@@ -92,15 +92,15 @@ void dmatab_unmap_all(struct dma_table *tab);
 int dmatab_read(struct dma_table *tab, uint64_t iova, void *buf, size_t len);
 int dmatab_write(struct dma_table *tab, uint64_t iova, const void *buf, size_t len);
 
-/* Where @len bytes lie, for reading, until the next change of any table; NULL: not in one piece. */
+/* Pointer to @len bytes, valid until the next change of any table; NULL: not in one piece. */
 const void *dmatab_ptr(struct dma_table *tab, uint64_t iova, size_t len);
 /*
- * Files of the table that were cut while it used them: what is read there is not what was
- * written. It may fall when a file goes, but by a change of the table only.
+ * Number of the table's files that were truncated while in use: their contents are lost. It can
+ * decrease only by a change of the table.
  */
 unsigned int dmatab_broken(struct dma_table *tab);
 
-/* Files mapped at this time by all tables of the calling thread. */
+/* Number of files mapped by all tables of the calling thread. */
 unsigned int dmatab_files(void);
 
 #endif /* SKUA_HOST_DMA_H */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A client may have its event descriptor block: it shares the open file, and can clear
- * O_NONBLOCK and fill the counter whenever it likes, also between a look at both and our
- * write(), which then waits until somebody reads. So we do not write. The kernel signals
- * an event descriptor itself when an asynchronous I/O request completes that names it
- * (io_submit(2), IOCB_FLAG_RESFD), and it never waits for that: a counter that is full
- * stays full. The request is a read of nothing from /dev/null, complete when io_submit()
- * returns.
+ * Interrupts: signalling of the event descriptors that clients pass.
+ *
+ * A client can make a write() to its event descriptor block: it shares the open file, and can
+ * clear O_NONBLOCK and fill the counter at any time. So the descriptor is not written to.
+ * Instead the kernel signals it at the completion of an asynchronous I/O request that names it
+ * (io_submit(2), IOCB_FLAG_RESFD). That never blocks: a full counter stays full. The request is
+ * a read of /dev/null, which completes before io_submit() returns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ void irq_init(struct irqs *irqs, unsigned int num)
 		irqs->fd[i] = -1;
 }
 
-/* A client could pass any other file, and signalling that could block or do harm. */
+/* A client can pass any file; signalling another one than an eventfd could block. */
 static int is_eventfd(int fd)
 {
 	static const char want[] = "anon_inode:[eventfd]";
@@ -44,10 +44,10 @@ static int is_eventfd(int fd)
 	return n == sizeof(want) - 1 && !memcmp(link, want, n);
 }
 
-/* After so many requests their completions, which are not needed, are removed. */
+/* Number of requests after which their completions are discarded. */
 #define AIO_BATCH	32
 
-/* Of all functions of a thread. */
+/* Shared by all functions of a thread. */
 static _Thread_local struct {
 	unsigned int users;
 	aio_context_t ctx;

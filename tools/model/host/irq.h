@@ -22,20 +22,20 @@ struct irqs {
 };
 
 /*
- * What all functions of a thread signal with, see irq.c: open before irq_init(), and
- * close, in pairs and in the thread that signals. 0, or a negative errno if this system has
- * only the way that a malicious client can block; it is used then.
+ * Set up signalling for the calling thread, see irq.c: irq_open() comes before irq_init(), and
+ * each needs an irq_close() by the same thread. Returns 0, or a negative errno if the system has
+ * no asynchronous I/O; then write() is used, which a malicious client can block.
  */
 int irq_open(void);
 void irq_close(void);
 
 void irq_init(struct irqs *irqs, unsigned int num);
-/* Takes @fd over; -1 removes. -EINVAL if it is no event descriptor (then not taken). */
+/* Set the descriptor of a vector; -1: none. -EINVAL: no eventfd; the caller keeps @fd then. */
 int irq_assign(struct irqs *irqs, unsigned int vector, int fd);
 void irq_raise(struct irqs *irqs, unsigned int vector);
-/* All descriptors away; pending bits stay. */
+/* Remove all descriptors; pending bits are kept. */
 void irq_disable(struct irqs *irqs);
-/* Forget what is pending: the function was reset. */
+/* Clear the pending bits, after a reset of the function. */
 void irq_reset(struct irqs *irqs);
 
 #endif /* SKUA_HOST_IRQ_H */

@@ -18,7 +18,7 @@ int nofile_reserve(unsigned int num)
 	lim.rlim_cur = num;
 	if (setrlimit(RLIMIT_NOFILE, &lim))
 		return -errno;
-	/* The table becomes as large as its last descriptor needs, and never shrinks. */
+	/* A high descriptor makes the table large; it never shrinks. */
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

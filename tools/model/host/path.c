@@ -29,7 +29,7 @@ static int remove_stale(const struct sockaddr_un *addr, int type)
 		return -errno;
 	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : 0;
 	close(fd);
-	/* EPROTOTYPE, EACCES, EAGAIN: somebody is bound to it all the same. */
+	/* EPROTOTYPE, EACCES, EAGAIN: a process is bound to it. */
 	if (err != ECONNREFUSED)
 		return -EADDRINUSE;
 	return unlink(addr->sun_path) ? -errno : 0;
@@ -64,7 +64,7 @@ int path_bind(const char *path, int type)
 
 int path_create(const char *path)
 {
-	/* O_NONBLOCK: a FIFO without a reader would hold us up before we see what it is. */
+	/* O_NONBLOCK: to open a FIFO without a reader would block before its type is known. */
 	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	int fd = open(path, flags | O_CREAT | O_EXCL, 0600), err = 0;
 	struct stat st;

@@ -6,7 +6,7 @@
 
 #include "processor.h"
 
-/* As the kernel knows it; not all versions of libc do. */
+/* The kernel's structure, which not all versions of libc have. */
 struct attr {
 	uint32_t size, policy;
 	uint64_t flags;

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /*
- * Ask for slices of @ns. A thread with short ones is let in sooner when it wakes up, and has
- * no more time in all. Nothing happens under another scheduling class than the default, in
- * which case the user has decided, and under Linux before 6.12. False: not done.
+ * Set the scheduler slice of the thread to @ns. With a short slice it preempts others sooner
+ * when it wakes up, but gets no more time in total. Not done if the user has chosen another
+ * scheduling class than the default, and under Linux before 6.12. False: not done.
  */
 bool processor_slice(uint64_t ns);
-/* Go on on another processor, if there is one that the thread may use. */
+/* Move the thread to another processor. False: there is none that it may use. */
 bool processor_leave(void);
 
 #endif /* SKUA_HOST_PROCESSOR_H */

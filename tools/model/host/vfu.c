@@ -20,14 +20,15 @@
 
 #define WARNINGS_MAX	32
 /*
- * Descriptors waiting to be closed, refused connections included, with which the server
- * stops to accept connections.
+ * Number of descriptors waiting to be closed, refused connections included, from which on the
+ * server does not accept connections.
  */
 #define LISTEN_WAITING_MAX	1024
 
 /*
- * What waits to be closed; what the last message before that brought; connection and
- * listener; the message that is read and the one that is handled; event descriptors.
+ * The limit is the sum of: descriptors that wait to be closed, those of the last message before
+ * that limit, connection and listener, those of the message being read and of the one being
+ * handled, and event descriptors.
  */
 _Static_assert(LISTEN_WAITING_MAX + 1 + CLOSER_WAITING_MAX + CLOSER_MSG_FDS + 2 +
 	       2 * TRAN_MAX_FDS + SKUA_MSIX_VECTORS_MAX <= VFU_FDS_MAX,
@@ -92,9 +93,9 @@ static void bus_remove(struct vfu *vfu)
 }
 
 /*
- * An address that the client has not mapped may belong to the device memory of a function on
- * the bus, also of the one that accesses it. If the client has an IOMMU, it does not map the
- * addresses of BARs to anything else.
+ * An address that the client has not mapped may be in the device memory of a function on the bus,
+ * including the one that accesses it. A client with an IOMMU does not map the addresses of BARs
+ * to anything else.
  */
 static int bus_read(const struct vfu_bus *bus, uint64_t addr, void *buf, size_t len)
 {
@@ -223,8 +224,8 @@ bool vfu_connected(const struct vfu *vfu)
 }
 
 /*
- * While a reply waits for room in the socket we take no further message, so a
- * client that does not read can make us hold one reply and no more.
+ * While a reply waits for room in the socket no further message is read, so that a client that
+ * does not read its replies makes the server keep only one.
  */
 static void poll_conn(struct vfu *vfu)
 {
@@ -244,7 +245,7 @@ static void poll_conn(struct vfu *vfu)
 
 /*
  * The client has disconnected, or is disconnected here. Its memory and event descriptors are
- * let go first, so that nothing reaches them, then the device is reset for the next client.
+ * released first, so that the device cannot access them; then the device is reset.
  */
 static void disconnect(struct vfu *vfu)
 {
@@ -364,13 +365,13 @@ static void listener_ready(struct event_source *src, uint32_t events)
 		return;
 	err = vfu_attach(vfu, fd);
 	if (err) {
-		/* The client sees that it is closed. In the backlog it would wait for ever. */
+		/* The client gets an error now. In the backlog it would wait for ever. */
 		vfu_log(vfu, LOG_WARN, "client refused: %s",
 			err == -EMFILE ? "file descriptors of the last client are still being closed" :
 			strerror(-err));
 		shutdown(fd, SHUT_RDWR);
 		closer_fd(vfu->closer, fd);
-		/* Each refused connection is one more descriptor to close. */
+		/* Each refused connection is another descriptor to be closed. */
 		if (closer_waiting(vfu->closer) > LISTEN_WAITING_MAX) {
 			vfu_log(vfu, LOG_ERROR, "no more connections are accepted: %u file descriptors of clients are waiting to be closed",
 				closer_waiting(vfu->closer));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * vfio-user server of one device function. It listens on a unix socket, serves
- * one client at a time, and is the device core's host: DMA, interrupts, time. All that is done
- * with a server, from its creation to its end, is done by one thread; others may have servers
- * of their own.
+ * one client at a time, and is the device core's host: DMA, interrupts, time. All functions for a
+ * server, from its creation to its end, must be called by one thread; other threads may have
+ * other servers.
  */
 #ifndef SKUA_HOST_VFU_H
 #define SKUA_HOST_VFU_H
@@ -15,15 +15,15 @@
 
 struct vfu;
 
-/* File descriptors that a server has at most at one time, those it closes included. */
+/* Maximum number of file descriptors of a server at one time, including those being closed. */
 #define VFU_FDS_MAX	2048
 
 /**
- * struct vfu_bus - functions that reach each other, as behind one PCIe switch
- * @first: list of those that have a device
+ * struct vfu_bus - functions with peer-to-peer access, as behind one PCIe switch
+ * @first: list of the servers that have a device
  *
- * Zeroed: none. It lives longer than its servers. All are of one client, a VM: there is
- * no look at who asks, and the VM's addresses of BARs mean nothing in another.
+ * Initialized with zeros; must outlive its servers. All its functions must belong to one VM:
+ * accesses are not restricted, and addresses of BARs are those of this VM.
  */
 struct vfu_bus {
 	struct vfu *first;
@@ -34,12 +34,12 @@ struct vfu_bus {
  * @path: socket to listen at; NULL: none, clients come by vfu_attach()
  * @epfd: epoll set that gets the server's descriptors, as struct event_source;
  *	-1: none, the caller calls vfu_run() when it likes
- * @bus: where the function is; what the client does not map is looked for there.
- *	NULL: it is alone.
- * @turn_ns: nanoseconds that a turn may take, and a little more; 0: only what is done in
- *	a turn is limited, not how long that takes
- * @settle: called before guest memory of any function may move or go: what
- *	skua_host_ops.dma_map told is not true any more after that. May be NULL.
+ * @bus: bus of the function, where addresses that the client has not mapped are looked up;
+ *	NULL: none
+ * @turn_ns: time after which a turn begins no further work, ns; 0: only the amount of work in a
+ *	turn is limited
+ * @settle: called before guest memory of any function may be moved or unmapped: pointers
+ *	from skua_host_ops.dma_map are invalid after that. May be NULL.
  * @settle_priv: its argument
  * @log: where messages go (may be NULL); levels as in struct skua_dev_cfg
  * @log_priv: first argument of @log
@@ -58,11 +58,11 @@ struct vfu_cfg {
 /* Host side of the device core; its host argument is the struct vfu. */
 extern const struct skua_host_ops vfu_host_ops;
 
-/* NULL with errno on failure. The device is set before anything else is called. */
+/* NULL and errno on failure. vfu_set_dev() must be called before any other function. */
 struct vfu *vfu_create(const struct vfu_cfg *cfg);
 /*
- * Two steps, so that the device always has a host: shutdown drops the client and
- * the socket; destroy frees, when the device is gone.
+ * The end has two steps, so that the device always has a host: vfu_shutdown() disconnects the
+ * client and closes the socket; vfu_destroy() frees the server after the device was destroyed.
  */
 void vfu_shutdown(struct vfu *vfu);
 void vfu_destroy(struct vfu *vfu);
@@ -72,17 +72,17 @@ void vfu_set_dev(struct vfu *vfu, struct skua_dev *dev);
 int vfu_attach(struct vfu *vfu, int fd);
 bool vfu_connected(const struct vfu *vfu);
 
-/* Wait until all that clients gave is closed. False: it is not after @ms milliseconds. */
+/* Wait until all descriptors of clients are closed. False: not within @ms milliseconds. */
 bool vfu_settle(struct vfu *vfu, unsigned int ms);
 
 /*
- * Handle a bounded number of messages. True: there may be more, call again
- * after the other sources had their turn; no event will tell.
+ * Handle a limited number of messages. True: there may be more, without another epoll event:
+ * call again after the turns of others.
  */
 bool vfu_run(struct vfu *vfu);
-/* Whether the last turn, also one that an event caused, left something to do. */
+/* Is there work left from the last turn? */
 bool vfu_pending(const struct vfu *vfu);
-/* Messages handled so far: tells a loop whether the last turn did anything. */
+/* Number of messages handled so far. */
 uint64_t vfu_messages(const struct vfu *vfu);
 
 /* The core's timer. */

@@ -14,28 +14,28 @@
 
 /**
  * struct vfu - server of one function
- * @cfg: what the user chose; @cfg.path is a copy
+ * @cfg: configuration; @cfg.path is a copy
  * @dev: the device core
- * @next: on the bus
+ * @next: next server on the bus
  * @listener: event source of @listen_fd
  * @conn: event source of the connection
  * @listen_fd: listening socket, or -1
- * @polled: epoll events asked for on the connection, 0 if it is not in the set
- * @closer: lets go of what clients gave
+ * @polled: epoll events of the connection, 0 if it is not in the set
+ * @closer: helper that releases descriptors and memory of clients
  * @tran: the connection
- * @dma: what the client mapped
- * @irqs: what the client takes interrupts with
+ * @dma: memory mapped by the client
+ * @irqs: event descriptors of the client
  * @deadline: the core's timer
- * @messages: handled since creation
- * @msg: the message that is being handled, while @unfinished
- * @unfinished: it goes on in the next turn
- * @done: how much of it is done; what that means is up to its handler
- * @turn_end: when the turn is to end, 0: it may take as long as it takes
- * @pending: the last turn did not come to the end of what there is
+ * @messages: number of messages handled since the creation
+ * @msg: the message being handled, while @unfinished
+ * @unfinished: its handling goes on in the next turn
+ * @done: progress in handling it, defined by its handler
+ * @turn_end: end of the present turn, 0: its time is not limited
+ * @pending: the last turn has left work to do
  * @negotiated: the version exchange is done
- * @shared_maps: maps of this connection that had a descriptor
- * @private_maps: writable ones that had none
- * @warnings: given for this connection; a client must not fill the log
+ * @shared_maps: number of maps of this connection with a descriptor
+ * @private_maps: number of writable ones without
+ * @warnings: number of warnings for this connection, which is limited
  */
 struct vfu {
 	struct vfu_cfg cfg;
@@ -66,22 +66,22 @@ enum { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 __attribute__((format(printf, 3, 4)))
 void vfu_log(struct vfu *vfu, int level, const char *fmt, ...);
-/* For what a client can provoke at will: limited per connection. */
+/* Log a warning that a client can cause: their number is limited per connection. */
 __attribute__((format(printf, 2, 3)))
 void vfu_warn(struct vfu *vfu, const char *fmt, ...);
 
-/* Messages in one turn: a flood of doorbells must not keep the queues from being served. */
+/* Maximum number of messages in one turn, so that queues are served between doorbells. */
 #define VFU_TURN_MESSAGES	64
 
-/* Guest memory of this client is about to move or to go. */
+/* To be called before guest memory of this client is moved or unmapped. */
 void vfu_memory_moves(struct vfu *vfu);
 
-/* The turn has taken its time. */
+/* Is the time of the turn over? */
 bool vfu_turn_over(const struct vfu *vfu);
 
 /*
  * Handle one message and queue its reply; a negative errno ends the connection.
- * VFU_UNFINISHED: to be called again with the same message, after others had their turn.
+ * VFU_UNFINISHED: to be called again with the same message, in the next turn.
  */
 #define VFU_UNFINISHED	INT_MAX
 int vfu_dispatch(struct vfu *vfu, struct tran_msg *msg);

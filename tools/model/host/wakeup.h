@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Ends a sleep in epoll at a time. A timeout of epoll_wait() would program the processor's
- * timer before each sleep and again after it, which costs several microseconds in a VM: most
- * sleeps end long before, by a message. This timer is left as it is while it rings early
- * enough, so that it is programmed no more often than it rings.
+ * A timer that ends a sleep in epoll_wait() at a given time. With a timeout of epoll_wait() the
+ * kernel would program the processor's timer at the begin and at the end of each sleep, which
+ * costs several microseconds on a host that is a VM. Most sleeps end by a message, long before
+ * the time. This timer is not changed while its expiry is early enough, so that it is programmed
+ * only about as often as it expires.
  */
 #ifndef SKUA_HOST_WAKEUP_H
 #define SKUA_HOST_WAKEUP_H
@@ -14,9 +15,9 @@
 
 /**
  * struct wakeup - the timer of a loop
- * @src: its event
+ * @src: event source of @fd
  * @fd: timer descriptor
- * @at: when it rings, by CLOCK_MONOTONIC in ns; UINT64_MAX: not set
+ * @at: expiry, by CLOCK_MONOTONIC in ns; UINT64_MAX: not set
  */
 struct wakeup {
 	struct event_source src;
@@ -28,7 +29,7 @@ struct wakeup {
 int wakeup_open(struct wakeup *w, int epfd);
 void wakeup_close(struct wakeup *w);
 /*
- * The next sleep is to end at @at, or sooner. UINT64_MAX: it need not. 0 or a negative error
+ * Have the next sleep end at @at or earlier. UINT64_MAX: no limit. Returns 0 or a negative error
  * number.
  */
 int wakeup_by(struct wakeup *w, uint64_t at);

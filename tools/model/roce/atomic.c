@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Atomics, FLUSH and ATOMIC_WRITE: requests of one packet that have a response of
- * their own, as they are sent and as they are read; and what an atomic computes.
+ * Atomics, FLUSH and ATOMIC_WRITE, which are requests of one packet with a response of their
+ * own: building and parsing of the requests, and the computation of atomics.
  */
 #include <string.h>
 
 #include "engine.h"
 
-/* --- what they compute --- */
+/* --- computation --- */
 
 /*
- * Carries stop behind the highest bit of each field: those bits are added apart
- * from the rest, which then cannot carry over them.
+ * A carry must not leave its field: the highest bits of the fields are added separately from the
+ * other bits, so that there is no carry out of them.
  */
 static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t top)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Congestion control: parameters, the notification point, and what algorithms share. */
+/* Congestion control: parameters, notification point, and the common part of the algorithms. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "cc.h"
 #include "sr.h"
 
-/* Addresses of which it is known when a CNP went there; one that is not may have one now. */
+/* Number of addresses whose last CNP is remembered; others may be sent a CNP at once. */
 #define CNP_PLACES	64
 
 /**
  * struct cc - congestion control of the device
  * @param: by enum skua_cc_param
- * @cnp_time: when the last CNP was sent, 0: none was
- * @to: likewise to some addresses, by a hash of them
+ * @cnp_time: time of the last CNP, 0: there was none
+ * @to: likewise for some addresses, by a hash of the address
  */
 struct cc {
 	uint32_t param[SKUA_CC_PARAMS];
@@ -151,7 +151,7 @@ uint32_t cc_window_max(const struct turn *t)
 	return (psns > SKUA_LRC_PSNS ? SKUA_LRC_PSNS : psns) * t->mtu;
 }
 
-/* --- what befalls a QP --- */
+/* --- events of a QP --- */
 
 void cc_start(struct turn *t)
 {
@@ -167,7 +167,7 @@ void cc_start(struct turn *t)
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_CC_NEW | (ops->ect ? SKUA_SQC_ECT : 0));
 }
 
-/* Not before: a QP that answers only would remain at its beginning. */
+/* Only when the QP sends a request: one that only responds needs no initial window. */
 void cc_first_request(struct turn *t)
 {
 	const struct cc_ops *ops;
@@ -274,7 +274,7 @@ void cc_rx_cnp(struct turn *t)
 	}
 }
 
-/* Has the time between CNPs passed? It begins anew then. */
+/* Has the minimum time between CNPs passed? If so, it begins anew. */
 static bool cnp_due(uint64_t *last, uint64_t now, uint64_t between)
 {
 	if (*last && *last <= now && now - *last < between)
@@ -336,7 +336,7 @@ static void send_cnp(struct turn *t)
 	tx_finish(t, &b, IB_CNP_PAYLOAD_LEN);
 }
 
-/* Datagrams have nobody whom a CNP could be for; a QP that is not connected yet neither. */
+/* Datagrams, and QPs that are not connected yet, have no peer to which a CNP could be sent. */
 void cc_rx_ce(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint64_t between = cc_param_ns(t, SKUA_CC_NP_MIN_TIME_BETWEEN_CNPS);
@@ -346,7 +346,7 @@ void cc_rx_ce(struct turn *t, const struct skua_pkt *pkt)
 	if (!dev_has(t->dev, SKUA_CAP_DCQCN) || pkt->opcode == IB_OPCODE_CNP ||
 	    qp_is_datagram(t->qp) || !turn_need_sq_rest(t))
 		return;
-	/* The next marked packet has it sent, if there is room then. */
+	/* There is no room for the CNP; the next marked packet causes another attempt. */
 	if (tx_peer_waits(t)) {
 		t->full = false;
 		return;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Congestion control: what its files offer each other and the engine.
+ * Congestion control: functions for the engine, and for the algorithms.
  *
- *   cc.c        parameters, both ends of CNPs, the algorithms' table
- *   cc_dcqcn.c  a rate, by CNPs
- *   cc_delay.c  a window, by the round trip time
+ *   cc.c        parameters, sending and receiving CNPs, table of algorithms
+ *   cc_dcqcn.c  DCQCN: a rate, controlled by CNPs
+ *   cc_delay.c  a window, controlled by the round trip time
  *
- * A QP that nothing holds back has SKUA_SQC_CC clear, and pays for a look at a word that it
- * looks at in any case. With the bit set the contexts' cold words are looked at: a rate goes
- * to pace.c, a window is one more limit of what may be outstanding. There are no timers: what
- * time has brought is found when the QP has a turn, and a QP that waits under a rate gets
- * one when its rate is to rise.
+ * A QP without a limit has SKUA_SQC_CC clear, which costs it only the test of a bit in a hot word.
+ * If the bit is set the cold words of the contexts are used: a rate is applied by pace.c, and a
+ * window is another limit of the outstanding packets. There are no timers: changes by time are
+ * made when the QP has a turn, and a QP that waits for its rate gets a turn when the rate can
+ * rise.
  */
 #ifndef SKUA_ROCE_CC_H
 #define SKUA_ROCE_CC_H
@@ -19,18 +19,19 @@
 
 /**
  * struct cc_ops - an algorithm
- * @ect: it lives on marks: packets are to be ECN-capable
+ * @ect: it needs ECN: packets are sent as ECN-capable
  * @start: the QP sends its first request
- * @acked: @bytes more are acknowledged; cc.rtt was measured just now if @measured
- * @cnp: a CNP came. False: it says nothing new
+ * @read: the peer requests its first READ; SKUA_SQC_CC_NEW is set if the QP has sent no request
+ *	before
+ * @acked: @bytes more are acknowledged; @measured: cc.rtt is a new measurement
+ * @cnp: a CNP was received. False: it was ignored
  * @timeout: an ACK timer expired
- * @turn: before anything is sent: what has time brought?
- * @sent: so many bytes were
+ * @turn: called before anything is sent: apply changes by time
+ * @sent: @bytes were sent
  * @next: device time (ns) at which @turn may raise the rate, 0: it will not
  *
- * None but @start may be NULL for those that have a use for it. @start and @cnp are called
- * whether SKUA_SQC_CC is set or not, the others with it only; all words of @t's context are
- * there.
+ * All but @start may be NULL. @start, @read and @cnp are called whether SKUA_SQC_CC is set or not,
+ * the others only if it is; all words of @t's context are available.
  */
 struct cc_ops {
 	bool ect;
@@ -65,17 +66,17 @@ static inline void cc_set(struct turn *t, uint32_t flag, bool on)
 		t->sqc->cc.flags &= ~cpu_to_le32(flag);
 }
 
-/* It holds the QP back from now on, with all of its state zero, or no longer. */
+/* Set SKUA_SQC_CC, with all state of the algorithm zero; or clear it. */
 void cc_begin(struct turn *t);
 void cc_end(struct turn *t);
 /*
- * The window opens for the first time: twice as wide in each round trip. True: no further, as
- * round trips become longer; @bytes were acknowledged.
+ * Slow start: double the window in each round trip; @bytes were acknowledged. True: it ends,
+ * since round trips become longer.
  */
 bool cc_open(struct turn *t, uint32_t bytes, bool measured);
 /* A rate in kbit/s, 0: none. */
 void cc_set_rate(struct turn *t, uint32_t kbps);
-/* Bytes of all packets that the QP may have outstanding without congestion control. */
+/* Window of the QP without congestion control, in bytes. */
 uint32_t cc_window_max(const struct turn *t);
 
 /* --- for the engine --- */
@@ -89,7 +90,7 @@ static inline bool cc_has_window(const struct turn *t)
 	return cc_on(t) && t->sqc->cc.window;
 }
 
-/* PSNs that may be outstanding, if otherwise @most may. */
+/* Number of PSNs that may be outstanding, at most @most. */
 static inline uint32_t cc_psns(const struct turn *t, uint32_t most)
 {
 	uint32_t psns = le32_to_cpu(t->sqc->cc.window) / t->mtu;
@@ -99,7 +100,7 @@ static inline uint32_t cc_psns(const struct turn *t, uint32_t most)
 
 /* RTR to RTS. */
 void cc_start(struct turn *t);
-/* With SKUA_SQC_CC_NEW: the requester has its first turn. */
+/* With SKUA_SQC_CC_NEW: the first turn of the requester. */
 void cc_first_request(struct turn *t);
 /* With cc_on(): una_psn moved; new packets from @psn on go; requests go once more. */
 void cc_progress(struct turn *t);
@@ -110,11 +111,11 @@ void cc_timeout(struct turn *t);
 /* With cc_on(): a turn begins; it has sent so many bytes. */
 void cc_turn(struct turn *t);
 void cc_sent(struct turn *t, uint64_t bytes);
-/* With a rate: the QP waits; not longer than until its rate may rise. */
+/* The QP waits for its rate: limit the wait to the time at which the rate can rise. */
 void cc_wait(struct turn *t);
-/* A CNP came for the QP. */
+/* The QP received a CNP. */
 void cc_rx_cnp(struct turn *t);
-/* A packet with a CE mark came for it. */
+/* The QP received a packet with a CE mark. */
 void cc_rx_ce(struct turn *t, const struct skua_pkt *pkt);
 
 #endif /* SKUA_ROCE_CC_H */

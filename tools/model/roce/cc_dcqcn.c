@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * DCQCN: a rate for each QP that was told of congestion.
+ * DCQCN: a rate limit for each QP that was notified of congestion.
  *
- * A CNP takes a part of the rate, the larger the more CNPs there were of late (alpha).
- * From then on the rate rises in stages, by time and by bytes sent: first half of the way
- * back to the target, which is the rate before the decrease; then the target rises too, by
- * additive and, when both kinds have come so far, by hyper increase. A rate that has come to
- * the port's is none: the QP forgets all of it.
+ * A CNP decreases the rate by a fraction that depends on the frequency of recent CNPs (alpha).
+ * After that the rate rises in stages, counted by time and by bytes sent. Fast recovery: it goes
+ * half of the way to the target, which is the rate before the decrease. Then the target rises,
+ * too: by additive increase and, when both counts are past fast recovery, by hyper increase.
+ * When the rate reaches that of the port, the limit and all of its state are removed.
  *
- * Beyond what was published: a QP does not begin with the port's rate. Its first packets are
- * bound by a window, which opens by what is acknowledged, until it does not bind any more,
- * round trips become longer, or a CNP comes. What was delivered is the rate then. Without it, many that
- * begin at once lose most of what they send before the first CNP can arrive.
+ * In addition to the published algorithm a QP does not begin at the port's rate. Its first
+ * packets are limited by a window that grows with acknowledgments (slow start), until it is no
+ * limit any more, round trips become longer, or a CNP arrives. The rate delivered up to then
+ * becomes the rate limit. Without this, QPs that begin at the same time would lose most of what
+ * they send before the first CNP can arrive.
+ *
+ * READ responses are not acknowledged: a QP whose first packets are responses begins with a rate
+ * instead: that window in each period of increases by time. The rate is doubled as long as it is
+ * used, until a CNP arrives or it reaches that of the port.
  */
 #include "cc.h"
 
 #define ALPHA_ONE	(1u << 20)	/* of struct skua_cc */
 #define ALPHA_SHIFT	10		/* parameters have 1024ths */
 #define KBPS		1000u		/* parameters have Mbit/s */
-/* Increases that time has brought before anybody looked, at most: more say nothing. */
+/* Maximum number of increases by time that are applied at once; more have no further effect. */
 #define STAGES_AT_ONCE	1024
 
 static uint32_t rate_of(const struct turn *t)
@@ -118,17 +123,17 @@ static void decrease(struct turn *t)
 	cc_set_rate(t, bound(t, to > min ? to : min));
 }
 
-/* Kbit/s that were delivered while the window opened to what it is now. */
+/* Rate (kbit/s) delivered while the window has grown to its present size. */
 static uint64_t delivered(const struct turn *t)
 {
 	const struct skua_cc *cc = &t->sqc->cc;
 	uint64_t ns = cc->rtt ? le32_to_cpu(cc->rtt) : t->now - le64_to_cpu(cc->inc_time);
 
-	/* Half of it was outstanding when the round trip began that is over now. */
+	/* The window has doubled in this round trip: half of it was outstanding at its begin. */
 	return le32_to_cpu(cc->window) * 4000000ull / (ns ? ns : 1);
 }
 
-/* Before this a window limited the QP, or nothing did. */
+/* The first decrease: before, the QP was limited by a window, or not at all. */
 static void first_rate(struct turn *t)
 {
 	uint32_t first = cc_param(t, SKUA_CC_RP_RATE_TO_SET_ON_FIRST_CNP) * KBPS;
@@ -183,7 +188,7 @@ static bool dcqcn_cnp(struct turn *t)
 	return true;
 }
 
-/* All of a window was lost: whoever still opens it has seen congestion without a mark. */
+/* A timeout in slow start is a sign of congestion, even without marks. */
 static void dcqcn_timeout(struct turn *t)
 {
 	if (!limited(t))
@@ -192,7 +197,7 @@ static void dcqcn_timeout(struct turn *t)
 
 /* --- up --- */
 
-/* One more stage. False: the rate is the port's. */
+/* Another stage of increase. False: the rate has reached that of the port. */
 static bool increase(struct turn *t)
 {
 	struct skua_cc *cc = &t->sqc->cc;
@@ -210,7 +215,7 @@ static bool increase(struct turn *t)
 	target = bound(t, target);
 	rate = target > rate ? (rate + target + 1) / 2 : target;
 	cc->target = cpu_to_le32((uint32_t)target);
-	/* Half of the way comes near, but takes long to arrive. */
+	/* Halving the distance would never reach the target: take the last bit at once. */
 	if (rate >= rate_max(t) - rate_max(t) / 128 && rate_max(t) == MODEL_RATE_MAX) {
 		cc_end(t);
 		return false;
@@ -289,7 +294,7 @@ static uint64_t dcqcn_next(const struct turn *t)
 	return le64_to_cpu(t->sqc->cc.inc_time) + cc_param_ns(t, SKUA_CC_RP_TIME_RESET);
 }
 
-/* --- the beginning --- */
+/* --- slow start --- */
 
 static void dcqcn_start(struct turn *t)
 {

@@ -2,15 +2,15 @@
 /*
  * A window by the round trip time, after Swift: it grows by a constant each round trip as
  * long as that is shorter than a target, and shrinks in proportion to the excess otherwise.
- * Small windows have a higher target, so that many connections, each of which has a small
- * one, find room in the queue, and so that those with small windows gain on the others.
+ * The target is higher for small windows: that leaves room in the queue for many connections
+ * with small windows, and lets connections with small windows gain on the others.
  *
- * It needs no switch that marks. Loss alone says nothing: selective repeat is for networks
- * that lose for other reasons too. Only when an ACK timer expires the window is closed.
+ * No ECN is needed. Loss is not taken as congestion, since selective repeat is for networks that
+ * also lose packets for other reasons; only the expiry of an ACK timer closes the window.
  */
 #include "cc.h"
 
-/* Fraction of the root of a number of packets. */
+/* Fraction bits of the square root of a number of packets. */
 #define ROOT_SHIFT	8
 
 static uint32_t root(uint64_t v)
@@ -39,7 +39,7 @@ static void set_window(struct turn *t, uint64_t bytes)
 					(uint32_t)bytes);
 }
 
-/* Longest round trip, in ns, that is not congestion. */
+/* Target: the longest round trip (ns) that is not taken as congestion. */
 static uint64_t target(const struct turn *t)
 {
 	uint64_t packets = ((uint64_t)window_of(t) << 2 * ROOT_SHIFT) / t->mtu;
@@ -57,7 +57,7 @@ static void shrink(struct turn *t, uint64_t rtt, uint64_t want)
 	set_window(t, window - (by < most ? by : most));
 }
 
-/* What is measured once in a round trip is acted upon once in a round trip. */
+/* There is one measurement in a round trip, and one decrease for it. */
 static void delay_acked(struct turn *t, uint32_t bytes, bool measured)
 {
 	uint64_t rtt = le32_to_cpu(t->sqc->cc.rtt), want = target(t);

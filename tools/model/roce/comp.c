@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completer: what the responses mean to the send queue.
+ * Completer: handling of responses, which completes WQEs of the send queue.
  *
- * Responses are taken in the order of PSNs. An acknowledgment speaks for all
- * earlier requests but those that have responses of their own (READs, atomics,
- * FLUSH, ATOMIC_WRITE) and end with the last of them only: whatever passes one that
- * is not complete says that a response was lost, and is a NAK for it without being
- * one.
+ * Responses are handled in the order of PSNs. An acknowledgment also covers all earlier requests,
+ * except those with responses of their own (READs, atomics, FLUSH, ATOMIC_WRITE), which are
+ * complete with the last of these. A response to a later request than one of them that is not
+ * complete means that a response was lost: it is handled like a NAK of that request.
  */
 #include <string.h>
 
@@ -14,7 +13,7 @@
 #include "engine.h"
 #include "sr.h"
 
-/* What became of the PSNs up to some point. */
+/* Result of acknowledging PSNs up to some point. */
 enum reach {
 	REACHED,
 	RESP_LOST,	/* a request that is not answered lies before it */
@@ -28,7 +27,7 @@ static const uint32_t rnr_time[32] = {
 	16384, 24576, 32768, 49152,
 };
 
-/* Report the WQE at ci as failed. */
+/* Complete the WQE at ci with an error. */
 static void fail_ci(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor)
 {
 	enum skua_vendor err;
@@ -68,7 +67,7 @@ void comp_lost(struct turn *t)
 		retry(t, SKUA_VENDOR_NAK_SEQ);
 }
 
-/* Once for each loss: what still comes of the time before says nothing new. */
+/* Once for each loss: later NAKs of packets sent before that are ignored. */
 static void implied_nak(struct turn *t, const struct skua_pkt *pkt)
 {
 	if (sr_on(t)) {
@@ -91,8 +90,8 @@ void comp_timeout(struct turn *t)
 }
 
 /*
- * Everything before @psn is acknowledged, which is not behind una_psn and not
- * ahead of max_psn: complete what that completes.
+ * All PSNs before @psn are acknowledged; @psn is between una_psn and max_psn. Complete the WQEs
+ * that are acknowledged completely.
  */
 static enum reach ack_messages(struct turn *t, uint32_t psn)
 {
@@ -124,7 +123,7 @@ static enum reach ack_upto(struct turn *t, uint32_t psn)
 	const __le32 before = t->sqc->una_psn;
 	enum reach reach;
 
-	/* Their completions go together. */
+	/* Write their completions together. */
 	cq_batch_begin(t->dev);
 	reach = ack_messages(t, psn);
 	if (!cq_batch_end(t->dev) && qp_state(t->qp) != SKUA_QP_ERR)
@@ -144,9 +143,9 @@ bool comp_upto(struct turn *t, uint32_t psn)
 /* --- credits --- */
 
 /*
- * How far the peer's receives reach. The number of credits is rounded down, so that a
- * later acknowledgment may seem to take back what was given: receives stay where they
- * are, and the furthest limit holds.
+ * Update the limit of messages for which the peer has receives. The number of credits in an
+ * acknowledgment is rounded down, so the limit computed from a later one can be lower. The
+ * peer's receives do not go away, so the highest limit is used.
  */
 void comp_credits(struct turn *t, const struct ib_aeth *aeth)
 {
@@ -171,8 +170,8 @@ void comp_credits(struct turn *t, const struct ib_aeth *aeth)
 /* --- READ, atomic and empty responses --- */
 
 /*
- * The scatter list of the WQE at ci: what was kept of it when it was sent, or as first
- * fetched again if that still is there.
+ * The scatter list of the WQE at ci: a list of one element is kept in the flight cache, a longer
+ * one is in the cache of lists, or is read from the ring.
  */
 static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struct rlist **out)
 {
@@ -204,7 +203,7 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 	return SKUA_VENDOR_NONE;
 }
 
-/* What came for a message, or a part of it at @off: into the list, or kept for the CQE. */
+/* Write payload for offset @off of a message to the list, or keep it for the CQE. */
 static enum skua_vendor place(struct turn *t, const struct flight *f, struct rlist *l,
 			      uint64_t off, const void *buf, uint32_t len)
 {
@@ -223,8 +222,8 @@ static enum skua_vendor place(struct turn *t, const struct flight *f, struct rli
 }
 
 /*
- * Is there no page for the response? It is as good as lost, those behind it with it:
- * they are asked for again when there is one.
+ * Is a page for the response missing? Then this response and all later ones are dropped, and
+ * requested again when the page is there.
  */
 static bool no_page(struct turn *t, enum skua_vendor *err)
 {
@@ -244,8 +243,8 @@ void comp_answered(struct turn *t)
 }
 
 /*
- * The last response of a part of a READ says that it is. With selective repeat others may
- * be the last of those that were asked for again.
+ * The last response of a part of a READ must have the opcode of a last one. With selective repeat
+ * that may also be another one, which is the last of those requested again.
  */
 static bool last_ok(const struct turn *t, const struct skua_pkt *pkt, bool part_end)
 {
@@ -377,7 +376,7 @@ bool comp_early(struct turn *t, const struct skua_pkt *pkt, const struct flight 
 			       n, true);
 	if (!err)
 		return true;
-	/* It comes again when it is expected, and then fails, or waits for its page. */
+	/* Dropped: when it is received as the expected one it fails, or waits for its page. */
 	return false;
 drop:
 	turn_count(t, SKUA_CNT_RX_BAD_RESP);
@@ -386,7 +385,7 @@ drop:
 
 static void own_response(struct turn *t, const struct skua_pkt *pkt)
 {
-	/* Behind una_psn: it came before. */
+	/* Before una_psn: a duplicate. */
 	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn)) < 0)
 		return;
 	switch (ack_upto(t, pkt->psn)) {
@@ -408,7 +407,7 @@ void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn)
 {
 	uint32_t left = t->sqc->rnr_left;
 
-	/* The same one twice. */
+	/* A duplicate. */
 	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_RNR_WAIT) || !turn_need_sq_rest(t))
 		return;
 	turn_count(t, SKUA_CNT_RNR_NAK_RETRY_ERR);
@@ -419,7 +418,7 @@ void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn)
 	}
 	if (left != 7)
 		t->sqc->rnr_left = (uint8_t)(left - 1);
-	/* It has none for any message: ask with one packet. The ACK of that says what holds. */
+	/* The peer has no receives: probe with one packet, whose ACK has the present credits. */
 	t->sqc->credit = cpu_to_le32(msn);
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_CREDIT_VALID);
 	if (sr_on(t))
@@ -465,12 +464,12 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 	int32_t ahead = ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->una_psn));
 	enum reach reach;
 
-	/* Repeat the last acknowledgment, with the receives that were posted since. */
+	/* Repeat the last acknowledgment, with the present credits. */
 	if (ahead >= -1)
 		comp_credits(t, pkt->aeth);
 	if (ahead < 0)
 		return;
-	/* A NAK acknowledges what is before it, an ACK its own PSN too. */
+	/* A NAK acknowledges the PSNs before its own, an ACK also its own. */
 	reach = ack_upto(t, type == IB_AETH_ACK ? psn_add(pkt->psn, 1) : pkt->psn);
 	if (reach == FAILED)
 		return;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine's glue: turns, states and timers of a QP, and what requester and
- * responder have in common.
+ * Turns, states and timers of a QP, and functions that requester and responder share.
  */
 #include <errno.h>
 #include <limits.h>
@@ -80,8 +79,8 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 }
 
 /*
- * The timer is told only of deadlines earlier than the one it has: acknowledgments
- * move the deadline for each packet, the timer finds out when it rings.
+ * Only a deadline earlier than the present one is set in the timer: acknowledgments postpone the
+ * deadline for each packet, which is found out when the timer expires.
  */
 static void arm_timer(struct turn *t)
 {
@@ -126,7 +125,7 @@ bool turn_need_rq_rest(struct turn *t)
 	return ctx_need(t->dev, t->rqc);
 }
 
-/* Is its rate the one that congestion control imposes? */
+/* Is the QP's rate set by congestion control? */
 static bool cc_limits(struct turn *t)
 {
 	cc_turn(t);
@@ -134,8 +133,8 @@ static bool cc_limits(struct turn *t)
 }
 
 /*
- * READ responses under the rate; acknowledgments do not wait for it. If the requester has
- * something to send too, they take turns: there may be room for one packet at a time.
+ * READ responses are subject to the rate, acknowledgments are not. If the requester has packets to
+ * send, too, both alternate, since the rate may allow only one packet at a time.
  */
 static bool run_resp_paced(struct turn *t)
 {
@@ -165,7 +164,7 @@ static bool run_resp_paced(struct turn *t)
 	return false;
 }
 
-/* What the responder has to send, if anything. True: the budget ended first. */
+/* Run the responder, if it has packets to send. True: the budget was used up. */
 static bool run_resp(struct turn *t)
 {
 	bool more;
@@ -226,7 +225,7 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 	default:
 		break;
 	}
-	/* One that has an error now has to be flushed, for which there always is room. */
+	/* A QP in error has to be flushed, which needs no room in the wire. */
 	if (!t.full || qp_state(qp) == SKUA_QP_ERR || qp_state(qp) == SKUA_QP_SQE)
 		return more;
 	sched_park(dev, qp->qpn, t.full_dmac);
@@ -276,7 +275,7 @@ static void forget(struct skua_dev *dev, const struct qp *qp)
 	rlist_drop(&dev->engine->lists, qp->qpn | LIST_READ);
 }
 
-/* In ERR nothing is sent or received any more, and no timer runs. */
+/* In ERR nothing is sent or received, and no timer runs. */
 static void stop(struct turn *t)
 {
 	if (sr_onload(t->sqc))
@@ -292,7 +291,7 @@ static void stop(struct turn *t)
 	fault_forget_req(t);
 }
 
-/* All that it has taken from SRQs, which is no more than the window: nobody will do it later. */
+/* Flush all WQEs taken from SRQs (at most a window): the QP will have no further turn. */
 static void give_up_all(struct turn *t)
 {
 	unsigned int budget = UINT_MAX;
@@ -354,8 +353,8 @@ void engine_destroy(struct skua_dev *dev, struct qp *qp)
 /* --- sending --- */
 
 /*
- * Flows of different QPs are told apart by their source port: by the flow label
- * if the user chose one, else by the numbers of both ends.
+ * The UDP source port distinguishes the flows of QPs: it is computed from the flow label if there
+ * is one, else from both QPNs.
  */
 static uint16_t source_port(const struct turn *t, const struct skua_av *av, uint32_t dest)
 {
@@ -395,7 +394,7 @@ bool tx_path(const struct turn *t, const struct skua_av *av, uint32_t dest,
 	return true;
 }
 
-/* XRC has RC's operations under opcodes of its own. */
+/* XRC has the operations of RC, with other opcodes. */
 static uint8_t opcode_of(const struct turn *t, uint8_t opcode)
 {
 	bool xrc = qp_type(t->qp) == SKUA_QP_XRC_INI || qp_type(t->qp) == SKUA_QP_XRC_TGT;

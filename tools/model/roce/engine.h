@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inside of the RoCEv2 engine: what its files offer each other.
+ * Internal to the RoCEv2 engine: functions that its files share.
  *
- *   engine.c    turns, states, timers, building packets; the rest's glue
- *   rx.c        from a frame to a QP
- *   req.c       requester: send queue to packets
- *   req_done.c  requester: messages that were sent: completing them, going back
- *   local.c     WQEs that work on keys and send nothing
- *   atomic.c    atomics, FLUSH, ATOMIC_WRITE: requests of one packet, and their sums
- *   resp.c      responder: requests to memory, receives and answers
+ *   engine.c    turns, states, timers, building packets
+ *   rx.c        checks of a received packet up to its QP
+ *   req.c       requester: sending the WQEs of the send queue
+ *   req_done.c  requester: completing messages, going back
+ *   local.c     WQEs that change keys and send nothing
+ *   atomic.c    atomics, FLUSH, ATOMIC_WRITE: requests of one packet
+ *   resp.c      responder: executing requests, acknowledgments
  *   rres.c      responder resources: requests that have responses of their own
- *   sr*.c       selective repeat, of which sr.h tells
- *   cc*.c       congestion control, of which cc.h tells
+ *   sr*.c       selective repeat, see sr.h
+ *   cc*.c       congestion control, see cc.h
  *   recv.c      receive WQEs, the QP's own and those of SRQs
  *   uc.c        responder of unreliable connections
  *   ud.c        datagrams: sending and receiving
  *   comp.c      completer: responses to completions
  *   flush.c     queues of a QP in error
- *   fault.c     sides that wait for a page
- *   train.c     several packets of a message as one, within this process
- *   inflight.c  shared caches of messages under way, and of lists that they scatter to
+ *   fault.c     requesters and responders that wait for a page
+ *   train.c     trains: several packets of a message as one, within this process
+ *   inflight.c  shared caches of messages in flight and of scatter lists
  *
- * All state of a QP is in its contexts. PSNs are compared by ib_psn_diff() and
- * counted by psn_add(), psn_sub(); nothing outstanding is ever further than
- * ENGINE_WINDOW + ENGINE_READ_PSNS apart, so their order is never in doubt.
+ * All state of a QP is in its contexts. PSNs are compared by ib_psn_diff() and added by psn_add(),
+ * psn_sub(). Outstanding PSNs span at most ENGINE_WINDOW + ENGINE_READ_PSNS, so that their order
+ * is always defined.
  */
 #ifndef SKUA_ROCE_ENGINE_H
 #define SKUA_ROCE_ENGINE_H
@@ -33,27 +33,26 @@
 #include "opcode.h"
 #include "pkt.h"
 
-/* A QP begins no packet when so many PSNs are not acknowledged. */
+/* Window: maximum number of PSNs that are not acknowledged. */
 #define ENGINE_WINDOW		128
-/* An acknowledgment is asked for at the latest after so many packets. */
+/* Maximum number of packets without a request for an acknowledgment. */
 #define ENGINE_ACK_EVERY	16
 /*
- * A READ is asked for in parts of so many packets of the response, so that its
- * responses are bound by a window too, and PSN arithmetic holds for the longest
- * READ of the smallest MTU.
+ * A READ is requested in parts of so many response packets. That limits the responses in flight
+ * and keeps PSN arithmetic valid for the longest READ with the smallest MTU.
  */
 #define ENGINE_READ_PSNS	64
 
 #define ENGINE_MTU_MAX		4096
 
 /*
- * Scatter lists kept over the packets of a message: sets by the QP's number, and places. One
- * of more elements than a receive can have is read again for each packet.
+ * Cache of scatter lists for the packets of a message: sets, selected by the QPN, and places in a
+ * set. A list of more elements than a receive can have is not cached.
  */
 #define ENGINE_LOG_LIST_SETS	6
 #define ENGINE_LIST_WAYS	4
 
-/* Where in a gather or scatter list the last access was. */
+/* Position of the last access in a gather or scatter list. */
 struct sge_pos {
 	uint64_t base;		/* offset in the message of the element's first byte */
 	uint32_t i;
@@ -61,17 +60,17 @@ struct sge_pos {
 
 /**
  * struct rlist - a receive WQE, or the scatter list of a READ, in use
- * @qpn: QP, with @valid; LIST_READ: of its READ
- * @incarnation: its life
+ * @qpn: QP, with @valid; LIST_READ: the list is that of a READ
+ * @incarnation: incarnation of the QP
  * @index: position in the receive queue, block index in the send queue
- * @srqn: receives: the SRQ, if it is one's
- * @valid: holds something
- * @used: when it was asked for last, the greater the later
- * @pos: where the last packet went
- * @who: receives: whose the keys are
+ * @srqn: receives: the SRQ, if the WQE is from one
+ * @valid: the place is in use
+ * @used: number of the last use; a greater one is later
+ * @pos: position of the last packet
+ * @who: receives: identity for the check of the keys
  * @rwqe: the list
- * @sge: READ: the list, which need not be the one kept here
- * @nsge: READ: its elements
+ * @sge: READ: the list, which may be in another place than here
+ * @nsge: READ: number of elements
  */
 struct rlist {
 	uint32_t qpn;
@@ -90,13 +89,13 @@ struct rlist {
 
 #define LIST_READ	BIT(31)
 
-/* Lists of many QPs, a receive and a READ of each at most. */
+/* Cached lists; a QP has at most one receive and one READ there. */
 struct rlists {
 	struct rlist list[1 << ENGINE_LOG_LIST_SETS][ENGINE_LIST_WAYS];
 	uint64_t uses;
 };
 
-/* What completing a message needs to know. */
+/* Properties of a message that are needed for its completion. */
 struct flight {
 	uint32_t qpn;
 	uint32_t incarnation;
@@ -126,17 +125,17 @@ struct flight_place {
 
 #define ENGINE_LOG_FLIGHTS	12
 
-/* Datagrams to groups that not all members have had, at most. */
+/* Maximum number of datagrams to groups whose delivery is not finished. */
 #define ENGINE_GROUPS		16
-/* Of these so many are not for what comes from the wire. */
+/* Number of these that are reserved for datagrams of the device itself. */
 #define ENGINE_GROUPS_OWN	4
 
 /**
- * struct group_rx - a datagram to a group, on its way to the members
- * @pos: the member that had it last, as port_mcg_next() has it; 0: none yet
- * @own: the device sent it itself
+ * struct group_rx - a datagram to a group that is being delivered to the members
+ * @pos: the last member that got it, for port_mcg_next(); 0: none yet
+ * @own: sent by the device itself
  * @dgid: the group
- * @len: of the frame
+ * @len: length of the frame
  * @frame: the frame
  */
 struct group_rx {
@@ -147,14 +146,14 @@ struct group_rx {
 	uint8_t frame[MODEL_MAX_FRAME];
 };
 
-/* QPs that may have trains under way, by number: the rest sends packets one by one meanwhile. */
+/* Number of QPs that can have trains in flight; others send single packets. */
 #define ENGINE_TRAIN_QPS	1024
 
 /**
  * struct train_qp - trains of a QP that were not delivered yet
  * @qpn: the QP
- * @num: how many, 0: the place is free
- * @psn: of the first packet of the first of them
+ * @num: number of these trains, 0: the place is free
+ * @psn: PSN of the first packet of the first train
  */
 struct train_qp {
 	uint32_t qpn;
@@ -163,24 +162,24 @@ struct train_qp {
 };
 
 /**
- * struct engine - the engine's memory besides the contexts
- * @incarnations: last number given
- * @faults: page faults, for their tokens
- * @recoveries: times of loss that were reported, for their serials
- * @flight: messages under way, direct mapped
- * @scatter: elements of those that are answered and have one, likewise
- * @lists: receive WQEs under way, and READs whose responses come in
+ * struct engine - the engine's state besides the contexts
+ * @incarnations: number of the last incarnation of a QP
+ * @faults: number of page faults, for their tokens
+ * @recoveries: number of losses reported, for their serials
+ * @flight: cache of messages in flight, direct mapped
+ * @scatter: scatter element of those that have a response and one element, likewise
+ * @lists: cache of receive WQEs in use, and of scatter lists of READs
  * @win: part of a send ring
  * @wqe: the WQE that is being sent
- * @frame: the packet being built
- * @train: the train being made
- * @trains: trains under way
- * @train_qp: whose they are
- * @inl: payload of a message that the next CQE has: scatter_cqe()
- * @inl_len: its bytes, 0: none
+ * @frame: the packet that is being built
+ * @train: the train that is being built
+ * @trains: number of trains in flight
+ * @train_qp: their QPs
+ * @inl: payload of a message for the next CQE, see scatter_cqe()
+ * @inl_len: its length, 0: none
  * @group: ring of datagrams to groups, oldest first
  * @group_head: number of the oldest
- * @group_tail: number of the next to come
+ * @group_tail: number of the next one
  */
 struct engine {
 	uint32_t incarnations;
@@ -202,7 +201,7 @@ struct engine {
 };
 
 /**
- * struct turn - the engine's look at one QP
+ * struct turn - state of the engine while it works for one QP
  * @dev: device
  * @qp: pinned
  * @sqc: the QP's
@@ -213,11 +212,11 @@ struct engine {
  * @mtu: path MTU
  * @budget: bytes that may still be sent
  * @ack_mask: requests whose PSN has all these bits ask for an acknowledgment
- * @addr_state: 0: @addr was not looked up, 1: it is good, -1: there is no path
+ * @addr_state: 0: @addr was not looked up, 1: it is valid, -1: there is no path
  * @addr: path to the peer
- * @full: the wire had no room for what is next to be sent, to @full_dmac
- * @full_dmac: with @full
- * @pd: that the peer's keys are of: the QP's, with XRC that of the SRQ it names
+ * @full: the wire had no room for the next frame, to @full_dmac
+ * @full_dmac: destination of that frame
+ * @pd: PD of the keys in requests: that of the QP, or for XRC that of the SRQ named
  */
 struct turn {
 	struct skua_dev *dev;
@@ -267,7 +266,7 @@ static inline uint32_t psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & IB_PSN_MASK;
 }
 
-/* How far @a is ahead of @b, known not to be behind it. */
+/* Distance from @b to @a, which must not be behind it. */
 static inline uint32_t psn_sub(uint32_t a, uint32_t b)
 {
 	return (a - b) & IB_PSN_MASK;
@@ -279,7 +278,7 @@ static inline uint32_t msn_add(uint32_t msn, uint32_t n)
 	return (msn + n) & IB_MSN_MASK;
 }
 
-/* Packets that a message of @len bytes takes. */
+/* Number of packets of a message of @len bytes. */
 static inline uint32_t psns_of(uint64_t len, uint32_t mtu)
 {
 	return len ? (uint32_t)((len + mtu - 1) / mtu) : 1;
@@ -342,11 +341,11 @@ static inline uint32_t rr_seq_after(uint32_t seq, enum skua_wqe_op op, uint32_t 
 /* Each type of QP speaks one transport: bits of the opcode; -1: none. */
 int transport_of(enum skua_qp_type type);
 void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp);
-/* From now on @rqc is there. False: it cannot be had, the device is FATAL. */
+/* Pin @rqc. False: it cannot be read, the device is FATAL. */
 bool turn_need_rq(struct turn *t);
 /*
- * From now on all words of @sqc and @rqc are there, not the hot ones alone
- * (SKUA_SQC_HOT, SKUA_RQC_HOT). False: likewise.
+ * Pin all words of @sqc and @rqc, not only the hot ones (SKUA_SQC_HOT, SKUA_RQC_HOT). False:
+ * likewise.
  */
 bool turn_need_sq_rest(struct turn *t);
 bool turn_need_rq_rest(struct turn *t);
@@ -354,16 +353,16 @@ bool turn_need_rq_rest(struct turn *t);
 void turn_end_req(struct turn *t);
 void turn_end_resp(struct turn *t);
 
-/* Where to make a packet: room for a path MTU and all headers. */
+/* Buffer for a packet: room for a path MTU and all headers. */
 uint8_t *tx_frame(const struct turn *t);
 /*
- * Start a packet to the QP's peer there. False: there is no path (its GID entry is
- * gone): the packet counts as sent and lost.
+ * Start a packet to the QP's peer in that buffer. False: there is no path (the GID entry was
+ * removed): the packet counts as sent and lost.
  */
 bool tx_start(struct turn *t, struct skua_pkt_build *b, uint8_t opcode, uint32_t psn,
 	      bool ackreq, bool se);
 void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload);
-/* Must the next packet on the path @av wait, as there is no room for it? */
+/* Must the next packet on the path @av wait for room in the wire? */
 bool tx_waits(struct turn *t, const struct skua_av *av);
 /* A packet to the QP's peer. */
 static inline bool tx_peer_waits(struct turn *t)
@@ -424,10 +423,10 @@ void req_note_sent(struct turn *t, uint32_t psns, uint32_t bytes);
 bool req_limited(const struct turn *t, enum skua_wqe_op op, uint32_t ssn);
 
 /**
- * struct piece - a part of a message, to be sent as a packet of its own
+ * struct piece - a part of a message that is sent as one packet
  * @psn: its (first) PSN
  * @off: offset in the message
- * @len: bytes of payload, of a READ those that are asked for
+ * @len: bytes of payload; for a READ the bytes requested
  * @seq: selective repeat: number of the message, of the READ request
  * @run: XRC: so many messages before it that take a receive go to the same SRQ
  * @ackreq: ask for an acknowledgment

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Page faults. A side of a QP that misses a page notes it in its context, reports it,
- * and waits for RESUME_PAGE_FAULT. Then it tries again from the start, with all checks,
- * and finds the page, or misses the same or another one. Software that cannot get
- * a page says so: that the access fails is then found when it is tried again, where
- * every other error of it is found too.
+ * Page faults. If a page is missing, the side of the QP (requester or responder) records the
+ * fault in its context, reports it, and waits for RESUME_PAGE_FAULT. Then the access is repeated
+ * from the start, with all checks; the page is there, or the same or another one is missing. If
+ * software cannot provide the page it says so in the command, and the repeated access fails, as
+ * for any other error.
  *
- * How a side waits is its own business: the requester sends nothing (req.c), the
- * responder executes nothing that misses (resp.c) and does not answer further (rres.c).
+ * While it waits the requester sends nothing (req.c), and the responder executes no request with
+ * a missing page (resp.c) and sends no further responses (rres.c).
  */
 #include "../cmd.h"
 #include "engine.h"
 
-/* A token: QP, side, and a number that makes it one of many. */
+/* A token: QP, side, and a number that distinguishes it from earlier ones. */
 #define TOKEN_INDEX	GENMASK(MODEL_LOG_QP - 1, 0)
 #define TOKEN_RESP	BIT(MODEL_LOG_QP)
 #define TOKEN_SERIAL	GENMASK(30, MODEL_LOG_QP + 1)
@@ -30,14 +30,14 @@ static uint32_t token_make(struct turn *t, bool responder)
 	       qp_index(t->qp->qpn);
 }
 
-/* It was tried again where software has given up. */
+/* The access was repeated after software could not provide the page. */
 static bool in_vain(const struct skua_fault *f, const struct mr_miss *miss)
 {
 	return le32_to_cpu(f->flags) & SKUA_FAULT_ERROR && le64_to_cpu(f->va) == miss->va &&
 	       le32_to_cpu(f->key) == miss->key;
 }
 
-/* Among the hot words: is there anything in the side's fault to be looked at? */
+/* By the hot words: has this side a fault? */
 static void note(struct turn *t, bool responder, bool any)
 {
 	__le32 *word = responder ? &t->rqc->flags : &t->sqc->valid;
@@ -56,7 +56,7 @@ static enum skua_vendor missed(struct turn *t, struct skua_fault *f, bool respon
 		return SKUA_VENDOR_MISS;
 	if (in_vain(f, miss)) {
 		t->dev->cnt[SKUA_CNT_PAGE_FAULT_ERR]++;
-		/* Of an unreliable service the next message may have better luck. */
+		/* Unreliable services drop the message, and do not wait for its page again. */
 		if (responder && !t->reliable)
 			f->flags = 0;
 		return SKUA_VENDOR_KEY_FAULT;
@@ -82,7 +82,7 @@ enum skua_vendor fault_req(struct turn *t, enum skua_vendor err)
 	if (err != SKUA_VENDOR_MISS)
 		return err;
 	err = missed(t, &t->sqc->fault, false);
-	/* Nobody owes an answer to what is not sent. */
+	/* Nothing is sent now, so no ACK timer runs. */
 	if (err == SKUA_VENDOR_MISS)
 		t->sqc->ack_deadline = 0;
 	return err;
@@ -108,8 +108,8 @@ void fault_forget_resp(struct turn *t)
 }
 
 /*
- * A peer of few RNR retries shall not use them up while the page is on its way, nor
- * wait long for one that is there at once.
+ * Choose the time of the RNR NAK so that a peer with few RNR retries does not use them up while
+ * the page is fetched, and does not wait long for a page that is there soon.
  */
 uint8_t fault_rnr_code(struct turn *t)
 {
@@ -122,7 +122,7 @@ uint8_t fault_rnr_code(struct turn *t)
 		le32p_replace_bits(&f->flags, before + 1, SKUA_FAULT_RNRS);
 	else
 		code = RNR_CODE_MAX;
-	/* Code 0 is the longest time of all. */
+	/* Code 0 stands for the longest time. */
 	return (uint8_t)(!least || least > code ? least : code);
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queues of a QP in error: every WQE not yet reported is, send queue first, with
- * WR_FLUSH_ERR and in order. Also what is posted later. In SQE the send queue alone.
+ * Queues of a QP in error: all WQEs are completed with WR_FLUSH_ERR, in order and the send queue
+ * first, including WQEs that are posted later. In SQE this is done for the send queue only.
  */
 #include "engine.h"
 
-/* WQEs of a turn, and blocks of nonsense passed over in one. */
+/* Maximum number of WQEs flushed in a turn, and of invalid blocks passed over. */
 #define FLUSH_WQES	16
 #define FLUSH_BLOCKS	256
 
-/* False: there is no CQ to tell any more. */
+/* False: the CQ does not exist any more, or is in error. */
 static bool flush_cqe(struct turn *t, uint32_t cqn, enum skua_cqe_op op, uint32_t index,
 		      enum skua_counter cnt)
 {
@@ -24,8 +24,8 @@ static bool flush_cqe(struct turn *t, uint32_t cqn, enum skua_cqe_op op, uint32_
 }
 
 /*
- * Where a WQE should begin but none does, because the ring was overwritten, block
- * after block is passed over until one does again.
+ * If no WQE begins where one should, because software has overwritten the ring, blocks are
+ * passed over until one does.
  */
 static bool flush_sq(struct turn *t, unsigned int *budget)
 {
@@ -68,7 +68,7 @@ static bool flush_rq(struct turn *t, unsigned int *budget)
 	return false;
 }
 
-/* What the QP took from SRQs, and that it takes nothing more. */
+/* Flush the WQEs that the QP has taken from SRQs; it will not take more. */
 static bool flush_srq(struct turn *t, unsigned int *budget)
 {
 	if (!recv_is_shared(t->qp))
@@ -93,7 +93,7 @@ bool flush_run(struct turn *t)
 	return flush_rq(t, &budget) || flush_srq(t, &budget);
 }
 
-/* A ring's worth at most, for software that waits for its command. */
+/* The whole send queue at once, since software waits for the command. */
 void flush_sq_all(struct turn *t)
 {
 	unsigned int budget;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages under way, of all QPs: what their completion needs, so that a WQE that
- * was sent is not read again when its acknowledgment comes. A cache of bounded
- * size: what it lost is read from the ring once more, and validated once more.
+ * Cache of the messages in flight of all QPs: it has what their completion needs, so that a WQE is
+ * not read again when its acknowledgment arrives. An entry that was replaced is read from the
+ * ring again, and validated again.
  */
 #include "engine.h"
 
 static uint32_t place(uint32_t qpn, uint32_t index)
 {
-	/* Neighbours in a ring are neighbours here; QPs start at scattered places. */
+	/* Adjacent WQEs have adjacent entries; different QPs start at scattered ones. */
 	return (qpn * 0x9e3779b1u + index) & ((1u << ENGINE_LOG_FLIGHTS) - 1);
 }
 
@@ -80,7 +80,7 @@ struct onchip rlist_onchip(const struct skua_dev *dev)
 
 static struct rlist *rlist_set(struct rlists *all, uint32_t qpn)
 {
-	/* QPs made one after the other are to be in different sets, and all be used. */
+	/* QPs with consecutive numbers use different sets. */
 	return all->list[qp_index(qpn) * 0x9e3779b1u >> (32 - ENGINE_LOG_LIST_SETS)];
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * WQEs that work on keys: executed when the queue comes to them, once. Nothing of
- * them is on the wire, so that going back passes over them.
+ * WQEs that change keys (bind, invalidate, register): executed once, when they are next in the
+ * send queue. They send no packet, so that they are not repeated when the queue goes back.
  */
 #include "engine.h"
 

@@ -2,9 +2,9 @@
 /*
  * RoCEv2 packets: parser and builder.
  *
- * The parser trusts nothing: every length is compared with the bytes that are
- * really there before a header behind it is looked at. The UDP checksum is not
- * verified: senders of RoCEv2 put 0, and the ICRC covers all that it would.
+ * The parser compares every length with the bytes that are available before it reads a header.
+ * The UDP checksum is not verified: senders of RoCEv2 set it to 0, and the ICRC covers all that it
+ * would.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,8 +37,8 @@ uint16_t skua_inet_csum(const void *data, size_t len)
 }
 
 /*
- * The datagram ends before the frame does only where Ethernet had to fill up;
- * whoever inserts a tag afterwards leaves the filling as it was.
+ * Bytes after the datagram are allowed only as padding to the minimum length of Ethernet; a switch
+ * that inserts a tag may leave the padding.
  */
 static bool trailer_ok(const struct skua_pkt *pkt, size_t frame_len, size_t rest)
 {
@@ -201,7 +201,7 @@ enum skua_pkt_status skua_pkt_parse_bth(struct skua_pkt *pkt)
 		TAKE(P, flags, p, IB_F_IETH, ieth);			\
 	} while (0)
 
-/* Payload bytes an opcode must have, -1: any number. */
+/* Number of payload bytes that an opcode must have, -1: any number. */
 static int fixed_payload(uint8_t opcode)
 {
 	switch (opcode) {
@@ -219,7 +219,7 @@ static const uint8_t *icrc_of(const struct skua_pkt *pkt)
 	return pkt->l3 + pkt->len - IB_ICRC_LEN;
 }
 
-/* BTH, extended headers, payload: pkt->bth is there. */
+/* Parse BTH, extended headers and payload; pkt->bth was set. */
 static enum skua_pkt_status parse_rest(struct skua_pkt *pkt)
 {
 	const uint8_t *icrc = icrc_of(pkt);

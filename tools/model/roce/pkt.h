@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * RoCEv2 packets: taking apart what came from the wire, putting together what
- * goes there. Knows formats only; what a packet means to a QP is its caller's
- * business. Allocates nothing, keeps nothing.
+ * RoCEv2 packets: parser and builder. They deal with formats only, not with QPs, allocate no memory
+ * and have no state.
  *
  * Frames are Ethernet with at most one 802.1Q tag, IPv4 without options or IPv6
  * without extension headers, UDP to port 4791, and IB transport.
@@ -20,8 +19,8 @@
 struct skua_dev;
 
 /*
- * What became of a frame. Each one after NOT_ROCE is a reason to drop a RoCE
- * packet, and makes a counter of this name.
+ * Result of parsing a frame. Each one after NOT_ROCE is a reason to drop a RoCE packet, and has a
+ * counter of this name.
  */
 #define SKUA_PKT_STATUS(X)							\
 	X(OK,		"ok")							\
@@ -65,7 +64,7 @@ enum skua_pkt_status {
 const char *skua_pkt_status_name(enum skua_pkt_status status);
 
 /**
- * struct skua_pkt - a frame taken apart; all pointers lead into the frame
+ * struct skua_pkt - a parsed frame; all pointers are into the frame
  * @l3: IP header
  * @len: bytes of the IP datagram
  * @dmac: destination MAC address
@@ -167,8 +166,8 @@ enum skua_pkt_status skua_pkt_parse_ip(const void *frame, size_t len, struct sku
  * skua_pkt_parse_bth() - fill @pkt's BTH fields, look no further
  * @pkt: from skua_pkt_parse_ip() that returned SKUA_PKT_OK
  *
- * For those who look at other people's packets: ICRC, opcode and the rest are
- * not checked; @op is NULL if the opcode is unknown. SKUA_PKT_OK,
+ * For packets of others, on the wire: ICRC, opcode and the rest are not checked;
+ * @op is NULL if the opcode is unknown. SKUA_PKT_OK,
  * SKUA_PKT_BTH_LEN or SKUA_PKT_ALIGN.
  */
 enum skua_pkt_status skua_pkt_parse_bth(struct skua_pkt *pkt);
@@ -191,10 +190,10 @@ enum skua_pkt_status skua_pkt_parse_ib_pending(struct skua_pkt *pkt);
 enum skua_pkt_status skua_pkt_parse(const void *frame, size_t len, struct skua_pkt *pkt);
 
 /**
- * struct roce_in - a packet on its way in
+ * struct roce_in - a received packet
  * @frame: the frame
  * @len: its bytes
- * @own: the device sent it itself
+ * @own: sent by the device itself
  * @icrc_pending: its ICRC has not been written
  * @status: of skua_pkt_parse_ip()
  * @pkt: from there; roce_rx() completes it
@@ -321,8 +320,8 @@ int skua_pkt_build_start(struct skua_pkt_build *b, void *buf, size_t size,
  * @b: the packet
  * @payload_len: bytes that stand at @b->payload
  *
- * The CRC is most of what a packet costs. A packet that nobody outside this process sees
- * needs none; skua_pkt_icrc_fill() writes it as soon as somebody does.
+ * The CRC is most of the cost of a packet. A packet that stays in this process and is not captured
+ * needs none; otherwise skua_pkt_icrc_fill() writes it.
  *
  * Return: as skua_pkt_build_finish().
  */
@@ -345,13 +344,13 @@ void skua_pkt_icrc_fill(void *frame, size_t len);
 size_t skua_pkt_build_finish(struct skua_pkt_build *b, size_t payload_len);
 
 /*
- * Packets of one message, one behind the other, that travel between two devices of this
- * process as one: the first one's headers, and where the payload of all of them lies in the
- * sender's memory. Whoever wants to see packets makes them: skua_train_packet().
+ * Trains: consecutive packets of one message between two devices of this process, sent as one
+ * unit: the headers of the first packet, and the location of the payload of all of them in the
+ * sender's memory. skua_train_packet() makes the single packets.
  */
 #define SKUA_TRAIN_PIECES	20
 
-/* Payload: the bus address by which the sender has read it, and where it lies. */
+/* A piece of payload: the bus address by which the sender has read it, and a pointer to it. */
 struct skua_piece {
 	const uint8_t *at;
 	uint64_t bus;
@@ -359,19 +358,19 @@ struct skua_piece {
 };
 
 /**
- * struct skua_train - what comes besides the first packet's headers
- * @packets: how many, at least 2
- * @mtu: bytes of payload in each but the last
- * @bytes: of payload in all of them
- * @ack_mask: packets whose PSN has all these bits ask for an acknowledgment
- * @ack_last: the last one does
+ * struct skua_train - a train, without the headers of its first packet
+ * @packets: number of packets, at least 2
+ * @mtu: bytes of payload in each packet but the last
+ * @bytes: bytes of payload in all packets
+ * @ack_mask: packets whose PSN has all these bits request an acknowledgment
+ * @ack_last: the last packet requests one
  * @middle: opcode of those after the first
  * @last: opcode of the last one
  * @qpn: the sender's QP
- * @end: PSN behind the last one
+ * @end: PSN after that of the last packet
  * @sender: the sending device
- * @broken: what its host's memory said when the train left, see skua_host_ops.dma_intact
- * @num: of @piece
+ * @broken: result of skua_host_ops.dma_broken of its host when the train was sent
+ * @num: number of @piece
  * @piece: the payload, in order
  */
 struct skua_train {
@@ -395,12 +394,12 @@ static inline uint32_t skua_train_payload(const struct skua_train *t, uint32_t i
 	return i + 1 < t->packets ? t->mtu : t->bytes - (t->packets - 1) * t->mtu;
 }
 
-/* The payload [@off, @off + @len) to @to. */
+/* Copy the payload [@off, @off + @len) to @to. */
 void skua_train_copy(const struct skua_train *t, uint32_t off, void *to, uint32_t len);
 
 /**
  * skua_train_packet() - packet @i of a train, as it would have been sent by itself
- * @head: the first one's headers; behind them nothing is looked at
+ * @head: headers of the first packet; the bytes after them are not read
  * @len: length of the first packet
  * @t: the train
  * @i: which
@@ -412,7 +411,7 @@ void skua_train_copy(const struct skua_train *t, uint32_t off, void *to, uint32_
 size_t skua_train_packet(const void *head, size_t len, const struct skua_train *t, uint32_t i,
 			 void *buf, size_t size);
 
-/* Bytes of all packets of a train. */
+/* Sum of the lengths of all packets of a train. */
 size_t skua_train_bytes(const void *head, size_t len, const struct skua_train *t);
 
 /* Internet checksum of @len (even) bytes; 0 over a header that is intact. */

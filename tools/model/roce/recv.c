@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive WQEs of a QP: its own, used in order, or an SRQ's, which goes to whoever
- * needs one first. An SRQ's WQE is the QP's from the first packet of the message
- * that takes it (SKUA_RQC_WQE_TAKEN) until it is reported, as a queue's own is while
- * it is the one at ci. With selective repeat the QP may have taken more of them, for
- * messages to come (SKUA_RQC_RECVS, sr_recv.c).
+ * Receive WQEs of a QP: those of its own queue, used in order, or those of an SRQ, which the first
+ * QP that needs one takes. A WQE of an SRQ belongs to the QP from the first packet of its message
+ * (SKUA_RQC_WQE_TAKEN) until its completion, like the WQE at ci of the QP's own queue. With
+ * selective repeat the QP may have taken more WQEs of the SRQ, for later messages
+ * (SKUA_RQC_RECVS, sr_recv.c).
  */
 #include <errno.h>
 
@@ -51,13 +51,13 @@ enum recv recv_ready(struct turn *t)
 	return taken(t) ? RECV_READY : take(t);
 }
 
-/* How CQEs name it: position in the SRQ, free-running index in the QP's own queue. */
+/* WQE index for the CQE: position in the SRQ, or free-running index in the QP's own queue. */
 static uint32_t recv_index(const struct turn *t)
 {
 	return le32_to_cpu(taken(t) ? t->rqc->cur_wqe : t->rqc->ci);
 }
 
-/* The WQE that was taken for the message under way. */
+/* The WQE that was taken for the present message. */
 static struct skua_ext_recv current(const struct turn *t)
 {
 	return (struct skua_ext_recv){
@@ -68,8 +68,8 @@ static struct skua_ext_recv current(const struct turn *t)
 }
 
 /*
- * The SRQ of a WQE that was taken; NULL: it is gone. That of an XRC target may go
- * at any time, and its number may be another one's by now.
+ * The SRQ of a WQE that was taken; NULL: it was destroyed. That of an XRC target can be destroyed
+ * at any time, and its number can be in use by another one.
  */
 static struct skua_srqc *srq_of(struct turn *t, const struct skua_ext_recv *r)
 {
@@ -89,7 +89,7 @@ static struct skua_srqc *taken_from(struct turn *t)
 	return srq_of(t, &r);
 }
 
-/* An SRQ's keys are of its own PD. */
+/* Keys in WQEs of an SRQ belong to the PD of the SRQ. */
 static enum skua_vendor fetch_shared(struct turn *t, struct rlist *l,
 				     const struct skua_ext_recv *r)
 {
@@ -196,7 +196,7 @@ enum skua_vendor recv_place_pkt(struct turn *t, struct rlist *l, uint64_t off,
 	return recv_place(t, l, off, pkt->payload, pkt->payload_len);
 }
 
-/* The CQ that hears of the WQE: an XRC SRQ has one of its own. */
+/* The CQ for the completion of the WQE: an XRC SRQ has a CQ of its own. */
 static uint32_t recv_cqn(struct turn *t)
 {
 	struct skua_srqc *srqc;
@@ -226,7 +226,7 @@ bool recv_done(struct turn *t, struct skua_cqe *cqe, bool solicited)
 	return post_cqe(t, recv_cqn(t), cqe, solicited);
 }
 
-/* Nothing can be said of one whose SRQ is gone. */
+/* A WQE whose SRQ was destroyed does not complete. */
 static void flush_taken(struct turn *t)
 {
 	struct skua_cqe cqe = {
@@ -269,7 +269,7 @@ bool recv_use_srq(struct turn *t, uint32_t srqn)
 	return ok;
 }
 
-/* Is the WQE that was taken one of this SRQ? */
+/* Was the WQE taken from this SRQ? */
 static bool taken_of(struct turn *t, uint32_t srqn)
 {
 	struct skua_srqc *srqc = srqn == le32_to_cpu(t->rqc->cur_srqn) ? taken_from(t) : NULL;

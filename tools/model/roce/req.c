@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Requester: from WQEs to request packets.
+ * Requester: sending the WQEs of the send queue.
  *
  * Four block indices, in the order of the ring, describe the send queue:
  *
- *   ci    oldest WQE not reported; its first PSN is ci_psn
- *   cur   WQE being sent; cur_psn, cur_sent, next_psn say how far
- *   hi    first WQE never sent to its end: cur == hi but for going back
- *   pi    software's
+ *   ci    oldest WQE that is not completed; its first PSN is ci_psn
+ *   cur   WQE being sent; its progress is in cur_psn, cur_sent and next_psn
+ *   hi    first WQE that was not sent completely; equal to cur, except after going back
+ *   pi    producer index
  *
- * What was acknowledged is always a part of the WQE at ci, so that to go back is
- * to make ci the current WQE and una_psn the next PSN. A WQE is read again each
- * time it comes round; the guest may have changed it meanwhile. What was begun is
- * pinned, and for the rest it is enough that ring and PSNs meet again at hi: if
- * they do not, the queue pair is in error and nothing worse.
+ * The first PSN that is not acknowledged is always in the WQE at ci. So to go back means to make
+ * ci the current WQE and una_psn the next PSN. A WQE is read again each time that it is sent, and
+ * the guest may have changed it. For a message that was begun its length and opcode are pinned in
+ * the context. For the others it is enough to check that ring and PSNs agree at hi: if they do
+ * not, the QP goes to ERR.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@
 #include "engine.h"
 #include "sr.h"
 
-/* What became of a message in this turn. */
+/* Result of sending a message in this turn. */
 enum outcome {
 	SENT,		/* whole: go on with the next */
 	WAIT,		/* for the other side */
@@ -49,7 +49,7 @@ static enum skua_cqe_status status_of(enum skua_wqe_op op, enum skua_vendor vend
 	}
 }
 
-/* Does the context describe a queue at all? It may come from memory of the host. */
+/* Are the indices consistent? The context may have been read from host memory. */
 static bool sane(const struct turn *t)
 {
 	uint32_t ci = le32_to_cpu(t->sqc->ci);
@@ -68,7 +68,7 @@ static bool pin_matches(const struct turn *t, const struct wqe *w)
 	       le32_to_cpu(s->cur_rkey) == w->rkey;
 }
 
-/* What responses will be written to must be writable before they are asked for. */
+/* Memory that responses are written to must be writable before the request is sent. */
 static enum skua_vendor check_scatter(struct turn *t, const struct wqe *w)
 {
 	struct mr_who who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
@@ -96,7 +96,7 @@ static void count_begun(struct turn *t, const struct wqe *w)
 	}
 }
 
-/* The message stays under way when the turn ends: what it is bound to goes to the context. */
+/* The message is not finished in this turn: pin its length and opcode in the context. */
 static void pin_keep(struct turn *t, const struct wqe *w)
 {
 	if (!sqc_is(t, SKUA_SQC_PINNED) || !turn_need_sq_rest(t))
@@ -107,7 +107,7 @@ static void pin_keep(struct turn *t, const struct wqe *w)
 	t->sqc->cur_rkey = cpu_to_le32(w->rkey);
 }
 
-/* Bind the message to what its WQE says now, and make it known to the completer. */
+/* Begin a message: pin it as its WQE is now, and make it known to the completer. */
 static enum skua_vendor pin(struct turn *t, const struct wqe *w)
 {
 	struct engine *e = t->dev->engine;
@@ -149,7 +149,7 @@ static enum skua_vendor load(struct turn *t, struct wqe *w)
 	return sent && sent >= w->len ? SKUA_VENDOR_WQE_CHANGED : SKUA_VENDOR_NONE;
 }
 
-/* Must the message, or the next part of a READ, wait for something of this QP? */
+/* Must the message, or the next part of a READ, wait for an event of this QP? */
 static bool must_wait(const struct turn *t, const struct wqe *w)
 {
 	uint32_t reads = t->sqc->rd_outstanding;
@@ -160,7 +160,7 @@ static bool must_wait(const struct turn *t, const struct wqe *w)
 	       reads >= le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_RD_ATOMIC);
 }
 
-/* Does a WQE wait until all before it are reported? It does so before it begins only. */
+/* Must the WQE wait for the completion of all earlier ones? Only before it is begun. */
 static bool fenced(struct turn *t, const struct wqe *w)
 {
 	if (!(w->flags & SKUA_WQE_F_LOCAL_FENCE) || t->sqc->cur != t->sqc->hi)
@@ -169,7 +169,7 @@ static bool fenced(struct turn *t, const struct wqe *w)
 	return t->sqc->ci != t->sqc->cur || qp_state(t->qp) == SKUA_QP_ERR;
 }
 
-/* PSNs that may be outstanding. */
+/* Number of PSNs that may be outstanding. */
 static uint32_t window(const struct turn *t)
 {
 	uint32_t most = sr_on(t) ? sr_window(t) : ENGINE_WINDOW;
@@ -213,8 +213,8 @@ static bool limited(const struct turn *t, const struct wqe *w)
 }
 
 /*
- * Of such a message one packet at a time goes, to learn whether the peer has a receive by
- * now: it need not tell of its own accord.
+ * Of a message without credit one packet is sent at a time, to find out whether the peer has a
+ * receive now: the peer need not report new credits by itself.
  */
 static bool credit_waits(const struct turn *t, const struct wqe *w)
 {
@@ -306,7 +306,7 @@ static uint8_t run_before(struct turn *t, const struct wqe *w)
 	return (uint8_t)le32_get_bits(t->sqc->run, SKUA_SQC_RUN_NUM);
 }
 
-/* The current message is one of those before the next one. */
+/* Count the present message, for the messages after it. */
 static void run_on(struct turn *t, const struct wqe *w)
 {
 	uint32_t n = run_before(t, w);
@@ -316,7 +316,7 @@ static void run_on(struct turn *t, const struct wqe *w)
 			      le32_encode_bits(n < UINT8_MAX ? n + 1 : n, SKUA_SQC_RUN_NUM);
 }
 
-/* The next packet of a SEND or WRITE. */
+/* Send the next packet of a SEND or WRITE. */
 static enum skua_vendor send_data(struct turn *t, const struct wqe *w, struct sge_pos *pos)
 {
 	uint32_t off = le32_to_cpu(t->sqc->cur_sent);
@@ -365,7 +365,7 @@ void req_put_read(struct turn *t, const struct wqe *w, const struct piece *p)
 	tx_finish(t, &b, 0);
 }
 
-/* The request for the next part of a READ. */
+/* Send the request for the next part of a READ. */
 static enum skua_vendor send_read(struct turn *t, const struct wqe *w)
 {
 	uint32_t off = le32_to_cpu(t->sqc->cur_sent);
@@ -387,7 +387,7 @@ static enum skua_vendor send_read(struct turn *t, const struct wqe *w)
 	return SKUA_VENDOR_NONE;
 }
 
-/* Behind the last packet of the message. False: ring and PSNs do not meet. */
+/* Advance to the next message. False: ring and PSNs do not agree at hi. */
 static bool next_wqe(struct turn *t, const struct wqe *w)
 {
 	struct skua_sqc *s = t->sqc;
@@ -423,9 +423,8 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 }
 
 /*
- * The WQE at cur cannot be executed, or not yet, for want of a page. Earlier ones
- * complete first, as their data may well have arrived: until then the queue stands
- * still and tries again.
+ * The WQE at cur cannot be executed, or has to wait for a page. Earlier ones complete first, since
+ * their data may have arrived: until then the queue sends nothing and tries again.
  */
 static enum outcome fail_cur(struct turn *t, const struct wqe *w, enum skua_vendor err)
 {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Responder resources: what the peer asked for that has a response of its own.
+ * Responder resources: requests that have responses of their own.
  *
- * The last SKUA_RR_PER_QP such requests lie in the order of their PSNs, each at its
- * number modulo that. rr_tail is the number of the next, rr_head that of the oldest
- * which may still have to be answered. One that was answered stays until its place
- * is needed: a peer has no more requests outstanding than places were agreed on, so
- * that whatever it may repeat is there.
+ * The last SKUA_RR_PER_QP such requests are kept in the order of their PSNs, each in the place of
+ * its number modulo SKUA_RR_PER_QP. rr_tail is the number of the next one, rr_head that of the
+ * oldest one that may still need a response. A request that was answered is kept until its place
+ * is needed. The peer has no more requests outstanding than the agreed number of places, so that
+ * all requests that it can repeat are there.
  *
- * A repeated READ is executed again from the PSN that the peer lacks, if it asks for a
- * part of what it asked for before, and key and QP still allow it. The others are not:
- * an atomic's original value was kept, FLUSH and ATOMIC_WRITE have nothing to say but
- * that they were done.
+ * A repeated READ is executed again from the PSN that the peer is missing, if it requests a part
+ * of what the READ has requested, and key and QP still allow that. The other operations are not
+ * executed again: the original value of an atomic was kept, and the responses of FLUSH and
+ * ATOMIC_WRITE have no data.
  *
- * With selective repeat (SKUA_RQC_EXT) READ requests may take their places before their
- * turn (SKUA_RR_EARLY), from rr_tail on; and of those that are repeated it is noted in the
- * LRC which responses are to be sent again, while the requests stay as they are.
+ * With selective repeat (SKUA_RQC_EXT) READ requests that arrive early take their places from
+ * rr_tail on (SKUA_RR_EARLY). For repeated READ requests the LRC has the responses that are to be
+ * sent again, and the requests do not change.
  *
- * FLUSH requests wait in a list of their own. Not all peers count them among the
- * requests of which a number was agreed on, so that they could take the places of all
- * that may be repeated; and of one that was answered nothing needs to be kept.
+ * FLUSH requests wait in a list of their own. Not all peers count them in the agreed number, so
+ * that they could take the places of requests that can be repeated; and after a FLUSH was
+ * answered nothing about it has to be kept.
  */
 #include <string.h>
 
@@ -40,7 +40,7 @@ static enum skua_wqe_op rr_op(const struct skua_rr *rr)
 	return le32_get_bits(rr->op, SKUA_RR_OP);
 }
 
-/* Requests from rr_head on; what memory of the host may say besides is bounded. */
+/* Number of requests from rr_head on, limited, since the context may come from host memory. */
 static uint32_t rr_waiting(const struct turn *t)
 {
 	uint32_t n = le32_to_cpu(t->rqc->rr_tail) - le32_to_cpu(t->rqc->rr_head);
@@ -62,13 +62,13 @@ static uint32_t rr_fresh(const struct turn *t, struct skua_rr *rrc)
 	return fresh;
 }
 
-/* More than were agreed on? */
+/* Are there more than the agreed number? */
 static bool too_many(const struct turn *t, uint32_t fresh)
 {
 	return fresh >= le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_MAX_DEST_RD_ATOMIC);
 }
 
-/* PSNs that the answer takes up. */
+/* Number of PSNs of the response. */
 static uint32_t rr_psns(const struct turn *t, const struct skua_rr *rr)
 {
 	return rr_op(rr) == SKUA_WQE_READ ? psns_of(le32_to_cpu(rr->len), t->mtu) : 1;
@@ -80,7 +80,7 @@ static uint32_t next_msn(const struct turn *t)
 	return msn_add(le32_to_cpu(t->rqc->msn), 1);
 }
 
-/* There is a place, if need be that of one which is repeated. */
+/* Take the next place, which may be that of a request being answered again. */
 static void rr_add(struct turn *t, struct skua_rr *rrc, const struct skua_rr *rr)
 {
 	uint32_t tail = le32_to_cpu(t->rqc->rr_tail);
@@ -149,7 +149,7 @@ void rres_forget(struct turn *t)
 
 /* --- a request of the expected PSN --- */
 
-/* What a request says where, for all kinds alike. */
+/* Fields of a request, in the same form for all kinds. */
 struct where {
 	uint64_t va;
 	uint32_t rkey;
@@ -200,7 +200,7 @@ static struct skua_rr rr_read(const struct turn *t, const struct skua_pkt *pkt)
 	return rr;
 }
 
-/* May it be read, and is what is sent first there? */
+/* May the memory be read, and are the pages of the first response present? */
 static enum skua_vendor read_begin(struct turn *t, struct where w)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
@@ -208,7 +208,7 @@ static enum skua_vendor read_begin(struct turn *t, struct where w)
 	enum skua_vendor err = read_check(t, w);
 
 	who.want = w.len;
-	/* Better to put the peer off than to stop amid the answer. */
+	/* An RNR NAK now is better than a stop in the middle of the response. */
 	if (!err)
 		err = mr_probe(t->dev, &who, w.rkey, w.va, w.len < soon ? w.len : soon);
 	if (!err)
@@ -266,7 +266,7 @@ static enum skua_vendor do_flush(struct turn *t, const struct skua_pkt *pkt)
 	return err;
 }
 
-/* Length and alignment that the operation can have. */
+/* Has the operation a valid length and alignment? */
 static bool shape_ok(const struct skua_pkt *pkt)
 {
 	struct atomic a;
@@ -294,7 +294,7 @@ static enum skua_vendor execute(struct turn *t, const struct skua_pkt *pkt, stru
 	return do_atomic_write(t, pkt, rr);
 }
 
-/* Was it executed? If not, the peer gets a NAK with the reason. */
+/* Execute the request. False: the peer gets a NAK with the reason. */
 static bool executed(struct turn *t, enum skua_vendor err)
 {
 	err = fault_resp(t, err);
@@ -305,7 +305,7 @@ static bool executed(struct turn *t, enum skua_vendor err)
 	return !err;
 }
 
-/* It was executed, and has its place among those that are answered. */
+/* The request was executed: record it for its response. */
 static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 {
 	uint32_t ext = le32_to_cpu(t->rqc->flags) & SKUA_RQC_EXT;
@@ -317,7 +317,7 @@ static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
-/* Without a place it is as good as lost. */
+/* Without a place the request is dropped. */
 static void flush_request(struct turn *t, const struct skua_pkt *pkt)
 {
 	if (!turn_need_rq_rest(t) || flush_waiting(t) == SKUA_RQC_FLUSHES ||
@@ -456,7 +456,7 @@ static bool same_kind(const struct skua_rr *rr, const struct skua_pkt *pkt)
 	return pkt->op->flags & IB_F_READ && rr_op(rr) == SKUA_WQE_READ;
 }
 
-/* Bytes of the READ's answer before the one of this PSN, which is one of its. */
+/* Offset in the READ of the response with this PSN, which is one of its responses. */
 static uint64_t bytes_before(const struct turn *t, const struct skua_rr *rr, uint32_t psn)
 {
 	return (uint64_t)psn_sub(psn, le32_to_cpu(rr->psn)) * t->mtu;
@@ -509,7 +509,7 @@ static void reread_add(struct turn *t, uint32_t psn, uint32_t num)
 		lrc->reread_sent = 0;
 	}
 	n = reread_num(lrc);
-	/* Without room it is as good as lost. */
+	/* Without room the request is dropped. */
 	if (n < SKUA_LRC_REREADS && !reread_waits(lrc, psn, num)) {
 		lrc->reread[n] = le32_encode_bits(psn, SKUA_LRC_REREAD_PSN) |
 				 le32_encode_bits(num, SKUA_LRC_REREAD_NUM);
@@ -615,7 +615,7 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 
 /* --- answers --- */
 
-/* The next packet of a READ response. */
+/* Send the next packet of a READ response. */
 static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
@@ -631,7 +631,7 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 	struct skua_pkt_build b;
 
-	/* The QP may have ceased to allow it. */
+	/* The QP may not allow READs any more. */
 	if (!(le32_get_bits(t->sqc->attr.rights, SKUA_ATTR_ACCESS) & SKUA_ACCESS_REMOTE_READ))
 		err = SKUA_VENDOR_KEY_ACCESS;
 	if (!rr_use_srq(t, rr))
@@ -657,7 +657,7 @@ static enum skua_vendor answer_read(struct turn *t, struct skua_rr *rr)
 	return SKUA_VENDOR_NONE;
 }
 
-/* Of all others. FLUSH and ATOMIC_WRITE are answered as a READ of nothing is. */
+/* Send another response. Those of FLUSH and ATOMIC_WRITE are READ responses without data. */
 static void answer_one(struct turn *t, uint8_t op, uint32_t psn, uint32_t msn, uint64_t orig)
 {
 	struct skua_pkt_build b;
@@ -685,7 +685,7 @@ static void answer_flush(struct turn *t)
 	flush_del_first(t);
 }
 
-/* May an entry be answered? It may come from memory of the host. */
+/* Is the entry valid? It may have been read from host memory. */
 static bool rr_sane(const struct skua_rr *rr)
 {
 	return rr_is(rr, SKUA_RR_PENDING) && !rr_is(rr, SKUA_RR_EARLY) &&

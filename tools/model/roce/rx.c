@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From a frame to a QP: everything that is checked before a packet means anything
- * to its queue pair. What fails here is dropped and counted, never answered.
+ * Checks of a received packet before it is given to its QP. A packet that fails them is dropped and
+ * counted, and not answered.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool pkey_ok(uint16_t pkey)
 	return ((pkey ^ IB_PKEY_DEFAULT) & ~IB_PKEY_FULL & 0xffff) == 0;
 }
 
-/* A connected QP hears its peer only, at the address that it speaks from. */
+/* A connected QP accepts packets of its peer only, with the addresses of its path. */
 static bool peer_ok(struct skua_dev *dev, const struct qp *qp, const struct skua_pkt *pkt)
 {
 	const struct skua_av *av = &qp->sqc->attr.av;
@@ -40,7 +40,7 @@ static bool state_ok(enum skua_qp_state state, const struct skua_pkt *pkt)
 	}
 }
 
-/* Selective repeat is for those that speak it. */
+/* Packets of selective repeat are only for QPs that have it. */
 static bool ext_ok(const struct qp *qp, const struct skua_pkt *pkt)
 {
 	bool bitmap = pkt->op->flags & IB_F_AETH && pkt->opcode >= IB_OPCODE_VENDOR_MIN;
@@ -48,7 +48,7 @@ static bool ext_ok(const struct qp *qp, const struct skua_pkt *pkt)
 	return (!pkt->seth && !bitmap) || sr_set_up(qp->sqc);
 }
 
-/* Those that send requests, or READ responses, may be told to do so more slowly. */
+/* CNPs are for QPs that send requests or READ responses. */
 static enum skua_counter check_cnp(struct skua_dev *dev, const struct qp *qp,
 				   const struct skua_pkt *pkt)
 {
@@ -64,7 +64,7 @@ static enum skua_counter check_cnp(struct skua_dev *dev, const struct qp *qp,
 							      SKUA_CNT_RP_CNP_IGNORED;
 }
 
-/* SKUA_CNT_COUNT: the packet is the QP's. Else the counter of the reason to drop it. */
+/* SKUA_CNT_COUNT: the QP takes the packet. Otherwise the counter of the reason to drop it. */
 static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 			       const struct skua_pkt *pkt)
 {
@@ -168,7 +168,7 @@ static bool deliver_train(struct skua_dev *dev, struct qp *qp, const struct skua
 	return taken;
 }
 
-/* Did the QP send this itself, and does it not want to hear that? */
+/* Was it sent by this QP, which does not want its own packets? */
 static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t qpn)
 {
 	bool blocked;
@@ -183,7 +183,7 @@ static bool own_echo(struct skua_dev *dev, const struct skua_pkt *pkt, uint32_t 
 
 /* --- groups: a copy for each member, some members at a time --- */
 
-/* Members that have it in one turn. */
+/* Maximum number of members that get a datagram in one turn. */
 #define GROUP_TURN	64
 
 /* The next members after *@pos. False: there are no more. */
@@ -207,7 +207,7 @@ bool roce_groups_full(const struct skua_dev *dev)
 	return dev->engine->group_tail - dev->engine->group_head == ENGINE_GROUPS;
 }
 
-/* The wire gets no more than its share: a flood from there must not keep out our own. */
+/* Frames from the wire have a limited share, so that there is room for the device's own. */
 static bool group_room(const struct skua_dev *dev, bool own)
 {
 	const struct engine *e = dev->engine;
@@ -227,7 +227,7 @@ static bool group_waits(const struct engine *e, const uint8_t dgid[16])
 	return false;
 }
 
-/* The rest of a datagram waits for its turn. What there is no room for is lost. */
+/* Keep a datagram for its other members. Without room it is dropped. */
 static void group_put(struct skua_dev *dev, const struct roce_in *in, uint32_t pos)
 {
 	struct engine *e = dev->engine;
@@ -258,12 +258,12 @@ static void deliver_group(struct skua_dev *dev, const struct roce_in *in)
 		dev->cnt[SKUA_CNT_RX_NO_QP]++;
 		return;
 	}
-	/* None overtakes another to the same group; groups do not wait for each other. */
+	/* Datagrams to one group keep their order; different groups do not wait for each other. */
 	if (group_waits(dev->engine, pkt->dgid) || deliver_some(dev, pkt, in->len, in->own, &pos))
 		group_put(dev, in, pos);
 }
 
-/* It was good when it came: the ICRC is not looked at again. */
+/* The ICRC was checked when it arrived. */
 static bool parse_again(const struct group_rx *g, struct skua_pkt *pkt)
 {
 	return !skua_pkt_parse_ip(g->frame, g->len, pkt) && !skua_pkt_parse_ib_pending(pkt);

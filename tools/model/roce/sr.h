@@ -5,6 +5,8 @@
  *
  *   sr.c        the loss recovery context; who speaks the extension
  *   sr_req.c    requester: what arrived, what is lost, sending it again
+ *   sr_read.c   requester: responses to READs, and which of them are still to come
+ *   sr_wait.c   requester: round trips, and how long to wait for a hole
  *   sr_onload.c requester whose loss state the driver keeps: reports and commands
  *   sr_resp.c   responder: taking packets before their turn
  *   sr_recv.c   responder: receives of SRQs for these

@@ -12,9 +12,10 @@
  * Of XRC each message names its SRQ, so those before it must be known: they have taken theirs,
  * or the packet says that they go to the same SRQ as its own.
  *
- * A QP whose peer has gone must not keep from others what it will never use: it leaves as many
- * WQEs in the SRQ as it has taken for later messages. The packets for which it may take none
- * are dropped; they come again.
+ * A QP whose peer has gone must not keep from others what it will never use: as many WQEs are
+ * left in the SRQ as all QPs together have taken for later messages, so that half of them are
+ * for messages whose turn has come, however many peers are silent. The packets for which a QP may
+ * take none are dropped; they come again.
  */
 #include "sr.h"
 

@@ -740,7 +740,10 @@ enum sr_hole sr_may_send_again(struct turn *t, const struct sr_walk *w, uint32_t
 	return SR_HOLE_SENT;
 }
 
-/* Send what is missing at @psn, and set *@psn behind it. @end: where the holes end. */
+/*
+ * Send what is missing at @psn, and set *@psn behind it. @end: where the holes end. @again: it
+ * may have been sent again before.
+ */
 static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w,
 			      uint32_t *psn, uint32_t end)
 {

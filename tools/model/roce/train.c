@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Trains: packets of a SEND or WRITE to a device of this process that go there as one. One
- * look at the contexts, one at the headers, and one copy of the payload, from the sender's
- * memory to the receiver's, are for all of them. What is counted, acknowledged and reported
- * is the same as if they had come one by one.
+ * Trains: packets of a SEND or WRITE to a device of this process, sent as one unit. Contexts and
+ * headers are handled once for all of them, and the payload is copied once, from the sender's
+ * memory to the receiver's. Counters, acknowledgments and completions are the same as for single
+ * packets.
  *
- * The payload is read when the train is delivered, which is later than it was sent. Nobody
- * can tell as long as the buffer belongs to the work request, which it does until that is
- * completed. A work request is completed when its packets are acknowledged, so that they
- * were delivered. Whatever else gives a buffer back to software, or takes it away (an error
- * of the QP, a command, an invalidated key, a reset, an unmapped range), has the payload of
- * all trains of the device copied first: engine_settle(). What is sent once more is sent
- * packet by packet: of that an earlier copy may have been acknowledged.
+ * The payload is read at the delivery of the train and not when it is sent. This makes no
+ * difference as long as the buffer belongs to the work request, that is until its completion. A
+ * work request is completed after its packets were acknowledged, that is after their delivery.
+ * Before a buffer goes back to software for another reason, or is unmapped (an error of the QP, a
+ * command, an invalidated key, a reset), the payload of all trains of the device is copied:
+ * engine_settle(). Packets that are sent again are not sent as trains, since an earlier copy of
+ * them may have been acknowledged.
  */
 #include <string.h>
 
@@ -59,7 +59,7 @@ bool train_intact(const struct skua_train *train)
 
 /* --- sending --- */
 
-/* Where [@off, @off + @len) of the message lies; fewer bytes if that is not as it must be. */
+/* Find the pieces of [@off, @off + @len) of the message. Returns fewer bytes if some fail. */
 static uint32_t gather(struct turn *t, const struct wqe *w, struct sge_pos *pos, uint64_t off,
 		       uint32_t len, struct skua_train *train)
 {
@@ -88,7 +88,7 @@ static uint32_t gather(struct turn *t, const struct wqe *w, struct sge_pos *pos,
 	return got;
 }
 
-/* Only @len bytes after all. */
+/* Shorten the train to @len bytes. */
 static void cut(struct skua_train *train, uint32_t len)
 {
 	uint32_t n = 0;
@@ -99,7 +99,7 @@ static void cut(struct skua_train *train, uint32_t len)
 	train->num = n + 1;
 }
 
-/* Bytes that may go as a train now: those of two packets at least, or 0. */
+/* Number of bytes that may be sent as a train now: at least two packets, or 0. */
 static uint32_t train_bytes(const struct turn *t, const struct wqe *w)
 {
 	const struct skua_sqc *s = t->sqc;
@@ -128,7 +128,7 @@ static bool may_train(const struct turn *t, const struct wqe *w)
 	       (!q->num || q->qpn == t->qp->qpn) && port_direct(t->dev, t->sqc->attr.av.dmac);
 }
 
-/* The headers of the first packet. 0: it cannot be. */
+/* Make the headers of the first packet. 0: that is not possible. */
 static size_t build_head(struct turn *t, struct skua_pkt_build *b, const struct wqe *w,
 			 uint8_t opcode, uint32_t psn)
 {

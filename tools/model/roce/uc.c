@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Responder of unreliable connections. Nothing is answered. A message of which
- * anything is amiss is dropped without a word, and the QP waits for the first
- * packet of the next one, whatever its PSN: cur_op is 0 then. A receive WQE that
- * such a message has filled in part is used again for the next, but for an SRQ's.
+ * Responder of unreliable connections. It sends no responses. A message with an error is dropped,
+ * and the QP waits for the first packet of another one, with any PSN; until then cur_op is 0. A
+ * receive WQE that was partly filled by such a message is used for the next one, unless it is from
+ * an SRQ.
  */
 #include "engine.h"
 
 #define KIND(flags)	((flags) & (IB_F_SEND | IB_F_WRITE))
 
-/* What comes of the message under way is not wanted any more. */
+/* Drop the present message. */
 static void drop_message(struct turn *t)
 {
 	t->rqc->cur_op = 0;
 	resp_drop_recv(t, SKUA_CQE_REM_INV_REQ_ERR, SKUA_VENDOR_REQ_BAD);
 }
 
-/* Does the packet begin a message, or go on with the one under way? */
+/* Is the packet the first of a message, or the next of the present one? */
 static bool in_sequence(struct turn *t, const struct skua_pkt *pkt)
 {
 	int32_t d = ib_psn_diff(pkt->psn, le32_to_cpu(t->rqc->epsn));
@@ -29,7 +29,7 @@ static bool in_sequence(struct turn *t, const struct skua_pkt *pkt)
 	return !d && under_way && under_way == KIND(pkt->op->flags);
 }
 
-/* True: the packet's bytes are in place. */
+/* True: the payload was written. */
 static bool do_send(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint32_t got = pkt->op->flags & IB_F_FIRST ? 0 : le32_to_cpu(t->rqc->cur_got);
@@ -52,7 +52,7 @@ static bool do_send(struct turn *t, const struct skua_pkt *pkt)
 	}
 	if (err == SKUA_VENDOR_MISS)
 		return false;
-	/* An error of this side's own: the QP ends. */
+	/* A local error: the QP goes to ERR. */
 	if (err) {
 		resp_recv_error(t, status, err);
 		qp_error(t->dev, t->qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
@@ -103,7 +103,7 @@ void uc_rx(struct turn *t, const struct skua_pkt *pkt)
 		drop_message(t);
 		return;
 	}
-	/* One that is not over is dropped by the start of the next. */
+	/* The start of a message drops the one before that was not finished. */
 	if (first && t->rqc->cur_op)
 		drop_message(t);
 	t->rqc->epsn = cpu_to_le32(psn_add(pkt->psn, 1));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Datagrams: the queues of UD and of the general services. A message is a packet,
- * its path comes with the work request, and it is complete when it was sent.
+ * Datagrams: UD QPs and GSI. A message is one packet, its path is in the work request, and it is
+ * complete when it was sent.
  */
 #include <string.h>
 
 #include "engine.h"
 
-/* The Q_Key of QP 1 is the IBTA's, whatever software set. */
+/* QP 1 has the Q_Key that the IBTA defines, whatever software has set. */
 static uint32_t own_qkey(const struct qp *qp)
 {
 	return qp_type(qp) == SKUA_QP_GSI ? SKUA_QKEY_GSI : le32_to_cpu(qp->sqc->attr.qkey);
@@ -35,7 +35,7 @@ enum skua_vendor ud_send(struct turn *t, const struct wqe *w, bool solicited)
 		.se = solicited,
 		.migreq = true,
 	};
-	/* The top bit is the wish for the QP's own: users have no such keys. */
+	/* The top bit selects the QP's own Q_Key: such keys are not for users. */
 	uint32_t qkey = w->qkey >> 31 ? own_qkey(t->qp) : w->qkey;
 	uint32_t len = (uint32_t)w->len;
 	__le32 imm = cpu_to_le32(w->imm);
@@ -66,7 +66,7 @@ bool ud_qkey_ok(const struct qp *qp, const struct skua_pkt *pkt)
 	return be32_get(pkt->deth->qkey) == own_qkey(qp);
 }
 
-/* IP header as received, at the end of the area that a GRH would take. */
+/* Write the received IP header to the area of a GRH, at its end. */
 static void fill_grh(const struct skua_pkt *pkt, uint8_t grh[SKUA_GRH_SIZE])
 {
 	size_t len = pkt->ipv6 ? sizeof(struct ipv6_hdr) : sizeof(struct ipv4_hdr);
@@ -94,7 +94,7 @@ static enum skua_vendor scatter(struct turn *t, const struct skua_pkt *pkt, stru
 	return err ? err : recv_place(t, l, sizeof(grh), pkt->payload, pkt->payload_len);
 }
 
-/* An error of this side's own: the QP ends. */
+/* A local error: the QP goes to ERR. */
 static void fail(struct turn *t, enum skua_cqe_status status, enum skua_vendor vendor)
 {
 	resp_recv_error(t, status, vendor);
@@ -102,9 +102,9 @@ static void fail(struct turn *t, enum skua_cqe_status status, enum skua_vendor v
 }
 
 /*
- * A packet that the path's MTU, the receive queue or its first WQE has no room for
- * is lost, as any datagram may be; the WQE stays for the next, but for an
- * SRQ's, which is reported as too short. One that finds no page is lost too.
+ * A packet that is longer than the path MTU, that finds no receive WQE, or for which the WQE is too
+ * short is dropped. The WQE is used for the next packet, but one of an SRQ is completed as too
+ * short. A packet for which a page is missing is dropped, too.
  */
 void ud_rx(struct turn *t, const struct skua_pkt *pkt)
 {

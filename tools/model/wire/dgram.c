@@ -3,10 +3,9 @@
  * A peer on a unix datagram socket, one datagram per frame: what QEMU's
  * `-netdev dgram,local.type=unix,remote.type=unix` speaks.
  *
- * Each datagram names the peer's path, because a connected socket would refuse
- * a QEMU that was started anew. The kernel lets only few datagrams wait at a
- * receiver (net.unix.max_dgram_qlen), so "busy" is normal: frames wait in the
- * port's queue then.
+ * Each datagram is sent with the peer's path as its address: a connected socket would not reach
+ * a QEMU that was restarted. The kernel queues only a few datagrams at a receiver
+ * (net.unix.max_dgram_qlen), so EAGAIN is normal: the frames then wait in the port's queue.
  */
 #define _GNU_SOURCE	/* sendmmsg(), recvmmsg() */
 #include <errno.h>
@@ -57,7 +56,7 @@ static void dgram_send(struct wire_port *port)
 		wire_port_busy(port);
 		return;
 	default:
-		/* The peer does not exist, or does not take a frame of that length: it is dropped. */
+		/* There is no peer, or it takes no frame of that length: drop the frame. */
 		wire_drop_head(port);
 		return;
 	}
@@ -67,9 +66,10 @@ _Static_assert(1 + CLOSER_WAITING_MAX + WIRE_BATCH * CLOSER_MSG_FDS <= WIRE_LINK
 	       "a peer can have the port hold more file descriptors than were reserved");
 
 /*
- * A frame brings no descriptors. If one does, they are received and closed by the
- * port's helper: the kernel would close them in this thread, which may take long.
- * While many of them are not closed, nothing is read; if they cannot be closed, never again.
+ * Datagrams should have no file descriptors attached. If one has, the descriptors are received
+ * and closed by the port's helper thread: otherwise the kernel would close them in this thread,
+ * which may take long. While too many of them wait to be closed, nothing is read; if closing
+ * them does not end, nothing is read any more.
  */
 static void dgram_receive(struct wire_port *port)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The network of switches: links, the ways over them, and what happens before each.
+ * The network of switches: links, paths, and what a switch does with a frame.
  *
- * A link keeps no queue of what is to be sent: with frames in order and a fixed rate it is
- * enough to know until when it is busy. A frame that enters has its end of transmission,
- * and its arrival, at once, and hangs in the link's list until then. The lists are in the
- * order of arrival, so the agenda has one entry for each link, however much is under way.
+ * A link needs no queue of frames: since they keep their order and the rate is fixed, the end of
+ * the last transmission is enough. When a frame enters, the end of its transmission and its
+ * arrival are computed at once, and it is in the link's list until it arrives. The lists are in
+ * the order of arrival, so the agenda (a heap of events) has one entry for each link, however
+ * many frames are in flight.
  *
- * Time is counted in parts of a nanosecond: the shortest frame takes 6.72 ns at 100 Gbit/s.
+ * Time is counted in fractions of a nanosecond: the shortest frame takes 6.72 ns at 100 Gbit/s.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,18 +23,18 @@
 /* Ticks of a byte at 1 Mbit/s. */
 #define BYTE_TICKS	(8 * 1000 * TICKS)
 
-/* Draws of one packet on one link. */
+/* Salts of the random draws for a packet on a link. */
 enum { SALT_LOSS = 1, SALT_ECN };
 
 /**
  * struct transit - a frame on a link
  * @buf: the frame
- * @at: when it arrives, ticks
- * @from: NIC that sent it
- * @to: NIC that it is for
- * @path: plane times spines, plus spine
- * @hop: links that it has gone over before
- * @marked: by a switch on its way
+ * @at: time of arrival, ticks
+ * @from: NIC that has sent it
+ * @to: NIC of its destination
+ * @path: number of its path: plane times spines, plus spine
+ * @hop: number of links that it has passed before
+ * @marked: a switch has marked it (CE)
  */
 struct transit {
 	struct wire_buf *buf;
@@ -54,7 +55,7 @@ struct link {
 	uint32_t head, tail, room;
 };
 
-/* When something happens at the links, then at the NICs (there is room again). */
+/* Times of the next events: by link, then by NIC (there is room again). */
 struct agenda {
 	uint64_t *time;			/* by number, TICKS_NEVER: not in @heap */
 	uint32_t *pos;
@@ -71,7 +72,7 @@ struct fabric {
 	struct link *link;
 	bool *waits;			/* by NIC: it was told that there is no room */
 	struct agenda agenda;
-	uint8_t way[FABRIC_PATHS_MAX];	/* that may be taken */
+	uint8_t way[FABRIC_PATHS_MAX];	/* that may be taken, one of each plane by turns */
 	unsigned int n_ways, n_planes;	/* of these */
 	uint64_t ways_until;		/* ticks: then something is known to have failed */
 	struct fabric_stats st;
@@ -126,13 +127,13 @@ static void agenda_set(struct agenda *a, uint32_t id, uint64_t time)
 
 /* --- links --- */
 
-/* Rounded up, so that no frame counts as less than its bytes while it waits. */
+/* Rounded up, so that a waiting frame never counts as less than its bytes. */
 static uint64_t ticks_of(const struct link *l, uint64_t bytes)
 {
 	return (bytes * BYTE_TICKS + l->mbps - 1) / l->mbps;
 }
 
-/* Bytes that are still to be sent at @now. */
+/* Number of bytes still to be sent at @now. */
 static uint64_t backlog(const struct link *l, uint64_t now)
 {
 	return l->busy > now ? (l->busy - now) * l->mbps / BYTE_TICKS : 0;
@@ -171,7 +172,7 @@ static uint64_t draw(const struct transit *t, unsigned int link, unsigned int sa
 	return wire_mix(wire_mix(t->buf->packet_id ^ link) ^ salt);
 }
 
-/* A link's part of the network is dead; @known: and everybody knows. */
+/* Has the link's part of the network failed? @known: and do senders avoid it? */
 static bool is_dead(const struct fabric *f, unsigned int plane, int spine, uint64_t now, bool known)
 {
 	for (unsigned int i = 0; i < f->cfg.num_deaths; i++) {
@@ -184,7 +185,7 @@ static bool is_dead(const struct fabric *f, unsigned int plane, int spine, uint6
 	return false;
 }
 
-/* Somebody else may hold the frame, too: what is changed is a copy then. */
+/* A frame with other holders is copied before it is changed. */
 static bool own(struct fabric *f, struct transit *t)
 {
 	struct wire_buf *copy;
@@ -204,7 +205,7 @@ static bool own(struct fabric *f, struct transit *t)
 	return true;
 }
 
-/* A switch looks at the queue that the frame finds, and not at the frame itself. */
+/* Mark by the length of the queue in front of the frame, without the frame itself. */
 static void mark(struct fabric *f, struct transit *t, unsigned int link, uint64_t queued)
 {
 	const struct fabric_cfg *c = &f->cfg;
@@ -221,7 +222,7 @@ static void mark(struct fabric *f, struct transit *t, unsigned int link, uint64_
 	}
 }
 
-/* The links that a frame takes: its NIC's, up, down, and the one to the other NIC. */
+/* The links of a path: from the NIC, up, down, and to the other NIC. */
 static unsigned int link_of(const struct fabric *f, const struct transit *t, unsigned int *hops)
 {
 	const struct fabric_cfg *c = &f->cfg;
@@ -238,7 +239,7 @@ static unsigned int link_of(const struct fabric *f, const struct transit *t, uns
 	return f->to_leaf + to * c->planes * c->spines + t->path;
 }
 
-/* A frame comes to the link that is next on its way. */
+/* A frame arrives at the next link of its path. */
 static void enter(struct fabric *f, struct transit *t, uint64_t now)
 {
 	unsigned int hops, id = link_of(f, t, &hops);
@@ -277,9 +278,9 @@ static void enter(struct fabric *f, struct transit *t, uint64_t now)
 		agenda_set(&f->agenda, id, t->at);
 }
 
-/* --- ways --- */
+/* --- paths --- */
 
-/* What is known to have failed is not taken any more, until something else fails. */
+/* Recompute the paths that are not known to have failed, whenever another failure is known. */
 static void find_ways(struct fabric *f, uint64_t now)
 {
 	const struct fabric_cfg *c = &f->cfg;
@@ -341,7 +342,7 @@ void fabric_send(struct fabric *f, unsigned int from, int to, struct wire_buf *b
 	}
 }
 
-/* Bytes that wait in a NIC. */
+/* Number of bytes that wait in a NIC. */
 static uint64_t nic_backlog(const struct fabric *f, unsigned int nic, uint64_t now)
 {
 	uint64_t sum = 0;
@@ -352,8 +353,8 @@ static uint64_t nic_backlog(const struct fabric *f, unsigned int nic, uint64_t n
 }
 
 /*
- * Look again when so much would have gone, were all links busy; if they are not, that is
- * too early, and there is another look.
+ * Time of the next check for room: when the excess would be sent if all links of the NIC were
+ * busy. If they are not, that is too early, and there will be another check.
  */
 static void await_room(struct fabric *f, unsigned int nic, uint64_t now, uint64_t excess)
 {
@@ -392,7 +393,7 @@ static void look_for_room(struct fabric *f, unsigned int nic, uint64_t now)
 		port->room(port->priv);
 }
 
-/* The first frame of a link is at its end. False: the station wants it once more. */
+/* The first frame of a link has arrived. False: the station wants to get it again. */
 static bool arrive(struct fabric *f, unsigned int id)
 {
 	struct link *l = &f->link[id];
@@ -450,7 +451,7 @@ uint64_t fabric_deadline(const struct fabric *f)
 	return a->n ? (a->time[a->heap[0]] + TICKS - 1) / TICKS : UINT64_MAX;
 }
 
-/* --- life --- */
+/* --- create and destroy --- */
 
 void fabric_destroy(struct fabric *f)
 {
@@ -496,7 +497,7 @@ static const char *cfg_wrong(const struct fabric_cfg *c)
 	return NULL;
 }
 
-/* What was left out. */
+/* Defaults. */
 static void cfg_fill(struct fabric_cfg *c)
 {
 	if (!c->per_leaf || c->per_leaf >= c->nics)

@@ -4,13 +4,13 @@
  * simulations under virtual time.
  *
  * Each port of the wire is a NIC. It has one link to a leaf switch of each plane; the leaf
- * switches of a plane are joined by spine switches, none if there is only one leaf. A link
- * carries one frame at a time, whole frames, in the order in which they came. What comes
- * while it is busy waits in the queue before it: at a switch up to a limit, what is beyond
- * is lost. A NIC loses nothing: it is told to wait (wire_port_full()).
+ * switches of a plane are joined by spine switches, or there is one leaf and no spine. A link
+ * carries one frame at a time, in order of arrival. Frames that arrive while it is busy wait in
+ * the queue in front of it. A switch drops frames beyond the limit of the queue. A NIC drops
+ * nothing: its station is told to wait (wire_port_full()).
  *
- * What a packet meets is decided by numbers that follow from seed, flow, PSN and iteration
- * alone (struct wire_fate), and by the queues that it finds.
+ * The random decisions about a packet depend on seed, flow, PSN and iteration alone (struct
+ * wire_fate), the others on the queues on its path.
  */
 #ifndef SKUA_WIRE_FABRIC_H
 #define SKUA_WIRE_FABRIC_H
@@ -24,12 +24,12 @@ struct wire;
 #define FABRIC_PATHS_MAX	64
 #define FABRIC_DEATHS_MAX	8
 
-/* Preamble, start, frame check sequence and gap: what a frame takes up beside its bytes. */
+/* Overhead of a frame on the wire: preamble, start delimiter, FCS and gap. */
 #define FABRIC_FRAME_EXTRA	24
-/* Ethernet's shortest, without frame check sequence. */
+/* Shortest Ethernet frame, without FCS. */
 #define FABRIC_FRAME_MIN	60
 
-/* Who goes which way. */
+/* Choice of paths. */
 enum fabric_spread {
 	FABRIC_BY_FLOW,		/* each flow has one path */
 	FABRIC_BY_PACKET,	/* each packet's is drawn */
@@ -40,8 +40,8 @@ enum fabric_spread {
  * struct fabric_death - a part of the network that fails
  * @plane: its plane
  * @spine: the spine switch there; -1: the whole plane
- * @at_ns: from then on nothing comes through
- * @known_ns: from then on nobody takes that way
+ * @at_ns: from this time on all frames there are lost
+ * @known_ns: from this time on senders do not use it
  */
 struct fabric_death {
 	unsigned int plane;
@@ -58,20 +58,20 @@ struct fabric_death {
  * @spines: spine switches of a plane; 0: one
  * @rate_mbps: of a NIC, all planes together
  * @up_mbps: of a link between leaf and spine; 0: the spines carry what the NICs can send
- * @nic_ns: time that a signal takes between NIC and leaf
+ * @nic_ns: propagation delay between NIC and leaf
  * @up_ns: likewise between leaf and spine
  * @queue_bytes: limit of each queue of a switch
- * @nic_bytes: of what waits in a NIC for each plane, after which it is to wait
- * @frame_ns: shortest time between frames that a NIC sends on one link
+ * @nic_bytes: bytes waiting in a NIC, for each plane, from which on its station has to wait
+ * @frame_ns: minimum time between the frames that a NIC sends on one link
  * @ecn_min: bytes in a queue from which ECN-capable packets may be marked; 0: never
- * @ecn_max: from which all of them are
- * @ecn_prob: how likely that is just below, of 2^32
- * @loss: how likely a frame is lost on a link, of 2^64
- * @spread: who goes which way
- * @death: what fails
- * @num_deaths: how many of them
- * @flows: flows to remember, see wire_faults_room(); 0: as without a network
- * @psns: PSNs of each
+ * @ecn_max: bytes in a queue from which all of them are marked
+ * @ecn_prob: probability of a mark just below @ecn_max, in units of 2^-32
+ * @loss: probability that a frame is lost on a link, in units of 2^-64
+ * @spread: choice of paths
+ * @death: failures of parts of the network
+ * @num_deaths: number of @death
+ * @flows: number of flows to remember, see wire_faults_room(); 0: as without a network
+ * @psns: number of PSNs to remember for each flow
  */
 struct fabric_cfg {
 	unsigned int nics;
@@ -97,20 +97,20 @@ struct fabric_cfg {
 };
 
 /**
- * struct fabric_stats - what became of the frames
- * @sent: that NICs gave it
- * @delivered: that came to a NIC
+ * struct fabric_stats - counters of frames
+ * @sent: sent by NICs
+ * @delivered: delivered to NICs
  * @drop_queue: lost because a queue was full
  * @drop_loss: lost on a link
- * @drop_dead: lost in what had failed, or with no way left
+ * @drop_dead: lost in a part that had failed, or for lack of a path
  * @drop_unknown: for an address that no NIC has
- * @drop_memory: for want of memory
- * @marked: frames that got a CE mark; one may pass several queues, and gets one
- * @marked_lost: of these, lost behind that
- * @flight: still on their way
- * @queue_max: most bytes that waited before a link of a switch
- * @nic_max: most bytes that waited in a NIC
- * @path: frames that NICs sent on each way: plane times spines, plus spine
+ * @drop_memory: lost for lack of memory
+ * @marked: marked CE; a frame is counted once even if several queues would mark it
+ * @marked_lost: of these, lost after the mark
+ * @flight: still in flight
+ * @queue_max: maximum of the bytes in a queue of a switch
+ * @nic_max: maximum of the bytes waiting in a NIC
+ * @path: sent by NICs on each path: plane times spines, plus spine
  */
 struct fabric_stats {
 	uint64_t sent;
@@ -129,14 +129,14 @@ struct fabric_stats {
 };
 
 /*
- * Put a network behind the ports of @w, which has none yet. wire_add_dev() then adds NIC 0,
- * 1, ...; wire_port_only_mac() says where an address is, and must be called for each.
- * Frames for other addresses, and for groups, are lost. 0, or -1 with a message.
+ * Put a network behind the ports of @w, which must have none. wire_add_dev() then adds NIC 0,
+ * 1, ...; wire_port_only_mac() must be called for each and gives its address to the network.
+ * Frames to other addresses, and to groups, are lost. Returns 0, or -1 with a message.
  */
 int wire_use_fabric(struct wire *w, const struct fabric_cfg *cfg, char *err, size_t errlen);
 
 const struct fabric_stats *wire_fabric_stats(const struct wire *w);
-/* Ways between two NICs of different leaves, or of one if there is only that. */
+/* Number of paths between two NICs of different leaves, or of the only leaf. */
 unsigned int wire_fabric_paths(const struct wire *w);
 
 #endif /* SKUA_WIRE_FABRIC_H */

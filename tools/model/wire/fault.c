@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults of the wire: which frame suffers what.
+ * Faults of the wire: which frame gets which fault.
  *
  * A flow is what one QP sends another in one role: {port, addresses, destination
- * QP, source QP where the packet names it, request or response}. It is given an
- * ordinal when its first packet comes by, and its PSNs count from that packet's,
- * so that QP numbers and first PSNs, which may be random, do not matter.
+ * QP, source QP where the packet names it, request or response}. Its first packet
+ * gives it an ordinal, and its PSNs count from that packet's PSN, so that faults do not
+ * depend on QP numbers and first PSNs, which may be random.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,17 +30,17 @@ _Static_assert(sizeof(struct flow_key) == 16 + 16 + 4 + 4 + 2 + 2, "flow key");
 
 /**
  * struct wire_flow - one QP's packets to another in one role
- * @key: whose
+ * @key: identity of the flow
  * @next: in its hash bucket
  * @newer: neighbours in the order of last use
  * @older: see @newer
- * @held: frames held back in favour of this flow's next ones
- * @ordinal: counted per port and class
+ * @held: frames held back until later ones of this flow have passed
+ * @ordinal: number of the flow on its port and in its class
  * @first_psn: PSN of the first packet
  * @high: highest PSN so far, counted from the first
  * @rewinds: how often PSNs went back
  * @last: the latest packet's PSN, counted from the first
- * @psn: recent PSNs: 24 bits of PSN, 8 bits how often it came by
+ * @psn: recent PSNs: 24 bits of PSN, 8 bits of the number of its passages
  */
 struct wire_flow {
 	struct flow_key key;
@@ -72,7 +72,7 @@ struct wire_faults {
 	uint64_t frames[PORTS];
 };
 
-/* All that the fate of a frame depends on. */
+/* Everything that the fate of a frame depends on. */
 struct subject {
 	unsigned int port;
 	const char *port_name;
@@ -226,7 +226,7 @@ void wire_faults_clear(struct wire_faults *f)
 	f->n_clauses = 0;
 }
 
-/* NULL only if there is no memory: the frame is then left alone. */
+/* NULL only if there is no memory: the frame then gets no fault. */
 static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *key,
 				  uint32_t psn, unsigned int *evicted)
 {
@@ -262,10 +262,10 @@ static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *
 }
 
 /*
- * Count a passage of @psn: where it stands from the flow's first, and how often
- * it came by before. An old PSN whose count is no longer known is given the
- * number of times that the flow went back: never again the first time's 0, or a
- * packet lost once would be lost for ever.
+ * Count a passage of @psn: its distance from the flow's first PSN, and the number of its earlier
+ * passages ("iteration"). If the count of an old PSN was dropped, the number of times that the
+ * flow went back is used instead. It must not be 0 again: a packet that was lost in its first
+ * passage would then be lost each time.
  */
 static uint32_t flow_passage(const struct wire_faults *f, struct wire_flow *flow, uint32_t psn,
 			     int64_t *rel)
@@ -352,7 +352,7 @@ static bool hit(const struct subject *s, const struct fault_rates *r, uint64_t s
 	       (r->rate[kind] && draw(s, seed, r->key_qpn, kind) < r->rate[kind]);
 }
 
-/* Salts of draws which do not decide whether, but which. */
+/* Salts of the draws that select one of several possibilities. */
 enum {
 	SALT_JITTER = FAULT_KIND_MAX,
 	SALT_BIT,
@@ -360,8 +360,8 @@ enum {
 };
 
 /*
- * A bit that the ICRC covers, so that the receiver finds out: from the BTH on,
- * but not in the byte which congested switches write to.
+ * Select a bit that the ICRC covers, so that the receiver detects the damage: from the BTH on,
+ * except for the byte that switches may change.
  */
 static size_t corrupt_bit(const struct subject *s, uint64_t seed, bool key_qpn, bool any)
 {
@@ -463,7 +463,7 @@ static void apply_rule(const struct wire_faults *f, struct fault_rule *r,
 	}
 }
 
-/* A frame that is not RoCE has no flow: those of one port to one address belong together. */
+/* Other frames than RoCE have no flow: those of one port to one address share a flow id. */
 static void identify(const struct wire_faults *f, const struct subject *s, struct wire_fate *fate)
 {
 	uint64_t h = wire_mix(f->seed ^ wire_mix(SALT_ID));
@@ -514,7 +514,7 @@ static bool mark_ipv4(struct ipv4_hdr *ip, bool force)
 	    (!force && (ip->tos & IP_ECN_MASK) == IP_ECN_NOT_ECT))
 		return false;
 	ip->tos |= IP_ECN_CE;
-	/* As routers do: by the difference, so that a wrong sum stays wrong. */
+	/* Update the checksum by the difference, as routers do: a wrong one remains wrong. */
 	sum = (uint16_t)~be16_get(ip->check) + (uint32_t)(uint16_t)~before +
 	      be16_get(&ip->ver_ihl);
 	sum = (sum & 0xffff) + (sum >> 16);

@@ -19,8 +19,8 @@
  *
  * The fate of a RoCE packet is a function of the seed and of what the packet is:
  * {port, request or response, ordinal of its flow, PSN counted from the flow's
- * first, how often this PSN came by before}. No generator runs along, so what
- * other packets do, and when, changes nothing.
+ * first, number of earlier passages of this PSN}. There is no sequential random generator,
+ * so that it does not depend on other packets or their timing.
  */
 #ifndef SKUA_WIRE_FAULT_H
 #define SKUA_WIRE_FAULT_H
@@ -35,29 +35,29 @@ struct wire_held;
 struct wire_port;
 
 /*
- * More flows than this, and the longest unused is forgotten; PSNs of a flow whose passages
- * are counted one by one. Both unless wire_faults_room() says otherwise.
+ * Number of flows that are remembered; with more the least recently used one is dropped. Number
+ * of PSNs of a flow whose passages are counted. Both are defaults, see wire_faults_room().
  */
 #define WIRE_FLOWS_MAX		8192
 #define WIRE_FLOW_PSNS		1024
 
 /**
  * struct wire_fate - what happens to one frame
- * @drop: it is lost; nothing else matters then
- * @dup: a copy goes ahead at once
- * @ecn: set CE where ECN allows it
- * @ecn_force: and where it does not
+ * @drop: it is lost, whatever else is set
+ * @dup: a copy is sent at once, ahead of it
+ * @ecn: set CE if the frame is ECN-capable
+ * @ecn_force: set CE even if it is not
  * @corrupt: flip bit @corrupt_bit of the frame
- * @reorder: hold it back until @reorder_n others of its flow went past or
- *	@hold_ns are over
+ * @reorder: hold it back until @reorder_n later frames of its flow have passed or
+ *	@hold_ns have elapsed
  * @corrupt_bit: counted from the first byte's most significant bit
- * @reorder_n: 0: time alone counts
- * @hold_ns: longest time to hold
- * @delay_ns: time on the way
+ * @reorder_n: 0: only @hold_ns counts
+ * @hold_ns: maximum time to hold it back
+ * @delay_ns: delay
  * @flow: its flow; NULL if the frame is not RoCE
- * @flow_id: a number by seed and flow, for those who choose for a flow
- * @packet_id: a number by seed, flow, PSN and iteration, for those who choose for a packet
- * @turn: of the flow's packets: PSN from the flow's first, and iteration
+ * @flow_id: random number by seed and flow, for choices per flow
+ * @packet_id: random number by seed, flow, PSN and iteration, for choices per packet
+ * @turn: PSN counted from the flow's first one, and iteration
  */
 struct wire_fate {
 	bool drop;
@@ -79,15 +79,15 @@ struct wire_fate {
 struct wire_faults *wire_faults_create(uint64_t seed);
 void wire_faults_destroy(struct wire_faults *f);
 
-/* Remember so many flows, and so many PSNs of each; before the first frame. 0 or -1. */
+/* Set the number of flows and PSNs to remember, before the first frame. Returns 0 or -1. */
 int wire_faults_room(struct wire_faults *f, uint32_t flows, uint32_t psns);
 
-/* Add a specification, whole or not at all. 0, or -1 with a message. */
+/* Add a specification, completely or not at all. Returns 0, or -1 with a message. */
 int wire_faults_add(struct wire_faults *f, const char *spec, char *err, size_t errlen);
 
 /*
- * Forget all clauses and all flows: what is added next meets flows that begin
- * anew, so that the same traffic has the same fate again.
+ * Drop all clauses and all flows. For clauses that are added later all flows are new, so that
+ * the same traffic gets the same faults again.
  */
 void wire_faults_clear(struct wire_faults *f);
 
@@ -109,10 +109,10 @@ unsigned int wire_faults_decide(struct wire_faults *f, unsigned int port_index,
 				const char *port_name, const uint8_t *frame, size_t len,
 				struct wire_fate *fate);
 
-/* Frames held back in favour of a flow's next ones: the head is the switch's. */
+/* Head of the list of a flow's frames that are held back; hold.c uses it. */
 struct wire_held **wire_flow_held(struct wire_flow *flow);
 
-/* What to do with held frames of a flow which is about to be forgotten. */
+/* Set the function that releases the held frames of a flow that is about to be dropped. */
 void wire_faults_on_evict(struct wire_faults *f, void (*evict)(struct wire_flow *flow));
 
 /* Set CE. True if the frame was changed: it is IP, and ECT or @force, and not yet CE. */

@@ -9,7 +9,7 @@
 
 #define FAULT_NAME_MAX		32
 
-/* What a flow's packets are; in the key of a flow and in its fate's hash. */
+/* Class of a flow's packets; a part of its key and of the hash for its faults. */
 enum fault_class {
 	FAULT_CLASS_REQ,
 	FAULT_CLASS_RESP,
@@ -19,7 +19,7 @@ enum fault_class {
 	FAULT_CLASS_ANY = FAULT_CLASS_MAX,
 };
 
-/* A probability: of 2^64 hashes so many mean yes; FAULT_ALWAYS: all. */
+/* A probability, in units of 2^-64; FAULT_ALWAYS: 1. */
 #define FAULT_ALWAYS		UINT64_MAX
 
 enum fault_kind {
@@ -34,18 +34,18 @@ enum fault_kind {
 
 /**
  * struct fault_rates - a clause of rates
- * @rate: of each kind
- * @delay_ns: shortest delay
- * @jitter_ns: most that is added to it
- * @reorder_n: frames of the flow to let past; 0: hold for @hold_ns
- * @hold_ns: longest time to hold a frame back
+ * @rate: probability of each kind of fault
+ * @delay_ns: minimum delay
+ * @jitter_ns: maximum of what is added to it
+ * @reorder_n: number of later frames of the flow that pass; 0: hold for @hold_ns
+ * @hold_ns: maximum time to hold a frame back
  * @seed: of the hash, if @has_seed
- * @port: applies to frames which come in there; empty: everywhere
+ * @port: name of the port where the frames enter; empty: all ports
  * @has_seed: else the wire's
  * @key_qpn: the hash takes the QP number, not the flow's ordinal
- * @all: other frames than RoCE too
- * @corrupt_any: damage also what the ICRC does not cover
- * @ecn_force: mark also what is not ECN-capable
+ * @all: applies to other frames than RoCE, too
+ * @corrupt_any: damage also bytes that the ICRC does not cover
+ * @ecn_force: mark also packets that are not ECN-capable
  */
 struct fault_rates {
 	uint64_t rate[FAULT_KIND_MAX];
@@ -62,7 +62,7 @@ struct fault_rates {
 	bool ecn_force;
 };
 
-/* Both ends belong to it. */
+/* Both ends are included. */
 struct fault_range {
 	uint64_t lo;
 	uint64_t hi;
@@ -80,10 +80,10 @@ struct fault_range {
  * @qpn: destination QP
  * @qp: ordinal of the flow on its port, within its class
  * @psn: counted from the flow's first; negative ones never match
- * @iter: how often this PSN came by before
+ * @iter: number of earlier passages of this PSN
  * @frame: number of the frame on its port
- * @any_frame: nothing but @frame and @port asked for: matches other than RoCE too
- * @count: how many more times the rule acts
+ * @any_frame: the rule has only @frame and @port: it matches other frames than RoCE, too
+ * @count: how many more times the rule is applied
  */
 struct fault_rule {
 	enum fault_kind kind;
@@ -111,7 +111,7 @@ struct fault_clause {
 };
 
 /*
- * Read one clause; @text is taken apart. 0, or -1 with a message.
+ * Parse one clause; @text is modified. Returns 0, or -1 with a message.
  */
 int fault_parse_clause(char *text, struct fault_clause *clause, char *err, size_t errlen);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reader of the fault language; fault.h has the grammar.
+ * Parser of the fault language; fault.h has the grammar.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,12 +13,12 @@
 #include "fault_priv.h"
 #include "priv.h"
 
-/* A frame that waits for others of its flow waits so long if none comes. */
+/* Default of the maximum time that a frame is held back for later ones of its flow. */
 #define HOLD_DEFAULT_NS		(2 * 1000 * 1000)
 #define TIME_MAX_NS		(3600ull * 1000 * 1000 * 1000)
 #define REORDER_MAX		4096
 
-/* A number without sign, decimal or 0x; the text must end with it or @end be asked for. */
+/* Parse an unsigned number, decimal or 0x. Without @end nothing may follow it. */
 static bool parse_u64(const char *s, uint64_t *v, const char **end)
 {
 	char *e;
@@ -50,7 +50,7 @@ static bool parse_rate(const char *s, uint64_t *rate)
 			return false;
 		d = strtod(e + 1, &e);
 	}
-	/* Written so that NaN is refused. */
+	/* In this form the comparison also refuses NaN. */
 	if (*e || !(d > 0) || !(v >= 0) || !(v <= d))
 		return false;
 	v = v / d * 0x1p64;
@@ -288,7 +288,7 @@ static bool rule_match(const char *key, const char *value, struct fault_rule *r)
 	if (!strcmp(key, "count"))
 		return parse_u64(value, &r->count, NULL);
 
-	/* All others ask for something that only RoCE packets have. */
+	/* All other items match fields that only RoCE packets have. */
 	r->any_frame = false;
 	if (!strcmp(key, "qpn"))
 		return parse_range(value, &r->qpn);
@@ -333,7 +333,7 @@ static int parse_rule(char *text, struct fault_rule *r, char *err, size_t errlen
 			return wire_err(err, errlen, "fault: cannot understand match \"%s%s%s\"",
 					item, value ? "=" : "", value ? value : "");
 	}
-	/* Frames in general have to be asked for. */
+	/* Other frames than RoCE need the item "all". */
 	if (r->frame.lo == any.lo && r->frame.hi == any.hi)
 		r->any_frame = false;
 	return 0;

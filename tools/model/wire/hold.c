@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames on their way: first held back (reordering), then delayed.
+ * Frames under faults: first they may be held back (reordering), then delayed.
  *
- * Both stages share one heap ordered by the time when a frame gets on. A frame
- * held back also hangs in its flow's list, and gets on as soon as enough others
- * of the flow went past; the time is only for when they do not come. The delay
- * stage keeps the order in which frames enter it: a cable does not reorder.
+ * Both stages share one heap, ordered by the time at which a frame leaves its stage. A frame
+ * that is held back is also in the list of its flow, and leaves as soon as enough later frames
+ * of the flow have passed; the time is a limit in case there are none. The delay stage keeps
+ * the order of its frames, as a cable does.
  */
 #include <stdlib.h>
 
@@ -18,14 +18,14 @@
  * struct wire_held - one frame
  * @from: the port where it came in
  * @buf: the frame
- * @due: when it gets on
- * @seq: order among those of the same time
- * @delay_ns: delay that is still before it
- * @delayed: in the second stage
+ * @due: time at which it leaves its stage
+ * @seq: order among frames with the same @due
+ * @delay_ns: delay of the second stage, if it is in the first
+ * @delayed: it is in the second stage
  * @place: index in the heap
- * @wait_n: frames of its flow to let past
- * @flow: its flow while it hangs there
- * @next: in the flow's list, or among the unused
+ * @wait_n: number of frames of its flow that still have to pass
+ * @flow: its flow, while it is in the list of that
+ * @next: next in the flow's list, or in the list of unused entries
  */
 struct wire_held {
 	struct wire_port *from;
@@ -113,7 +113,7 @@ static void heap_remove(struct wire_hold *h, struct wire_held *e)
 		sift(h, e->place, last);
 }
 
-/* What a station may fill: all of them together half of the room. */
+/* Share of one station: all stations together may fill half of the stage. */
 static uint32_t share(const struct wire_hold *h, uint32_t room)
 {
 	return room / 2 / h->w->n_ports;
@@ -165,7 +165,7 @@ static void held_free(struct wire_hold *h, struct wire_held *e)
 	h->unused = e;
 }
 
-/* The second stage. */
+/* Enter the second stage. */
 static void delay(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
 		  uint64_t delay_ns)
 {
@@ -198,7 +198,7 @@ static void flow_unhook(struct wire_held *e)
 	e->flow = NULL;
 }
 
-/* A held frame gets on. */
+/* A frame leaves the first stage. */
 static void release(struct wire_hold *h, struct wire_held *e)
 {
 	struct wire_port *from = e->from;
@@ -250,7 +250,7 @@ void wire_hold_evict(struct wire_flow *flow)
 {
 	struct wire_held *e;
 
-	/* Time alone frees them now. */
+	/* From now on they are released by time only. */
 	for (e = *wire_flow_held(flow); e; e = e->next)
 		e->flow = NULL;
 	*wire_flow_held(flow) = NULL;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses: which port they were learnt at. Shared among VLANs, as in the simplest of
- * switches.
+ * The table of learnt addresses and their ports. All VLANs share it.
  *
- * An address and its port are one word, which is read and written as a whole: the switches of
- * several threads (trunk.h) have one table, without a lock. A word says nothing about other
- * memory, hence no order. If two threads learn one address at once it may be in the table
- * twice: the first one counts, and is right when the address speaks again.
+ * The switches of several threads (trunk.h) share one table, without a lock: an address and its
+ * port are one word, which is read and written as a whole. Accesses are relaxed, since no other
+ * memory depends on a word. If two threads learn one address at the same time it may be in the
+ * table twice. The first entry is used; the next frame from the address corrects it.
  */
 #include "../roce/hdr.h"
 #include "priv.h"
@@ -35,7 +34,7 @@ static uint64_t load(const uint64_t *way)
 	return __atomic_load_n(way, __ATOMIC_RELAXED);
 }
 
-/* The port that stands in the word of that address, 0: it is another's. */
+/* The port number in @word if that is the entry of the address, else 0. */
 static unsigned int port_in(uint64_t word, uint64_t key)
 {
 	return (word ^ key) >> 16 ? 0 : (uint16_t)word;
@@ -89,7 +88,7 @@ void wire_learn(struct wire_port *port, const uint8_t *addr)
 	for (unsigned int k = 0; k < WIRE_MAC_WAYS && i == WIRE_MAC_WAYS; k++)
 		if (!load(&way[k]))
 			i = k;
-	/* All taken: one has to be learnt anew when it speaks again. */
+	/* The set is full: replace an entry, whose address will be learnt again. */
 	if (i == WIRE_MAC_WAYS)
 		i = port->w->mac_victim[set]++ % WIRE_MAC_WAYS;
 	__atomic_store_n(&way[i], word, __ATOMIC_RELAXED);

@@ -33,7 +33,7 @@
 #define OPT_EPB_FLAGS		2
 #define EPB_FLAG_INBOUND	1
 
-/* Room for many blocks; one block is the longest frame and some options. */
+/* Size of the buffer: many blocks. A block has the longest frame and some options. */
 #define BUF_SIZE		(1u << 18)
 #define BLOCK_MAX		(1u << 17)
 #define FRAME_MAX		(1u << 16)
@@ -193,7 +193,7 @@ static void put_packet(struct wire_pcap *p, uint32_t interface, uint64_t now_ns,
 	uint32_t flags = EPB_FLAG_INBOUND;
 	uint64_t time;
 
-	/* Another thread may have looked at its clock later, and come here earlier. */
+	/* Another thread may have read the clock later, but taken the lock earlier. */
 	if (now_ns < p->last)
 		now_ns = p->last;
 	p->last = now_ns;

@@ -11,23 +11,23 @@
 
 struct wire_pcap;
 
-/* A new file; what @path held is gone. NULL and errno on failure. */
+/* Create the file @path, or truncate it. NULL and errno on failure. */
 struct wire_pcap *wire_pcap_open(const char *path);
 void wire_pcap_close(struct wire_pcap *p);
 
-/* The interface of the next number, from 0 on. */
+/* Add an interface; they are numbered from 0 on. */
 void wire_pcap_add_interface(struct wire_pcap *p, const char *name);
 
 /*
- * A frame that came from the station at interface @interface. @now_ns is of a
- * monotonic clock; @comment may be NULL.
+ * Add a frame sent by the station at interface @interface. @now_ns is the time of a monotonic
+ * clock; @comment may be NULL.
  */
 void wire_pcap_packet(struct wire_pcap *p, uint32_t interface, uint64_t now_ns,
 		      const void *frame, size_t len, const char *comment);
 
 /*
- * Write out what is buffered, always whole blocks: the file can be read however
- * the process ends. 0, or the error number that ended the capture.
+ * Write out the buffered blocks. Only whole blocks are written, so that the file can be read
+ * however the process ends. Returns 0, or the error number that has ended the capture.
  */
 int wire_pcap_flush(struct wire_pcap *p);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inside of the switch: buffers, ports, and what switch.c, hold.c, dgram.c and
- * tap.c share.
+ * Internal to the switch: buffers, ports, and the functions that its files share.
  */
 #ifndef SKUA_WIRE_PRIV_H
 #define SKUA_WIRE_PRIV_H
@@ -17,20 +16,20 @@
 #include "wire.h"
 
 #define WIRE_PORTS_MAX		1024
-/* Likewise of a switch that is a member of a trunk. */
+/* Maximum number of ports of a switch that is a member of a trunk. */
 #define WIRE_MEMBER_PORTS	512
 #define WIRE_NAME_MAX		32
 
-/* Frames given to, or taken from, one port outside in one call, and let out of a delay. */
+/* Frames sent to, or received from, one link in one call, and released from hold.c in one. */
 #define WIRE_BUDGET		64
 #define WIRE_BATCH		32	/* frames in one system call */
-/* Bytes given to a station in one call, and what a frame counts at least. */
+/* Bytes delivered to a station in one call; a frame counts as WIRE_FRAME_COST at least. */
 #define WIRE_BUDGET_BYTES	(128 << 10)
 #define WIRE_FRAME_COST		256
 
 /*
- * A frame inside the switch, shared by all ports that will send it: whoever
- * wants to change it needs to be its only holder.
+ * A frame in the switch, shared by all ports that will send it. Only its sole holder may change
+ * it.
  */
 struct wire_buf {
 	struct wire_buf *next;		/* in the free list */
@@ -49,11 +48,11 @@ struct wire_buf {
 
 /**
  * struct wire_train - a train in a queue
- * @from: who has sent it
- * @next: packets of it that were delivered one by one
- * @bytes: of all its packets
+ * @from: port of the sender
+ * @next: number of its packets that were already delivered one by one
+ * @bytes: sum of the lengths of all its packets
  * @held: its payload is in the sender's memory
- * @own: else a copy of it; NULL: there was no memory, the train is lost
+ * @own: if not @held, a copy of the payload; NULL: there was no memory, the train is lost
  * @t: the train
  */
 struct wire_train {
@@ -97,21 +96,21 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
 }
 
 /**
- * struct wire_port - a station's port
+ * struct wire_port - a port of the switch
  * @w: the switch
- * @index: place among the ports
- * @number: for captures and for the fate of frames: the place among the ports of all threads
- * @name: for people and rules
- * @inside: behind it are stations of this process
- * @rx: of a station of this thread, otherwise NULL
- * @priv: first argument of @rx
- * @trains: what it does with trains, NULL: nothing
- * @again: the station wants the frame that it just got once more
- * @only_mac: it sends with @mac alone
+ * @index: index among the ports of @w
+ * @number: number among the ports of all threads, for captures and fault rules
+ * @name: for counters, captures and fault rules
+ * @inside: it leads to stations of this process, not to a link
+ * @rx: gives a frame to the station of this thread; NULL: there is none
+ * @priv: first argument of @rx and @room
+ * @trains: functions of a station that takes trains, else NULL
+ * @again: set by the station in @rx: it wants to get the same frame again
+ * @only_mac: frames with another source address than @mac are dropped
  * @mac: see @only_mac
  * @line: of a port that leads to another thread's switch, otherwise NULL
  * @fd: of a link to the outside, otherwise -1
- * @closer: closes @fd and what descriptors a datagram peer sends
+ * @closer: helper that closes @fd, and the descriptors that a datagram peer sends
  * @stopped: nothing is read from @fd any more: descriptors that came with datagrams
  *	do not close
  * @remote: address of a datagram peer
@@ -119,20 +118,20 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @path: our own socket's path, to be removed
  * @send: write queued frames to @fd, up to WIRE_BUDGET, or to @line
  * @receive: read frames from @fd, up to WIRE_BUDGET
- * @retry_at: the peer is busy: do not write before
- * @backoff: how long to wait the next time
- * @stuck_since: when it began to be busy, 0: it is not
- * @room: tells the station that it may send again, NULL: nobody wants to know
- * @full: the queue reached the mark, and has not come down yet
- * @full_since: when it did
- * @late: it takes too long, nobody waits for it
- * @n_held: frames which came in here and are held back or delayed
- * @held_bytes: of buffers, likewise
- * @held_full: those are so many that the station has to wait
- * @n_delayed: frames which came in here and are still delayed
- * @last_due: when the last of them gets through
- * @stage: where the station makes its next frame, NULL: nowhere yet
- * @n_trains: trains that it has sent and that are in queues with their payload in its memory
+ * @retry_at: the peer is busy: time before which there is no further attempt to send
+ * @backoff: delay of the next attempt
+ * @stuck_since: since when the peer is busy, 0: it is not
+ * @room: called when there is room again, for the station or for who polls @fd; may be NULL
+ * @full: the queue has reached the mark, and not gone down to half of it since
+ * @full_since: time at which it reached the mark
+ * @late: it is full for too long: nobody waits for it any more
+ * @n_held: number of frames from this port that are held back or delayed
+ * @held_bytes: size of their buffers
+ * @held_full: they are so many that the station has to wait
+ * @n_delayed: number of frames from this port that are delayed
+ * @last_due: time at which the last of these leaves
+ * @stage: buffer in which the station makes its next frame, NULL: none
+ * @n_trains: trains from this port that are in queues, with their payload in its memory
  * @q: frames for the station
  * @stats: counters
  */
@@ -175,10 +174,10 @@ struct wire_port {
 	struct wire_stats stats;
 };
 
-/* Delay and reordering stage, hold.c. */
+/* The stage of held back and delayed frames, hold.c. */
 struct wire_hold;
 
-/* Behind that, in place of the ports' queues, fabric.c. */
+/* A network of switches, which takes the place of the ports' queues, fabric.c. */
 struct fabric;
 
 /* Room for descriptors that come with a datagram. */
@@ -187,7 +186,7 @@ union wire_control {
 	struct cmsghdr align;
 };
 
-/* Stations that moved or spoke: where to find an address. */
+/* Size of the table of addresses. */
 #define WIRE_MAC_SETS		1024
 #define WIRE_MAC_WAYS		8
 
@@ -234,7 +233,7 @@ struct wire {
 	union wire_control control[WIRE_BATCH];
 };
 
-/* A splitmix64 step: a number that says nothing of @x. */
+/* A hash of @x: a step of splitmix64. */
 static inline uint64_t wire_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
@@ -250,21 +249,21 @@ void wire_port_del(struct wire_port *port);
 /* A frame from @port's station. @icrc_pending: see wire_port_send_pending(). */
 void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool icrc_pending);
 
-/* Give a frame, and one reference, to the ports that it is for. */
+/* Queue a frame at the ports of its destination. Takes one reference. */
 void wire_forward(struct wire_port *from, struct wire_buf *buf);
 
 /* --- train.c --- */
-/* Give the train at the head of the queue to the station. False: it wants it again. */
+/* Deliver the train at the head of the queue. False: the station wants to get it again. */
 bool wire_train_deliver(struct wire_port *port, struct wire_buf *buf);
-/* It is delivered, or dropped. */
+/* The train was delivered or dropped: release it. */
 void wire_train_end(struct wire_buf *buf);
 
 /* --- trunk.c --- */
 /* Take frames that other threads have sent. */
 void wire_trunk_receive(struct wire *w);
-/* Whether there are more for which there is room; for wire_deadline(). */
+/* Find out for wire_deadline() whether there are more for which there is room. */
 void wire_trunk_look(struct wire *w);
-/* Another thread has done something since wire_trunk_receive(). */
+/* Has another thread rung the bell since wire_trunk_receive()? */
 bool wire_trunk_called(const struct wire *w);
 
 /* Put a frame at the end of the port's queue, with one more reference. */
@@ -273,27 +272,28 @@ void wire_learn(struct wire_port *port, const uint8_t *addr);
 /* The port that an address was learnt at, NULL: none, or the address is a group's. */
 struct wire_port *wire_port_of(const struct wire *w, const uint8_t *addr);
 
-/* The head of the queue is done with: sent, or dropped; or it is the caller's from now on. */
+/* Remove the head of the queue: it was sent, it becomes the caller's, or it is dropped. */
 void wire_sent(struct wire_port *port);
 struct wire_buf *wire_take(struct wire_port *port);
 void wire_drop_head(struct wire_port *port);
-/* The peer takes no more: come back later, or give up after a while. */
+/* The peer takes no more now: set the time of the next attempt, or drop all after a while. */
 void wire_port_busy(struct wire_port *port);
 void wire_port_idle(struct wire_port *port);
 
 struct wire_hold *wire_hold_create(struct wire *w);
 void wire_hold_destroy(struct wire_hold *h);
-/* Send a frame, and one reference, on its way under @fate. */
+/* Forward a frame, subject to @fate. Takes one reference. */
 void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
 		    const struct wire_fate *fate);
-/* Let through what is due, up to a bound. True: more is due. */
+/* Release the frames that are due, up to a limit. True: more are due. */
 bool wire_hold_poll(struct wire_hold *h);
 uint64_t wire_hold_deadline(const struct wire_hold *h);
 void wire_hold_evict(struct wire_flow *flow);
 
 /*
- * The network of switches. A frame, and one reference, from one NIC to another (-1: nobody
- * has its address); is the NIC to wait; do what is due, true: there is more.
+ * The network of switches. fabric_send() takes a frame, and one reference, from one NIC to
+ * another (-1: no NIC has the address). fabric_full(): does the NIC have to wait?
+ * fabric_poll() handles the events that are due; true: there are more.
  */
 void fabric_send(struct fabric *f, unsigned int from, int to, struct wire_buf *buf);
 bool fabric_full(struct fabric *f, unsigned int nic);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The learning switch: ports, queues, addresses, and the way of a frame:
+ * The learning switch: ports, queues, addresses, and the path of a frame:
  *
  *   wire_ingress()   copy it, learn its source, decide its fate, capture it
  *   wire_hold_pass() hold it back or delay it, if that is its fate
@@ -18,15 +18,15 @@
 #include "../roce/pkt.h"
 #include "priv.h"
 
-/* A peer that takes nothing for so long has lost what waits for it. */
+/* If a peer takes nothing for so long, the frames that wait for it are dropped. */
 #define STUCK_NS		(1000ull * 1000 * 1000)
 #define BACKOFF_MIN_NS		(20ull * 1000)
 #define BACKOFF_MAX_NS		(5ull * 1000 * 1000)
 
-/* A frame that is made in the switch's buffer is moved to a smaller one up to this length. */
+/* Up to this length a frame in the station's buffer is copied to a smaller buffer. */
 #define STAGE_COPY_MAX		1024
 
-/* Buffers that are kept for the next frames; more go back to the system. */
+/* Bytes of free buffers that are kept; the others are freed. */
 #define POOL_KEEP_BYTES		(64u << 20)
 
 /* ACKs; Ethernet; path MTU 4096; jumbo. */
@@ -70,7 +70,7 @@ struct wire_buf *wire_buf_get(struct wire_pool *pool, size_t len)
 	return buf;
 }
 
-/* Those that hold the frame too may go on without looking at the ICRC: it is right now. */
+/* This is allowed while others hold the frame: they do not read the ICRC. */
 static void write_icrc(struct wire_buf *buf)
 {
 	if (!buf->icrc_pending)
@@ -87,7 +87,7 @@ void wire_buf_put(struct wire_pool *pool, struct wire_buf *buf)
 		free(buf);
 		return;
 	}
-	/* The latest first: it is still in the processor's cache. */
+	/* Last in, first out: this buffer is still in the processor's cache. */
 	buf->next = pool->free[buf->pool];
 	pool->free[buf->pool] = buf;
 	pool->free_bytes += buf->size;
@@ -196,7 +196,7 @@ struct wire_port *wire_port_add(struct wire *w, const char *name, char *err, siz
 
 static struct wire_buf *dequeue(struct wire_port *port);
 
-/* The latest port only: for failures while it is set up, and at the end. */
+/* Only for the port added last: after an error in its set-up, and in wire_destroy(). */
 void wire_port_del(struct wire_port *port)
 {
 	struct wire *w = port->w;
@@ -204,7 +204,7 @@ void wire_port_del(struct wire_port *port)
 	while (wire_queue_len(&port->q)) {
 		struct wire_buf *buf = dequeue(port);
 
-		/* Its sender may be gone. */
+		/* Without a call of its sender, which may be gone. */
 		if (buf->train)
 			free(buf->train->own);
 		wire_buf_put(&w->pool, buf);
@@ -331,7 +331,7 @@ static void capture(struct wire_port *port, const void *frame, size_t len,
 	wire_pcap_packet(w->pcap, port->number, wire_now(w), frame, len, harmed ? comment : NULL);
 }
 
-/* A frame under faults; @frame is still the sender's, @buf our copy. */
+/* Apply faults to a frame. @frame is as it was sent, @buf the switch's copy. */
 static void ingress_faults(struct wire_port *port, const void *frame, struct wire_buf *buf)
 {
 	struct wire *w = port->w;
@@ -361,7 +361,7 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 	st->fault_reorder += fate.reorder;
 	st->fault_delay += fate.delay_ns != 0;
 	if (fate.dup) {
-		/* The copy is not held back, and does not count as another packet. */
+		/* The copy is delayed but not held back, and does not count as another packet. */
 		struct wire_fate ahead = { .delay_ns = fate.delay_ns };
 
 		buf->refs++;
@@ -371,8 +371,9 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 }
 
 /*
- * A frame that nobody looks at on its way is taken where it was made. But what waits in a
- * queue counts with the size of its buffer: a large one is for large frames.
+ * Take a frame without a copy if it was made in the station's buffer and nothing looks at it in
+ * the switch. Short frames are copied all the same, since in a queue a frame counts with the
+ * size of its buffer.
  */
 static struct wire_buf *take_frame(struct wire_port *port, const void *frame, size_t len,
 				   bool unseen)
@@ -459,19 +460,19 @@ void wire_port_send_pending(struct wire_port *port, void *frame, size_t len)
 
 /* The way out */
 
-/* What another switch has sent here goes to no third one: each sends to all. */
+/* A frame from another member of the trunk is not forwarded to a third: each sends to all. */
 static bool crosses(const struct wire_port *from, const struct wire_port *to)
 {
 	return to != from && !(to->line && from->line);
 }
 
-/* Has the queue reached the mark, or this part of it? */
+/* Has the queue reached the mark divided by @part? */
 static bool filled(const struct wire_queue *q, unsigned int part)
 {
 	return wire_queue_len(q) >= WIRE_MARK_FRAMES / part || q->bytes >= WIRE_MARK_BYTES / part;
 }
 
-/* Nobody has to wait for the port, or not any longer. */
+/* Senders need not wait for this port any more. */
 static void release(struct wire_port *port)
 {
 	port->w->n_full--;
@@ -541,7 +542,7 @@ static bool waited_for(const struct wire_port *port)
 	return port->full && !port->late;
 }
 
-/* Is there a station of this process that @port's frames go to and that has to be waited for? */
+/* Must @port wait for any station of this process that its frames can go to? */
 static bool stations_full(const struct wire_port *port)
 {
 	const struct wire *w = port->w;
@@ -575,7 +576,7 @@ void wire_port_on_room(struct wire_port *port, void (*room)(void *priv))
 	port->room = room;
 }
 
-/* Do not wait for ever for peers that are too slow; stations take what there is. */
+/* Stop waiting for peers that are too slow. Stations of this process are always waited for. */
 static void lose_patience(struct wire *w)
 {
 	unsigned int i;
@@ -591,7 +592,7 @@ static void lose_patience(struct wire *w)
 	}
 }
 
-/* True: somebody may have something to send now. */
+/* Call the room functions, if there is room again. True: they may have sent something. */
 static bool tell_room(struct wire *w)
 {
 	unsigned int i;
@@ -655,7 +656,7 @@ void wire_port_idle(struct wire_port *port)
 	port->retry_at = 0;
 }
 
-/* Only what was there when we came: a station may answer each frame with one. */
+/* Only the frames queued at the start: a station may answer each frame with another one. */
 static void deliver(struct wire_port *port)
 {
 	uint64_t end = port->w->turn_ns ? wire_now(port->w) + port->w->turn_ns : 0;
@@ -734,7 +735,7 @@ uint64_t wire_deadline(const struct wire *w)
 	uint64_t deadline = wire_hold_deadline(w->hold);
 	unsigned int i;
 
-	/* A frame lost by fault leaves nothing but its capture behind. */
+	/* A frame that was dropped by a fault may have left only its capture to be written. */
 	if (w->captured || w->room)
 		return 0;
 	if (w->trunk && (w->far_ready || wire_trunk_called(w)))
@@ -747,7 +748,7 @@ uint64_t wire_deadline(const struct wire *w)
 	for (i = 0; i < w->n_ports; i++) {
 		const struct wire_port *port = w->port[i];
 
-		/* Not busy: retry_at is 0, that is now. */
+		/* If the peer is not busy retry_at is 0, which is due now. */
 		if (wire_queue_len(&port->q) && port->retry_at < deadline)
 			deadline = port->retry_at;
 	}
@@ -806,7 +807,7 @@ void wire_stats_each(const struct wire *w,
 	}
 	if (!w->trunk)
 		return;
-	/* One for all of them: there are as many as threads. */
+	/* One line for all ports to other threads. */
 	snprintf(name, sizeof(name), "trunk%u", w->member);
 #define X(counter) fn(priv, name, #counter, lines.counter);
 	WIRE_STATS(X)

@@ -2,8 +2,8 @@
 /*
  * A TAP interface: the host's network stack, a bridge, other machines.
  *
- * No offloads are asked for, so the kernel gives whole frames with sums in
- * place. The interface has to be brought up by its owner.
+ * No offloads are requested, so the kernel delivers whole frames with their checksums. Its
+ * owner has to bring the interface up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static void tap_send(struct wire_port *port)
 			wire_port_busy(port);
 			return;
 		} else if (errno != EINTR) {
-			/* Down, or the frame is none: it is lost. */
+			/* The interface is down, or the frame invalid: drop it. */
 			wire_drop_head(port);
 		}
 	}
@@ -42,7 +42,7 @@ static void tap_receive(struct wire_port *port)
 	unsigned int budget = WIRE_BUDGET;
 
 	while (budget--) {
-		/* One byte more than allowed shows what is too long. */
+		/* Read one byte more than the limit, to detect longer frames. */
 		ssize_t n = read(port->fd, w->scratch, WIRE_FRAME_MAX + 1);
 
 		if (n < 0)

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Trains: packets of one message that go from station to station as one, and whose payload
- * is read in the sender's memory when they are delivered. Where anything else than the
- * station that they are for is to see them, they become the packets that they stand for:
- * at their way in if somebody looks at what comes in, and when they are delivered if the
- * station does not take them whole.
+ * Trains: packets of one message that are forwarded as one unit between two stations. The
+ * payload is read from the sender's memory at the delivery. A train is split into its packets
+ * where it enters the switch, if a capture or a fault has to see them, or at the delivery, if
+ * the receiver does not take it as a whole.
  *
- * Their payload must not change unseen: before the sender's memory may be given to somebody
- * else it is copied (wire_settle()).
+ * The payload must be that of the time of sending: before the sender's memory may change or be
+ * reused, it is copied (wire_settle()).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "priv.h"
 
-/* Headers of a packet, and the train behind them. */
+/* Allocate a buffer for the headers of a packet and the train behind them. */
 #define HEAD_MAX	((SKUA_PKT_HDR_MAX + 15) & ~15ul)
 
 void wire_port_trains(struct wire_port *port, const struct wire_trains *trains)
@@ -22,7 +21,7 @@ void wire_port_trains(struct wire_port *port, const struct wire_trains *trains)
 	port->trains = trains;
 }
 
-/* The station that takes trains from this one and has that address. */
+/* The port of the station that has this address, if it takes trains from @port; else NULL. */
 static struct wire_port *direct_to(const struct wire_port *port, const uint8_t dmac[6])
 {
 	struct wire *w = port->w;
@@ -39,7 +38,7 @@ bool wire_port_direct(const struct wire_port *port, const uint8_t dmac[6])
 	return direct_to(port, dmac);
 }
 
-/* Its memory is not needed any more. */
+/* Tell the sender that its memory is not needed any more. */
 static void done(struct wire_train *train)
 {
 	train->held = false;
@@ -57,7 +56,7 @@ void wire_train_end(struct wire_buf *buf)
 	buf->train = NULL;
 }
 
-/* All packets of it, the usual way. */
+/* Send all packets of a train one by one. */
 static void send_packets(struct wire_port *port, const void *head, size_t len,
 			 const struct skua_train *t)
 {
@@ -82,7 +81,7 @@ void wire_port_send_train(struct wire_port *port, const void *head, size_t len,
 	struct wire_buf *buf;
 
 	if (!port->only_mac || !memcmp(eth->smac, port->mac, sizeof(port->mac))) {
-		/* Another address may be forgotten for it, also that of the peer. */
+		/* Learning may replace another entry of the table, even that of the peer. */
 		if (!w->fabric)
 			wire_learn(port, eth->smac);
 		to = direct_to(port, eth->dmac);
@@ -113,7 +112,7 @@ void wire_port_send_train(struct wire_port *port, const void *head, size_t len,
 	port->stats.rx_bytes += train->bytes;
 	port->n_trains++;
 	wire_enqueue(to, buf);
-	/* There was no room. */
+	/* The queue was full. */
 	if (buf->refs == 1)
 		wire_train_end(buf);
 	wire_buf_put(&w->pool, buf);
@@ -143,7 +142,7 @@ bool wire_train_deliver(struct wire_port *port, struct wire_buf *buf)
 	return true;
 }
 
-/* The payload of a train moves to a place of its own. Without memory the train is lost. */
+/* Copy the payload of a train. Without memory for that the train is lost. */
 static void settle(struct wire_train *train)
 {
 	struct skua_train *t = &train->t;

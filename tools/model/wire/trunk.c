@@ -2,16 +2,17 @@
 /*
  * Lines between the switches of threads.
  *
- * A line's ring holds pointers to buffers. The sender gives its buffer away, and the receiver
- * puts an empty one of its own into the slot in return, if it has one of that size: nothing is
- * copied, and no buffer is made or freed as long as frames of a size go to and fro or in one
- * direction only. A buffer that other ports of the sender's switch hold too is copied, since
- * their count of holders is not for several threads.
+ * The rings of a line hold pointers to buffers. The sender puts its buffer into a slot. The
+ * receiver takes it and leaves an empty buffer of the same size in the slot, if it has one. So
+ * frames are not copied, and in steady state no buffer is allocated or freed. A buffer that
+ * other ports of the sender's switch hold, too, is copied, since its reference count is not
+ * atomic.
  *
- * What one thread tells another it publishes by the release store of an index, and then says
- * so at the other's bell. The bell is one word that is only exchanged: whoever finds that the
- * other sleeps wakes it up, and who wants to sleep finds that it was rung before. So no
- * wake-up is lost, and a thread that is awake costs the others no system call.
+ * A thread publishes frames, or room, by a release store of an index, and then rings the bell of
+ * the other thread. The bell is one word that is changed only by atomic exchange: the caller
+ * learns whether the other thread sleeps and has to be woken up, and a thread that is about to
+ * sleep learns whether its bell was rung. So no wake-up is lost, and a thread that is awake
+ * costs the others no system call.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -26,7 +27,7 @@
 
 /* Frames in a ring, a power of two. */
 #define SLOTS			256u
-/* Frames taken from one ring before the switch does something else. */
+/* Frames taken from one ring before it is the next one's turn. */
 #define TAKE_MAX		64
 
 #define CACHE_LINE		64
@@ -34,11 +35,11 @@
 enum bell { BELL_QUIET, BELL_RUNG, BELL_ASLEEP };
 
 /**
- * struct ring - frames on the way from one member to another; indices run freely
- * @tail: next to fill; the sender's
- * @head: next to take; the receiver's
- * @wants_room: the sender found no room and waits for the receiver's ring
- * @slot: between @head and @tail frames, elsewhere empty buffers for the sender, or NULL
+ * struct ring - frames from one member to another; indices run freely
+ * @tail: next slot to fill; written by the sender
+ * @head: next slot to take; written by the receiver
+ * @wants_room: the sender found the ring full, and waits for its bell
+ * @slot: from @head to @tail frames; the others have empty buffers for the sender, or NULL
  */
 struct ring {
 	uint32_t tail __attribute__((aligned(CACHE_LINE)));
@@ -48,9 +49,9 @@ struct ring {
 };
 
 /**
- * struct member - one thread's switch
+ * struct member - a member of the trunk: the switch of one thread
  * @bell: enum bell
- * @fd: wakes the thread
+ * @fd: event descriptor that wakes the thread
  */
 struct member {
 	uint32_t bell __attribute__((aligned(CACHE_LINE)));
@@ -66,13 +67,14 @@ struct trunk {
 
 /**
  * struct trunk_line - one thread's ends of the two rings that join it with another
- * @out: to the other
- * @in: from the other
- * @tail: of @out, what is published and what is not yet
- * @head_seen: of @out, as it was last looked at
- * @head: of @in
- * @tail_seen: of @in, as it was last looked at
- * @other: the other
+ * @out: ring to the other member
+ * @in: ring from the other member
+ * @tail: tail of @out, including slots that are not published yet
+ * @head_seen: head of @out when it was last read
+ * @head: head of @in
+ * @tail_seen: tail of @in when it was last read
+ * @left: number of frames that may still be taken from @in in its turn
+ * @other: the other member
  */
 struct trunk_line {
 	struct ring *out;
@@ -131,21 +133,21 @@ void trunk_destroy(struct trunk *t)
 	free(t);
 }
 
-/* What was published before this is seen by the other before it sleeps. */
+/* Ring the bell: the other thread sees what was published before, before it sleeps. */
 static void call(struct member *m)
 {
 	static const uint64_t one = 1;
 
 	if (__atomic_exchange_n(&m->bell, BELL_RUNG, __ATOMIC_ACQ_REL) != BELL_ASLEEP)
 		return;
-	/* It fails only if the thread was called 2^64 times without waking up. */
+	/* The write fails only if the counter is full: after 2^64 calls without a wake-up. */
 	if (write(m->fd, &one, sizeof(one)) < 0)
 		return;
 }
 
 /* Sending */
 
-/* The empty buffer that the receiver left there. */
+/* Take the empty buffer that the receiver has left in the slot. */
 static void take_empty(struct wire *w, struct wire_buf **slot)
 {
 	struct wire_buf *buf = *slot;
@@ -157,7 +159,7 @@ static void take_empty(struct wire *w, struct wire_buf **slot)
 	wire_buf_put(&w->pool, buf);
 }
 
-/* A buffer that nobody else holds; NULL: there is no memory. */
+/* Return the buffer, or a copy if there are other holders. NULL: there is no memory. */
 static struct wire_buf *own(struct wire *w, struct wire_buf *buf)
 {
 	struct wire_buf *copy;
@@ -174,8 +176,9 @@ static struct wire_buf *own(struct wire *w, struct wire_buf *buf)
 }
 
 /*
- * Is there room in the ring? If not, the receiver is asked to tell when there is. It either
- * sees that, or its index is seen here: both are sequentially consistent.
+ * Is there room in the ring? If not, the receiver is asked to ring the bell when there is. All
+ * accesses of @wants_room and @head here are sequentially consistent: either the receiver sees
+ * the request, or its new index is seen here.
  */
 static bool has_room(struct trunk_line *l)
 {
@@ -200,7 +203,7 @@ static void trunk_send(struct wire_port *port)
 		struct wire_buf *buf;
 
 		if (!has_room(l)) {
-			/* Until wire_trunk_receive() hears of the receiver. */
+			/* Until the receiver rings the bell, see look_at_rings(). */
 			port->retry_at = UINT64_MAX;
 			break;
 		}
@@ -221,7 +224,7 @@ static void trunk_send(struct wire_port *port)
 
 /* Receiving */
 
-/* An empty buffer of that size for the sender, if there is one to spare. */
+/* An empty buffer of the same size for the sender; NULL: none is free. */
 static struct wire_buf *spare(struct wire *w, const struct wire_buf *like)
 {
 	struct wire_buf *buf = w->pool.free[like->pool];
@@ -260,7 +263,7 @@ static void take_frames(struct wire_port *port)
 		return;
 	port->w->far_frames += l->head - before;
 	__atomic_store_n(&l->in->head, l->head, __ATOMIC_SEQ_CST);
-	/* While the sender waits, the ring does not get any fuller. */
+	/* The sender adds no frames while it waits, so @tail_seen is the tail. */
 	if (__atomic_load_n(&l->in->wants_room, __ATOMIC_SEQ_CST) &&
 	    l->tail_seen - l->head <= SLOTS / 2) {
 		__atomic_store_n(&l->in->wants_room, 0, __ATOMIC_SEQ_CST);
@@ -273,7 +276,7 @@ bool wire_trunk_called(const struct wire *w)
 	return __atomic_load_n(&w->trunk->member[w->member].bell, __ATOMIC_RELAXED) == BELL_RUNG;
 }
 
-/* Somebody has sent, or has room again: who, and what of it, is seen at the rings. */
+/* The bell was rung: read the indices of all rings, and try again to send. */
 static void look_at_rings(struct wire *w)
 {
 	for (unsigned int i = 0; i < w->trunk->num; i++) {

@@ -6,8 +6,9 @@
  * socket (`-netdev dgram`), and TAP interfaces. Faults (loss, delay, ...) and
  * capture happen where a frame enters the switch.
  *
- * Of one thread; trunk.h joins the switches of several. Sending never delivers: frames are queued, and wire_poll()
- * hands them out, so no station is called from inside another's call.
+ * A switch belongs to one thread; trunk.h joins the switches of several threads. Sending only
+ * queues a frame, and wire_poll() delivers it, so that no station is called within the call of
+ * another one.
  */
 #ifndef SKUA_WIRE_H
 #define SKUA_WIRE_H
@@ -21,35 +22,34 @@ struct wire_pcap;
 struct wire_port;
 struct skua_train;
 
-/* Frames, without FCS. 9216 bytes of MTU and all headers fit with ease. */
+/* Length of frames, without FCS. An MTU of 9216 bytes with all headers fits. */
 #define WIRE_FRAME_MIN		14
 #define WIRE_FRAME_MAX		16384
 
 /*
- * Bound of each port's queue of frames waiting for delivery: what comes then is dropped
- * and counted. Stations of this process do not let it come so far: when the queue has
- * reached the mark they wait (wire_port_full()) until it has gone down to half of that.
- * What is above the mark is for what a station had begun to send, and for frames that
- * come from outside.
+ * Limits of each port's queue. Frames beyond WIRE_QUEUE_* are dropped and counted. Stations of
+ * this process do not exceed them: when a queue has reached WIRE_MARK_* they wait
+ * (wire_port_full()) until it has gone down to half of that. The room above the mark is for
+ * messages that a station has begun to send, and for frames from links.
  */
 #define WIRE_QUEUE_FRAMES	8192
 #define WIRE_QUEUE_BYTES	(40u << 20)
 #define WIRE_MARK_FRAMES	1024
 #define WIRE_MARK_BYTES		(2u << 20)
 
-/* File descriptors that a link to the outside has at most at one time. */
+/* Maximum number of file descriptors of a link at one time. */
 #define WIRE_LINK_FDS_MAX	8192
 
 /*
- * Nobody waits for a peer any longer that has not come down from the mark in this time:
- * it could hold up what a station sends to others. Frames for it are dropped when its
- * queue is full, until it has caught up.
+ * Time after which stations do not wait any longer for a link whose queue is above the mark,
+ * since that delays their frames to others. Its frames are dropped when its queue is full, until
+ * the queue has gone down to half of the mark.
  */
 #define WIRE_PATIENCE_NS	(500ull * 1000 * 1000)
 
 /*
- * Counters of a port. rx is what its station sent into the switch, tx what was
- * handed to it. Faults count at the port where the frame came in.
+ * Counters of a port. rx counts frames that its station has sent into the switch, tx those
+ * delivered to it. Faults count at the port where the frame has entered.
  */
 #define WIRE_STATS(X)								\
 	X(rx_frames)								\
@@ -88,14 +88,13 @@ struct wire *wire_create(uint64_t seed);
 void wire_destroy(struct wire *w);
 
 /*
- * Where frames get their time from between two wire_poll(): without a clock the
- * last wire_poll()'s time stands for them all.
+ * Set the clock for the time of frames. Without one it is the time of the last wire_poll().
  */
 void wire_set_clock(struct wire *w, uint64_t (*now)(void *priv), void *priv);
 
 /*
- * What the frames given to one station may take in one wire_poll(), by the clock that was
- * set; 0, the default: only their number is limited.
+ * Limit the time that the delivery of frames to one station takes in one wire_poll(), by the
+ * clock that was set. 0, the default: only the number of frames is limited.
  */
 void wire_set_turn(struct wire *w, uint64_t turn_ns);
 
@@ -103,8 +102,8 @@ void wire_set_turn(struct wire *w, uint64_t turn_ns);
  * wire_add_dev() - attach a station of this process
  * @w: the wire
  * @name: of the port, for counters, capture and fault rules
- * @rx: takes a frame; called by wire_poll() only; may send. @icrc_pending: sent by
- *	wire_port_send_pending(), and nobody had to see its ICRC so far; @rx may write it.
+ * @rx: receives a frame; called by wire_poll() only; may send. @icrc_pending: the frame was
+ *	sent by wire_port_send_pending(), and its ICRC was not written yet; @rx may write it.
  * @priv: its first argument
  *
  * Return: the port, which lives as long as the wire; NULL and errno on failure.
@@ -114,8 +113,8 @@ struct wire_port *wire_add_dev(struct wire *w, const char *name,
 					  bool icrc_pending),
 			       void *priv);
 /*
- * From now on the station sends with this address only: a frame with another source is
- * dropped and counted (drop_spoof), and moves no address to this port.
+ * Restrict the station to this source address: a frame with another one is dropped and counted
+ * (drop_spoof), and its address is not learnt.
  */
 void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6]);
 void wire_port_send(struct wire_port *port, const void *frame, size_t len);
@@ -125,66 +124,65 @@ void wire_port_send(struct wire_port *port, const void *frame, size_t len);
  */
 void wire_port_send_pending(struct wire_port *port, void *frame, size_t len);
 /*
- * Where the station may make its next frame of up to @size bytes: the switch does not copy
- * such a frame. The same place is returned until a frame there was sent, after which the
- * station has no business there. NULL: there is no memory.
+ * A buffer of the switch in which the station may make its next frame of up to @size bytes, so
+ * that it need not be copied. The same buffer is returned until a frame in it was sent; after
+ * that the station must not access it any more. NULL: there is no memory.
  */
 void *wire_port_frame(struct wire_port *port, size_t size);
 
 /*
- * Trains (roce/pkt.h): packets that go to a station of this process as one, with payload that
- * stays in the sender's memory until it is delivered. They count like the packets that they
- * consist of.
+ * Trains (roce/pkt.h): packets to a station of this process that are sent as one unit, with
+ * payload that stays in the sender's memory until the delivery. Counters count the packets.
  */
 
 /**
- * struct wire_trains - what a station does with trains
- * @rx: takes one: the headers of its first packet, and the length of that. False: the
- *	packets are to be given to it one by one.
- * @done: one that the station has sent needs its memory no longer
+ * struct wire_trains - functions of a station that takes trains
+ * @rx: receives a train: the headers of its first packet, and the length of that packet.
+ *	False: the station wants to get the packets one by one.
+ * @done: a train that the station has sent does not need the station's memory any more
  */
 struct wire_trains {
 	bool (*rx)(void *priv, void *head, size_t len, const struct skua_train *train);
 	void (*done)(void *priv, const struct skua_train *train);
 };
 
-/* The station can do so. @trains stays. */
+/* Set the station's functions for trains. The structure is not copied. */
 void wire_port_trains(struct wire_port *port, const struct wire_trains *trains);
 /*
- * Does a train to @dmac stay one? Not if anybody looks at what is on the wire, if the address
- * is not known, or if it is not that of another station which takes trains.
+ * Can a train be sent to @dmac? Not if a capture or a fault looks at the wire, if the address is
+ * not known, or if it is not that of another station that takes trains.
  */
 bool wire_port_direct(const struct wire_port *port, const uint8_t dmac[6]);
 /* @head: the first packet's headers, @len: its length. */
 void wire_port_send_train(struct wire_port *port, const void *head, size_t len,
 			  const struct skua_train *train);
 /*
- * Memory that trains name is about to change or to go: that of those which @port sent, or all
- * for NULL. Their payload is copied.
+ * Copy the payload of the queued trains that @port has sent (NULL: of all trains), before the
+ * memory that they name may change or be unmapped.
  */
 void wire_settle(struct wire *w, struct wire_port *port);
 void wire_port_settle(struct wire_port *port);
 
 /**
- * wire_port_full() - is a frame better sent later?
- * @port: the station's
- * @dmac: where the frame is for
+ * wire_port_full() - does a frame have to wait for room in the switch?
+ * @port: the station's port
+ * @dmac: destination of the frame
  *
- * The station that does as it is told here loses nothing in the switch, but to faults and
- * to peers which take nothing. It is not held up by the latter: a frame for several
- * stations waits for those of this process only, and see WIRE_PATIENCE_NS.
+ * If a station obeys this, the switch drops none of its frames, except by faults and for links
+ * whose peers take nothing. The latter do not block it for long: a multicast frame waits for
+ * stations of this process only, and see WIRE_PATIENCE_NS.
  *
  * Return: true: wait for the call of wire_port_on_room().
  */
 bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6]);
 
 /*
- * For a station, while it gets a frame: it is not done with it, and gets it again in the
- * next wire_poll(), before any other.
+ * To be called by a station in its @rx: it has not handled the frame completely, and gets it
+ * again in the next wire_poll(), before any other one.
  */
 void wire_port_again(struct wire_port *port);
 
-/* Have wire_poll() call @room, with the station's @priv, when it may try again. */
+/* Have wire_poll() call @room, with the station's @priv, when there may be room again. */
 void wire_port_on_room(struct wire_port *port, void (*room)(void *priv));
 
 /**
@@ -209,9 +207,12 @@ int wire_add_dgram(struct wire *w, const char *local, const char *remote,
  */
 int wire_add_tap(struct wire *w, const char *name, char *err, size_t errlen);
 
-/*
- * Take some frames from @fd, which can be read. Level-triggered: more may wait. False:
- * nothing is read from @fd any more, do not poll it.
+/**
+ * enum wire_fd - when a link's descriptor is to be polled for reading
+ * @WIRE_FD_END: never again: nothing is read from it any more
+ * @WIRE_FD_POLL: at once, level-triggered: more frames may wait there
+ * @WIRE_FD_WAIT: after the call of wire_fd_on_room(): a station that its frames may be for has no
+ *	room, and the frames stay in the descriptor until then
  */
 bool wire_fd_ready(struct wire *w, int fd);
 
@@ -221,41 +222,41 @@ bool wire_fd_ready(struct wire *w, int fd);
  */
 int wire_fault(struct wire *w, const char *spec, char *err, size_t errlen);
 
-/* End all faults; those added later find no flow that they know. */
+/* Remove all faults, and drop all flows: for faults that are added later all flows are new. */
 void wire_fault_clear(struct wire *w);
 
 /*
- * Capture into a pcapng file: each frame once, as its sender sent it; what
- * became of it is said in a comment. 0, or -1 with a message.
+ * Capture into a pcapng file: each frame once, as it was sent, with a comment about the faults
+ * that were applied. Returns 0, or -1 with a message.
  */
 int wire_pcap(struct wire *w, const char *path, char *err, size_t errlen);
 
 /*
- * Likewise into a file that several switches write to (pcapng.h). The caller adds an interface
- * there for each port's number (wire_number_ports()), and closes the file when the switch is gone
- * or has been told so: NULL ends it.
+ * Capture into a file that several switches write to (pcapng.h); NULL ends that. The caller adds
+ * an interface for each port's number (wire_number_ports()) to the file, and closes it after
+ * the end of the capture, or of the switch.
  */
 void wire_pcap_share(struct wire *w, struct wire_pcap *pcap);
 
 /*
- * Ports have numbers in captures and for the fate of their frames, by default from 0 on: the
- * next port to be added gets @first, and so on. Those of switches that a trunk joins are to differ.
+ * Set the number of the next port that is added, for captures and faults; the following ports
+ * count on from there. The default is 0. All ports of a trunk's switches must differ.
  */
 void wire_number_ports(struct wire *w, unsigned int first);
 
 /*
- * Deliver what is queued or due, up to a bound. True: there is more, call again
- * after looking at other sources.
+ * Deliver the frames that are queued or due, up to a limit. True: there are more: call again
+ * after other work was done.
  */
 bool wire_poll(struct wire *w, uint64_t now_ns);
 
-/* When wire_poll() has to be called at the latest; UINT64_MAX: no need. */
+/* The time at which wire_poll() has to be called; UINT64_MAX: no need to call it. */
 uint64_t wire_deadline(const struct wire *w);
 
 const char *wire_port_name(const struct wire_port *port);
 const struct wire_stats *wire_port_stats(const struct wire_port *port);
 
-/* Call @fn for each counter of each port; those that lead to other threads are one. */
+/* Call @fn for each counter of each port; ports to other threads count as one. */
 void wire_stats_each(const struct wire *w,
 		     void (*fn)(void *priv, const char *port, const char *counter, uint64_t value),
 		     void *priv);

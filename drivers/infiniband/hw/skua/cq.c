@@ -52,7 +52,7 @@ static void skua_ib_cq_wake(struct work_struct *work)
 }
 
 /**
- * skua_ib_wake_all() - call every completion handler
+ * skua_ib_wake_all() - call the completion handlers of CQs in use
  * @dev: the device, just declared dead
  *
  * Consumers that wait for an event poll again: kernel CQs then return flushed

@@ -364,6 +364,7 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 }
 
 static const struct auxiliary_device_id skua_ib_id_table[] = {
+	/* Page faults that wait for their pages have references to the memory of @dev. */
 	{ .name = "skua_core.rdma" },
 	{}
 };

@@ -65,7 +65,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_access);
 /**
  * skua_ib_mr_create() - create a region
  * @mr: filled in; if @mr->frmr is set it has a key already
- * @ibpd: its protection domain
+ * @ibpd: its protection domain, to whose user the key is charged
  * @mpt: the MPT entry; key, domain, state and type are filled in
  *
  * Return: 0 or a negative errno.

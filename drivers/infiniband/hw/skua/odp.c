@@ -278,7 +278,8 @@ void skua_ib_odp_put(struct skua_ib_odp *odp)
  * @range: iova, length and access
  * @start: address of its first byte in the process, or offset in the dma-buf
  *
- * Return: the region, to be released with skua_ib_odp_put(), or NULL.
+ * Return: the region, to be released with skua_ib_odp_put(), or NULL if there is no memory or
+ * the module goes.
  */
 struct skua_ib_odp *skua_ib_odp_alloc(struct ib_pd *ibpd, const struct skua_ib_range *range,
 				      u64 start)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * On-demand regions, for odp.c, odp_dir.c, odp_dmabuf.c and odp_fault.c.
+ * On-demand regions, for odp.c, odp_dir.c, odp_dmabuf.c, odp_fault.c and odp_mm.c.
  */
 #ifndef SKUA_IB_ODP_H
 #define SKUA_IB_ODP_H
@@ -26,10 +26,15 @@
 /**
  * struct skua_ib_odp_block - memory with one page list
  * @ref: references: one of the region and one of each thread that pages in
+ * @link: entry in the device's list of blocks, while the block uses the device
  * @odp: the region
  * @umem: the memory. Its umem_mutex protects its page list and the entries of @mtt; it
  *	is taken in memory reclaim, so nothing is allocated with it held.
  * @mtt: the page list
+ * @present: entries of @mtt that have a page, as the page list says: decides when an empty
+ *	block is freed, not whether an invalidation reaches the device
+ * @gone: the block no longer uses the device: no page is mapped for DMA and @mtt is free.
+ *	Protected by umem_mutex.
  * @start: address of the first page of @mtt
  */
 struct skua_ib_odp_block {
@@ -46,6 +51,7 @@ struct skua_ib_odp_block {
  * @umem: the buffer. Its reservation lock protects its mapping, the entries of @mtt and
  *	@present.
  * @mtt: the page list
+ * @link: entry in the device's list of dma-bufs; removed when @umem and @mtt are released
  * @present: the buffer is mapped and its pages are in @mtt
  */
 struct skua_ib_odp_dmabuf {
@@ -58,9 +64,11 @@ struct skua_ib_odp_dmabuf {
 /**
  * struct skua_ib_odp - on-demand region
  * @ref: references: one of the memory region and one of each thread that pages in.
- *	Deregistration does not wait for these threads, because a page may take
- *	arbitrarily long if user space provides it.
- * @dev: the device
+ *	Neither deregistration nor the removal of the device waits for these threads,
+ *	because a page may take arbitrarily long if user space provides it.
+ * @dev: the device, with a reference to its memory
+ * @link: divided region: entry in the device's list of directories, while the region uses
+ *	the device
  * @user: account of the user, or NULL
  * @range: iova, length and access
  * @start: address of the first byte in the process, or offset in the dma-buf

@@ -420,7 +420,10 @@ int skua_ib_odp_init(struct skua_ib_dev *dev)
 
 /**
  * skua_ib_odp_exit() - undo skua_ib_odp_init()
- * @dev: the device without regions; work items may still be paging in
+ * @dev: the device without memory regions; work items may still be waiting for pages of
+ *	on-demand regions, and have references to these and to @dev
+ *
+ * On return nothing of on-demand regions uses the device.
  */
 void skua_ib_odp_exit(struct skua_ib_dev *dev)
 {

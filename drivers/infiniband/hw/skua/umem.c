@@ -66,7 +66,8 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 /**
  * skua_ib_umem_layout() - choose the translation mode and page size of a pinned buffer
  * @dev: the device
- * @m: filled in, except for @m->revocable and the page list
+ * @m: filled in, except for @m->revocable, @m->user (cleared for memory that is no dma-buf)
+ *	and the page list
  * @umem: the buffer
  * @may_inline: a short page list may be stored in the MPT entry
  *
@@ -127,7 +128,7 @@ int skua_ib_umem_fill(struct skua_ib_dev *dev, struct skua_ib_umem *m, bool writ
 /**
  * skua_ib_umem_map() - set up the translation of a pinned buffer
  * @dev: the device
- * @m: filled in, except for @m->revocable; owns @umem on success
+ * @m: filled in, except for @m->revocable and @m->user; owns @umem on success
  * @umem: the buffer
  * @may_inline: a short page list may be stored in the MPT entry
  * @write: the device may write to the buffer

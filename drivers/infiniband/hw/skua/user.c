@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Per-user accounts of device resources that no limit of the system covers. Pinned memory
- * counts against RLIMIT_MEMLOCK, and all rings are pinned. But on-demand regions, regions
- * over dma-bufs, memory windows and null regions use keys and MTT entries without pinning
- * anything; each context uses a UAR page, and device memory is not the host's. None of
- * them needs a privilege. A user gets at most a fixed share of each.
+ * Per-user accounts of device resources. No object of verbs needs a privilege, except for
+ * those over Ethernet. Memory that is pinned for a process counts against its
+ * RLIMIT_MEMLOCK, which limits MTT entries, too; but on-demand regions and dma-bufs use MTT
+ * entries without that, and no limit of the system covers the number of objects, UAR pages
+ * or device memory. A user gets at most a fixed share of each.
  *
  * Accounts are per user ID and not per context, because a process may open any number
  * of contexts.
@@ -121,8 +121,8 @@ static u64 skua_ib_user_max(const struct skua_ib_user *user, enum skua_ib_resour
 }
 
 /*
- * Contexts and device memory are allocated by the calling process, so its capabilities
- * decide. MTT entries may be charged by a work item on behalf of a user.
+ * Objects are created by the calling process, so its capabilities decide. MTT entries may be
+ * charged by a work item on behalf of a user.
  */
 static bool skua_ib_user_exempt(enum skua_ib_resource res)
 {

@@ -14,6 +14,7 @@
  * struct skua_ib_wq - work queue
  * @ibwq: the RDMA core's part
  * @core: skua_core's part
+ * @user: the account that it is charged to as a QP
  * @lock: serializes changes of state
  * @mem: ring
  * @db: doorbell record

@@ -22,20 +22,20 @@
 /* Ring sizes in packets; a send ring has SKUA_EN_TX_BLOCKS blocks a packet. */
 #define SKUA_EN_RING_DEFAULT	256
 /*
- * More for receive: a window of TCP, in frames, may come while the thread that takes them
- * waits for a processor, and what finds no WQE is sent again, by a sender that slows down.
+ * The receive ring is larger: a whole TCP window can arrive while the thread that polls waits
+ * for a processor. Frames without a WQE are dropped, and TCP then reduces its rate.
  */
 #define SKUA_EN_RX_RING_DEFAULT	1024
 #define SKUA_EN_RING_MIN	64
 #define SKUA_EN_RING_MAX	4096
 #define SKUA_EN_TX_BLOCKS	2
-/* Send completions taken in one poll: more would keep receive waiting. */
+/* Send completions handled in one poll; the limit keeps them from delaying receive. */
 #define SKUA_EN_TX_BUDGET	256
 
 /*
- * Receive buffers: each scatter element is a part of a page, or a whole one; the first has
- * room for an skb's headroom and shared info around it. Where the largest frame is longer
- * than a page's part, but two of them fit in a larger page, it is one buffer of that.
+ * Receive buffers: each scatter element is a part of a page or a whole page; the first one has
+ * an skb's headroom in front of it and the shared info behind it. If the largest frame does not
+ * fit in one page, but two such frames fit in a page of higher order, it gets one buffer there.
  */
 #define SKUA_EN_RX_ORDER	PAGE_ALLOC_COSTLY_ORDER
 #define SKUA_EN_RX_LOG_SGE	2
@@ -90,14 +90,14 @@ struct skua_en_tx_dma {
 	u32 len;
 };
 
-/* Part of a page that other receive WQEs may have parts of, too. */
+/* Part of a page; other receive WQEs may have other parts of it. */
 struct skua_en_rx_frag {
 	struct page *page;
 	u32 offset;
 	u32 truesize;
 };
 
-/* What is behind a receive WQE. */
+/* Buffers of a receive WQE. */
 struct skua_en_rx_info {
 	struct skua_en_rx_frag frag[SKUA_EN_RX_SGE];
 };
@@ -119,7 +119,7 @@ struct skua_en_tx_stats {
 	u64 errors;
 };
 
-/* @alloc_fail: no memory, which costs a frame only where it is @dropped too. */
+/* @alloc_fail: failed allocations; where one costs a frame, @dropped counts that, too. */
 struct skua_en_rx_stats {
 	u64 packets;
 	u64 bytes;
@@ -142,7 +142,7 @@ struct skua_en_stats {
 	struct skua_en_rx_stats rx;
 };
 
-/* Counters of the device that are part of the netdev's statistics. */
+/* Counters of the device that the netdev's statistics include. */
 enum skua_en_hw_stat {
 	SKUA_EN_HW_NO_BUF,
 	SKUA_EN_HW_TOO_LONG,
@@ -152,15 +152,15 @@ enum skua_en_hw_stat {
 
 /**
  * enum skua_en_channel_flag - bits of a channel
- * @SKUA_EN_CH_FAILED: in error, or not believed any more: NAPI leaves it alone until it
- *	is replaced
+ * @SKUA_EN_CH_FAILED: the queue is in error, or its completions are invalid: NAPI does not
+ *	touch it until the channel is replaced
  */
 enum skua_en_channel_flag {
 	SKUA_EN_CH_FAILED,
 };
 
 /**
- * struct skua_en_channel - a queue pair and who serves it
+ * struct skua_en_channel - a queue pair with its CQs and NAPI context
  * @en: owner
  * @napi: polls both CQs
  * @qp: core object
@@ -174,13 +174,13 @@ enum skua_en_channel_flag {
  * @tx_dma: by segment
  * @tx_pi: producer index in blocks; written by xmit under the queue's lock
  * @tx_ci: consumer index in blocks; written by NAPI
- * @watch_pi: @tx_pi when skua_en_watch_work() looked last
+ * @watch_pi: @tx_pi at the last run of skua_en_watch_work()
  * @watch_ci: @tx_ci likewise
  * @log_sq: log2 of the send ring's blocks
  * @suppress: the device tells when it wants a send doorbell (SKUA_QP_F_DB_SUPPRESS)
- * @xmit_sync: lets @xmit_stats be read whole on 32-bit
+ * @xmit_sync: for consistent reads of @xmit_stats on 32-bit systems
  * @xmit_stats: transmit counters of xmit
- * @tx_sync: lets @tx_stats be read whole on 32-bit
+ * @tx_sync: likewise, of @tx_stats
  * @tx_stats: transmit counters of NAPI
  * @rxcq: receive completions
  * @rq: receive ring's memory
@@ -188,14 +188,14 @@ enum skua_en_channel_flag {
  * @pool: receive pages
  * @rx_pi: producer index in WQEs
  * @rx_ci: consumer index in WQEs
- * @rx_gro: frames that the device may merge into one, 0: it does not
+ * @rx_gro: maximum number of frames that the device merges into one; 0: none are merged
  * @log_rq: log2 of the receive WQEs
  * @nsge: scatter elements that the MTU needs
- * @rx_room: bytes of each
- * @rx_order: order of the pages that they are parts of
+ * @rx_room: bytes of page that each element takes
+ * @rx_order: order of the pages of @pool
  * @rx_events: interrupts of @rxcq, counted by their handler
  * @dim: adaptive moderation of @rxcq; NAPI and its work item take turns by @dim.state
- * @rx_sync: lets @rx_stats be read whole on 32-bit
+ * @rx_sync: likewise, of @rx_stats
  * @rx_stats: receive counters
  */
 struct skua_en_channel {
@@ -240,12 +240,12 @@ struct skua_en_channel {
 };
 
 /**
- * struct skua_en_conf - what can only be changed together with the queues
+ * struct skua_en_conf - configuration whose change needs new queues
  * @channels: number in use
  * @ring_rx: receive WQEs of a channel
  * @ring_tx: packets of a send ring
  * @mtu: of the netdev
- * @gro: the device merges frames (NETIF_F_GRO_HW)
+ * @gro: NETIF_F_GRO_HW is on: the device merges frames
  * @rss_key: Toeplitz key
  * @rss_indir: channel of each hash bucket
  */
@@ -264,7 +264,7 @@ struct skua_en_conf {
  * @promisc: everything
  * @allmulti: all multicast
  * @num: addresses, if neither
- * @mac: they
+ * @mac: these addresses
  */
 struct skua_en_rx_mode {
 	bool promisc;
@@ -282,29 +282,30 @@ struct skua_en_rx_mode {
  * @pdn: protection domain of all its queues
  * @conf: configuration in force
  * @channel: the channels, while the netdev is up
- * @stats_lock: makes a channel's end and @stats one step for those who add them up
- * @stats: totals of channels that are gone
- * @hw_stats: counters of the device since the netdev is there; under @stats_lock
- * @hw_seen: the same as the device last told them
- * @hw_stats_work: asks the device for them
- * @link_lock: protects @link_watch; keeps an older answer from overtaking a newer
- *	one
- * @link_watch: the carrier follows the device's link
- * @rss: the device spreads frames over channels; else there is only one
+ * @stats_lock: readers see the statistics of a channel either in the channel or, when it is
+ *	destroyed, in @stats
+ * @stats: totals of destroyed channels
+ * @hw_stats: increments of the device's counters since the netdev was made; under @stats_lock
+ * @hw_seen: the device's counters as they were queried last
+ * @hw_stats_work: queries the device's counters
+ * @link_lock: protects @link_watch, and makes the query of the link state and the change of
+ *	the carrier one step
+ * @link_watch: the carrier follows the device's link; else it is off
+ * @rss: the device has RSS; without it there is one channel
  * @rss_index: RSS context, while up
- * @mode: what the stack wants to receive
- * @filters: flow rules in force; fewer than @mode has addresses: some failed
- * @filter: their numbers
+ * @mode: receive mode that the stack wants
+ * @filters: number of flow rules; if some could not be created it is less than the number of
+ *	addresses in @mode
+ * @filter: numbers of these rules
  * @rx_mode: carries the address lists to the device, where the stack does not
- * @restarts: how often a channel was replaced since it had failed, by queue; under
- *	@stats_lock
+ * @restarts: by queue, how often a channel that had failed was replaced; under @stats_lock
  * @restart: replaces the channels that have failed
  * @watch: looks for packets that are not completed, while the netdev is up
  * @adaptive: the receive CQs' interrupt moderation follows the traffic
- * @mod_usec: what it is, or starts with
+ * @mod_usec: microseconds of interrupt moderation; the initial value if it is adaptive
  * @mod_count: likewise, in frames
  * @attached: the device is up and the netdev uses it; under RTNL
- * @dead: the device is lost, or not up: nothing is sent to it
+ * @dead: the device has failed or is not up: it gets no packets and no commands
  * @caps: capabilities of the device when the netdev was made
  */
 struct skua_en {
@@ -341,11 +342,11 @@ struct skua_en {
 	u64 caps;
 };
 
-/* Capabilities that the netdev's features and operations are made of. */
+/* Capabilities that the netdev's features and operations depend on. */
 #define SKUA_EN_CAPS	(SKUA_CAP_CSUM | SKUA_CAP_LSO | SKUA_CAP_RSS | SKUA_CAP_VLAN |	\
 			 SKUA_CAP_MODERATION | SKUA_CAP_GRO)
 
-/* Without RSS all frames go to one. */
+/* Without RSS one channel receives all frames. */
 static inline unsigned int skua_en_max_channels(const struct skua_en *en)
 {
 	return en->rss ? min(skua_num_comp_vectors(en->dev), SKUA_EN_MAX_CHANNELS) : 1;

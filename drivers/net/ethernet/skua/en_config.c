@@ -88,7 +88,7 @@ int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode)
 		.promisc = cpu_to_le32(mode->promisc),
 		.allmulti = cpu_to_le32(mode->allmulti || mode->promisc),
 	};
-	/* The filters in force are these; only the modes may have changed. */
+	/* The list of addresses is the same; only the modes may have changed. */
 	bool same = mode->num == en->mode.num && mode->num == en->filters &&
 		    !memcmp(mode->mac, en->mode.mac, mode->num * ETH_ALEN);
 
@@ -96,7 +96,7 @@ int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode)
 	return same ? skua_en_modify_port(en, &in) : skua_en_filters_apply(en);
 }
 
-/* --- Where frames go --- */
+/* --- Destination of received frames --- */
 
 static u32 skua_en_port_dest(const struct skua_en *en, struct skua_en_channel *const *ch)
 {
@@ -111,7 +111,7 @@ static int skua_en_steer(struct skua_en *en, const struct skua_en_conf *conf,
 		.mask = cpu_to_le32(SKUA_PORT_M_DFLT),
 	};
 
-	/* Port and filters name the RSS context, which stays. */
+	/* Port and filters name the RSS context, whose number does not change. */
 	if (en->rss)
 		return skua_en_rss_apply(en, conf, ch, false);
 	in.dflt = cpu_to_le32(skua_en_port_dest(en, ch));

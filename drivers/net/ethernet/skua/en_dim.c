@@ -19,7 +19,10 @@ static void skua_en_dim_work(struct work_struct *work)
 	err = skua_cq_modify(ch->en->dev, &ch->rxcq.cq,
 			     min_t(u32, moder.pkts, FIELD_MAX(SKUA_MOD_COUNT)),
 			     min_t(u32, moder.usec, FIELD_MAX(SKUA_MOD_USEC)));
-	/* A device that is reset meanwhile refuses, and starts with the netdev's values. */
+	/*
+	 * The command fails if the device is reset at this time; the new CQ then starts with the
+	 * netdev's values.
+	 */
 	if (err)
 		netdev_dbg(ch->en->ndev,
 			   "channel %u: moderation of %u us, %u frames refused: error %d\n",
@@ -40,7 +43,7 @@ void skua_en_dim_init(struct skua_en_channel *ch)
 EXPORT_SYMBOL_IF_KUNIT(skua_en_dim_init);
 
 /**
- * skua_en_dim() - take a sample at the end of a poll, and decide now and then
+ * skua_en_dim() - give DIM a sample at the end of a poll
  * @ch: the channel
  *
  * Context: NAPI of the channel, which alone writes the statistics that are read here.
@@ -56,11 +59,11 @@ void skua_en_dim(struct skua_en_channel *ch)
 EXPORT_SYMBOL_IF_KUNIT(skua_en_dim);
 
 /**
- * skua_en_dim_stop() - wait until no decision is under way
+ * skua_en_dim_stop() - wait for the work item that changes the moderation
  * @ch: the channel
  *
- * Context: process; either NAPI of the channel is disabled, or it has been told
- * to leave moderation alone (@adaptive of the netdev) and a grace period has passed since.
+ * Context: process; NAPI of the channel is disabled, or @adaptive of the netdev is false and
+ * an RCU grace period has passed since it was cleared.
  */
 void skua_en_dim_stop(struct skua_en_channel *ch)
 {

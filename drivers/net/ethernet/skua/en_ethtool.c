@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ethtool: what the netdev is, its rings, channels, moderation and hash.
+ * ethtool: driver information, rings, channels, moderation and RSS.
  */
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
@@ -83,11 +83,11 @@ static int skua_en_set_channels(struct net_device *ndev, struct ethtool_channels
 	struct skua_en_conf conf = en->conf;
 	u32 i;
 
-	/* The ethtool core has checked it against get_channels(). */
+	/* The ethtool core has checked the number against get_channels(). */
 	conf.channels = chan->combined_count;
 	if (conf.channels == en->conf.channels)
 		return 0;
-	/* A table that the user has set is kept, but names only channels that are left. */
+	/* A table that the user has set is kept, with its entries reduced to the channels left. */
 	if (!netif_is_rxfh_configured(ndev))
 		skua_en_rss_default(&conf);
 	for (i = 0; i < SKUA_RSS_MAX; i++)
@@ -132,7 +132,7 @@ err_restore:
 	return err;
 }
 
-/* Moderation follows the traffic from now on, or does not any more. */
+/* Turn adaptive moderation on or off. */
 static void skua_en_set_adaptive(struct skua_en *en, bool adaptive)
 {
 	unsigned int i;
@@ -140,7 +140,7 @@ static void skua_en_set_adaptive(struct skua_en *en, bool adaptive)
 	WRITE_ONCE(en->adaptive, adaptive);
 	if (adaptive)
 		return;
-	/* A poll that still saw it may start one more decision. */
+	/* A poll that read @adaptive before it was cleared may queue the work item once more. */
 	synchronize_net();
 	for (i = 0; i < en->conf.channels && en->channel[i]; i++)
 		skua_en_dim_stop(en->channel[i]);
@@ -168,12 +168,12 @@ static int skua_en_set_coalesce(struct net_device *ndev, struct ethtool_coalesce
 				       FIELD_MAX(SKUA_MOD_COUNT));
 		return -EINVAL;
 	}
-	/* The device delays an interrupt by a timer, which a number of frames cuts short. */
+	/* In the device rx-frames can only end the delay of rx-usecs early. */
 	if (coal->rx_max_coalesced_frames > 1 && !coal->rx_coalesce_usecs) {
 		NL_SET_ERR_MSG_MOD(extack, "rx-frames above 1 needs rx-usecs above 0");
 		return -EINVAL;
 	}
-	/* No decision comes between the values that are set here. */
+	/* Stop adaptive moderation first, so that it does not overwrite what is set here. */
 	skua_en_set_adaptive(en, false);
 	err = skua_en_moderate(en, coal->rx_max_coalesced_frames, coal->rx_coalesce_usecs,
 			       extack);

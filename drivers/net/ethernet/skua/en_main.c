@@ -9,8 +9,8 @@
 #include "en.h"
 
 /*
- * The device may not be used any more: say so to the stack. What the stack knows of the
- * netdev and what users have set stays; changes are refused until it is attached again.
+ * Detach the netdev from the stack when the device may not be used any more. Its
+ * configuration is kept; ethtool and MTU changes fail with -ENODEV until it is attached again.
  */
 static void skua_en_dead(struct skua_en *en)
 {
@@ -25,7 +25,7 @@ static int skua_en_notify(struct notifier_block *nb, unsigned long event, void *
 
 	switch (event) {
 	case SKUA_EVENT_PORT:
-		/* Not under RTNL: the netdev may go down meanwhile, see skua_en_link(). */
+		/* Called without RTNL: the netdev may go down at this time, see skua_en_link(). */
 		if (netif_running(en->ndev) && !READ_ONCE(en->dead))
 			skua_en_link(en);
 		return NOTIFY_OK;
@@ -50,7 +50,7 @@ static void skua_en_set_features(struct net_device *ndev, const struct skua_limi
 	ndev->vlan_features = f & ~NETIF_F_RXHASH;
 	if (lim->caps & SKUA_CAP_VLAN)
 		f |= NETIF_F_HW_VLAN_CTAG_TX;
-	/* Merged frames are said to be of right checksums. */
+	/* A merged frame counts as one whose checksums were verified. */
 	if (lim->caps & SKUA_CAP_GRO && lim->caps & SKUA_CAP_CSUM)
 		f |= NETIF_F_GRO_HW;
 	ndev->hw_features = f & ~NETIF_F_HIGHDMA;
@@ -60,7 +60,7 @@ static void skua_en_set_features(struct net_device *ndev, const struct skua_limi
 	ndev->features = f;
 }
 
-/* The netdev needs its smallest rings, and WQEs that can carry any packet of the stack. */
+/* The device must allow the smallest rings, and WQEs that can carry any packet of the stack. */
 static int skua_en_check_limits(struct device *dev, const struct skua_limits *lim)
 {
 	const struct {
@@ -125,9 +125,12 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	en->conf.gro = ndev->features & NETIF_F_GRO_HW;
 }
 
-/* --- Attached to the device, or not --- */
+/* --- Attach to the device and detach from it --- */
 
-/* Can the device still do what the netdev promises and what users have set? */
+/*
+ * Does the device, which a reset may have changed, still have the capabilities and limits that
+ * the netdev's features and the users' settings need?
+ */
 static int skua_en_check(const struct skua_en *en)
 {
 	const struct skua_limits *lim = skua_limits(en->dev);
@@ -152,7 +155,7 @@ static int skua_en_check(const struct skua_en *en)
 	return 0;
 }
 
-/* The device is up: have the netdev go on where it was. */
+/* The device is up (again): attach the netdev, and open it if it was open. */
 static int skua_en_attach(struct skua_en *en)
 {
 	int err;
@@ -174,10 +177,10 @@ static int skua_en_attach(struct skua_en *en)
 	}
 	en->attached = true;
 	netif_device_attach(en->ndev);
-	/* Addresses may have come and gone; from here on changes come by themselves. */
+	/* Catch up on changes of addresses; from here on ndo_set_rx_mode reports them. */
 	if (en->channel[0])
 		skua_en_rx_mode_refresh(en);
-	/* Died before we could be told, or while we did not listen to it? */
+	/* The device may have failed before SKUA_EVENT_DEAD could be seen here. */
 	if (skua_dead(en->dev))
 		skua_en_dead(en);
 	return 0;
@@ -189,7 +192,7 @@ err_pd:
 	return err;
 }
 
-/* The device will not be used for a while: keep all that need not be in it. */
+/* The device is about to be taken down: release its objects, and keep all that is not in it. */
 static void skua_en_detach(struct skua_en *en)
 {
 	ASSERT_RTNL();
@@ -201,9 +204,9 @@ static void skua_en_detach(struct skua_en *en)
 		skua_en_down(en);
 	skua_pd_free(en->dev, en->pdn);
 	WRITE_ONCE(en->dead, true);
-	/* It asks the device, and takes no lock that keeps it from being taken down. */
+	/* This work sends commands, and no lock excludes it while the device goes down. */
 	cancel_work_sync(&en->hw_stats_work);
-	/* A device that was reset counts from zero. */
+	/* The device's counters restart at zero. */
 	memset(en->hw_seen, 0, sizeof(en->hw_seen));
 }
 
@@ -243,11 +246,11 @@ static const struct skua_client_ops skua_en_client_ops = {
 	.up = skua_en_client_up,
 };
 
-/* --- Coming and going --- */
+/* --- Probe and remove --- */
 
 /*
- * Registered and attached in one: once it is registered, whoever gets RTNL next may open
- * it.
+ * Register and attach under one hold of RTNL: after the registration another RTNL holder may
+ * open the netdev.
  */
 static int skua_en_register(struct skua_en *en)
 {
@@ -264,7 +267,7 @@ static int skua_en_register(struct skua_en *en)
 		if (err)
 			unregister_netdevice(en->ndev);
 	} else {
-		/* Reset at this moment: told when that is over. */
+		/* The device is being reset: .up will be called after that. */
 		netif_device_detach(en->ndev);
 	}
 out:
@@ -272,7 +275,7 @@ out:
 	return err;
 }
 
-/* The netdev is unregistered, or never was registered: nobody queues them any more. */
+/* The netdev is not registered (any more), so nothing queues these work items again. */
 static void skua_en_disable_work(struct skua_en *en)
 {
 	disable_delayed_work_sync(&en->restart);
@@ -303,7 +306,7 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 		goto err_netdev;
 	netif_carrier_off(ndev);
 	en->nb.notifier_call = skua_en_notify;
-	/* Before the netdev is registered, since it may be up before that returns. */
+	/* Before the registration, since the netdev may be opened before that returns. */
 	err = skua_register_notifier(dev, &en->nb);
 	if (err)
 		goto err_netdev;
@@ -316,7 +319,7 @@ static int skua_en_probe(struct auxiliary_device *adev, const struct auxiliary_d
 
 err_notifier:
 	skua_unregister_notifier(dev, &en->nb);
-	/* The netdev may have been there, if only until another one's notifier refused it. */
+	/* If a notifier refused it, the netdev was visible for a while and may have been used. */
 	skua_en_disable_work(en);
 err_netdev:
 	free_netdev(ndev);

@@ -48,7 +48,7 @@ static void skua_en_rx_mode_add(struct skua_en_rx_mode *mode,
 		ether_addr_copy(mode->mac[mode->num++], ha->addr);
 }
 
-/* Receive mode by the netdev's flags and address lists. */
+/* Find out the receive mode from the netdev's flags and address lists. */
 static void skua_en_rx_mode_get(const struct net_device *ndev, struct skua_en_rx_mode *mode,
 				const struct netdev_hw_addr_list *uc,
 				const struct netdev_hw_addr_list *mc)
@@ -168,7 +168,7 @@ static int skua_en_change_mtu(struct net_device *ndev, int mtu)
 
 static netdev_features_t skua_en_fix_features(struct net_device *ndev, netdev_features_t features)
 {
-	/* Who wants no merged frames wants none from the device either. */
+	/* Without GRO in the stack the device must not merge frames either. */
 	if (!(features & NETIF_F_GRO))
 		features &= ~NETIF_F_GRO_HW;
 	return features;

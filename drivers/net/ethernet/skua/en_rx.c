@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive: buffers are parts of pages of a page pool, so that frames that are small against
- * a page, which may be of a higher order, share one. Each frame becomes an skb: its first
- * buffer is the linear part, the others are fragments. So does a row of frames that the device
- * has merged (NETIF_F_GRO_HW), of which the first has the headers and each of the others is a
- * fragment.
+ * Receive: buffers are parts of pages of a page pool, so that several frames can share a page
+ * (of order 0 or more) that is larger than they are. Each frame becomes an skb: its first
+ * buffer is the linear part, the others are fragments. Frames that the device has merged
+ * (NETIF_F_GRO_HW) become one skb: the first frame has the headers, and each of the others is
+ * a fragment.
  */
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
@@ -43,7 +43,7 @@ unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i)
  * @ch: the channel, which gets @nsge, @rx_room and @rx_order
  * @mtu: of the netdev
  *
- * Each room ends at a cache line, so that buffers that share a page share no line. A frame
+ * Each part ends at a cache line, so that buffers in one page share no cache line. A frame
  * in one buffer costs GRO, the pool and the copy to user space half of what it costs in two,
  * and GRO can merge twice as many before an skb has no room for another fragment.
  */
@@ -80,7 +80,8 @@ EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_layout);
  * @ch: the channel, its layout made
  * @gro: whether it is to merge any
  *
- * All but the first buffer of the first frame are fragments of the skb.
+ * An skb has room for MAX_SKB_FRAGS fragments, which limits the number of frames: all buffers
+ * but the first frame's first one are fragments.
  */
 void skua_en_rx_gro_init(struct skua_en_channel *ch, bool gro)
 {
@@ -103,7 +104,7 @@ static void skua_en_rx_put(struct skua_en_channel *ch, struct skua_en_rx_info *i
 	}
 }
 
-/* Put buffers behind the WQE at the producer index. */
+/* Allocate the buffers of the WQE at the producer index. */
 static bool skua_en_rx_post(struct skua_en_channel *ch)
 {
 	u32 pos = ch->rx_pi & skua_en_rx_mask(ch);
@@ -136,7 +137,7 @@ static bool skua_en_rx_post(struct skua_en_channel *ch)
  * skua_en_rx_fill() - give the device every free receive WQE
  * @ch: the channel
  *
- * If no buffer can be allocated, the next poll goes on.
+ * If no buffer can be allocated, the next poll tries again.
  */
 void skua_en_rx_fill(struct skua_en_channel *ch)
 {
@@ -183,12 +184,12 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 }
 
 /**
- * struct skua_en_rx_frame - what a completion says, as it was read once
- * @len: bytes
- * @segs: frames that were merged, each in a WQE; 1: it is one that came so
- * @size: payload of each of them but the last
- * @hdr: bytes of headers in front of the first one's
- * @merged: it says that frames were merged
+ * struct skua_en_rx_frame - contents of a completion, read once
+ * @len: bytes of the frame, or of the merged frames with the headers counted once
+ * @segs: number of merged frames, each in a WQE of its own; 1: the frame was not merged
+ * @size: bytes of payload of each merged frame but the last
+ * @hdr: bytes of headers in front of the first payload
+ * @merged: the completion has the flag of merged frames
  */
 struct skua_en_rx_frame {
 	u32 len;
@@ -203,7 +204,7 @@ static struct skua_en_rx_info *skua_en_rx_info(const struct skua_en_channel *ch,
 	return &ch->rx_info[pos & skua_en_rx_mask(ch)];
 }
 
-/* Buffers of @info from @from on, with @len bytes, become fragments of @skb. */
+/* Add the buffers of @info from number @from on, with @len bytes, to @skb as fragments. */
 static void skua_en_rx_frags(struct skua_en_channel *ch, struct sk_buff *skb,
 			     struct skua_en_rx_info *info, unsigned int from, u32 len)
 {
@@ -222,7 +223,7 @@ static void skua_en_rx_frags(struct skua_en_channel *ch, struct sk_buff *skb,
 	skua_en_rx_put(ch, info, i, true);
 }
 
-/* Make an skb of the buffers at @pos. NULL: no memory, the buffers are back in the pool. */
+/* Make an skb of the buffers at @pos. NULL: no memory; the buffers were returned to the pool. */
 static struct sk_buff *skua_en_rx_build(struct skua_en_channel *ch, u32 pos,
 					const struct skua_en_rx_frame *f)
 {
@@ -262,7 +263,7 @@ static u32 skua_en_rx_capacity(const struct skua_en_channel *ch)
 	return room;
 }
 
-/* Do the numbers of a merged frame fit together, and in the WQEs? */
+/* Are the numbers of a merged frame consistent, and do they fit in the WQEs? */
 static bool skua_en_rx_is_merged(const struct skua_en_channel *ch,
 				 const struct skua_en_rx_frame *f)
 {
@@ -273,8 +274,9 @@ static bool skua_en_rx_is_merged(const struct skua_en_channel *ch,
 }
 
 /*
- * Read what the completion says, which the device could change meanwhile, once. Is it that of
- * the WQE at @pos, and of those behind it?
+ * Read the fields of the completion once, since the device could change them at any time.
+ * Return: whether it is the completion of the WQE at @pos, and of those that follow if frames
+ * were merged.
  */
 static bool skua_en_rx_parse(const struct skua_en_channel *ch, const struct skua_cqe *cqe,
 			     u32 pos, struct skua_en_rx_frame *f)
@@ -288,7 +290,7 @@ static bool skua_en_rx_parse(const struct skua_en_channel *ch, const struct skua
 		f->segs = le16_to_cpu(READ_ONCE(cqe->eth.gro_segs));
 		f->size = le16_to_cpu(READ_ONCE(cqe->eth.gro_size));
 		f->hdr = le16_to_cpu(READ_ONCE(cqe->eth.gro_hdr));
-		/* The stack computes new checksums: those that came must have been right. */
+		/* Its checksums are computed anew, so those received must have been right. */
 		if (!skua_en_rx_is_merged(ch, f) ||
 		    !(le16_to_cpu(READ_ONCE(cqe->eth.csum)) & SKUA_CQE_CSUM_L4_OK))
 			return false;
@@ -322,8 +324,9 @@ static void skua_en_rx_fail(struct skua_en_channel *ch, const struct skua_cqe *c
 }
 
 /*
- * Tell the stack how a merged frame can be cut again. False: its headers are not those of
- * the TCP segment that the completion says it is.
+ * Set what the stack needs to segment a merged frame again (gso_size, gso_type).
+ * Return: false if the headers are not those of a TCP segment of the length that the
+ * completion has.
  */
 static bool skua_en_rx_gro(struct sk_buff *skb, const struct skua_en_rx_frame *f)
 {
@@ -345,7 +348,7 @@ static bool skua_en_rx_gro(struct sk_buff *skb, const struct skua_en_rx_frame *f
 	} else {
 		return false;
 	}
-	/* The device has left the sum of the pseudo header. Sets the transport header, too. */
+	/* TCP's checksum field has the sum of the pseudo header. Sets the transport header, too. */
 	if (!skb_partial_csum_set(skb, l4, offsetof(struct tcphdr, check)) ||
 	    ETH_HLEN + l4 + tcp_hdrlen(skb) != f->hdr)
 		return false;
@@ -414,9 +417,9 @@ static bool skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cq
 /**
  * skua_en_rx_poll() - take received frames
  * @ch: the channel
- * @budget: at most so many
+ * @budget: maximum number of frames
  *
- * Return: frames taken, or @budget if there is more to do.
+ * Return: number of frames taken, or @budget if there is more to do.
  */
 int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 {
@@ -455,7 +458,7 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 	if (done)
 		skua_en_cq_publish(&ch->rxcq);
 	skua_en_rx_fill(ch);
-	/* With an empty ring no completion will schedule NAPI again: poll on for memory. */
+	/* With an empty ring no completion schedules NAPI again: poll until there is memory. */
 	return ch->rx_pi == ch->rx_ci ? budget : done;
 }
 

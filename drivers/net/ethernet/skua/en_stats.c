@@ -79,8 +79,8 @@ static u64 *skua_en_device_counters(struct skua_en *en)
  * skua_en_hw_stats_start() - begin with the device's counters as they are
  * @en: a new netdev, not yet attached to its device, which is up
  *
- * What they count from here on is the netdev's. If they cannot be read, because the device
- * is about to be reset, the netdev's begin with what the device then has.
+ * The netdev's statistics are the increments from here on. If the counters cannot be read,
+ * because the device is about to be reset, it is their values after the reset.
  */
 void skua_en_hw_stats_start(struct skua_en *en)
 {

@@ -14,7 +14,7 @@
 
 #include "en.h"
 
-/* Blocks that are free. */
+/* Number of free blocks in the send ring. */
 static u32 skua_en_tx_free(const struct skua_en_channel *ch)
 {
 	/* Pairs with the release in skua_en_tx_poll(). */
@@ -75,6 +75,7 @@ netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device 
 		return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
 	return features;
 }
+	/* Removes these offloads from packets with two tags. */
 
 static void skua_en_tx_unmap(struct skua_en_channel *ch, u32 index)
 {
@@ -305,7 +306,7 @@ static bool skua_en_tx_check(struct skua_en_channel *ch, const struct skua_cqe *
 }
 
 /**
- * skua_en_tx_poll() - retire what the device has sent
+ * skua_en_tx_poll() - free the packets that the device has sent
  * @ch: the channel
  * @budget: NAPI budget; 0: called by netpoll
  *
@@ -354,8 +355,8 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_poll);
 
 /**
- * skua_en_tx_stuck() - does the device not complete packets any more?
- * @ch: the channel; nobody else asks at the same time
+ * skua_en_tx_stuck() - has the device stopped completing packets?
+ * @ch: the channel; calls for one channel are not concurrent
  *
  * Return: true if packets were under way at the last call, and none was completed since.
  */
@@ -391,7 +392,7 @@ void skua_en_tx_flush(struct skua_en_channel *ch)
 	}
 	while (ch->tx_ci != ch->tx_pi)
 		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &lost);
-	/* A completion in error, the channel's last one, has counted one of them. */
+	/* One of them was counted as an error, if the channel's last completion failed. */
 	if (ch->tx_stats.errors && lost.packets)
 		lost.packets--;
 	stats.xmit.dropped = lost.packets;

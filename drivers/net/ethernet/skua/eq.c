@@ -32,7 +32,7 @@ static void skua_eq_comp(struct skua_eq *eq, u32 cqn)
 	struct skua_cq *cq;
 
 	guard(rcu)();
-	/* @cqs has only CQs of this EQ, so synchronize_irq() protects their destruction. */
+	/* @cqs has only CQs of this EQ, whose end waits for this by skua_eq_sync_comp(). */
 	cq = xa_load(&eq->cqs, cqn);
 	if (!cq)
 		eq->bad++;

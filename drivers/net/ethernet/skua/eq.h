@@ -36,11 +36,13 @@
  * @vector: interrupt vector
  * @log_size: log2 of its entries
  * @created: the EQ exists in the device
- * @ci: consumer index, changed only by the poller, which is the interrupt handler or @work
+ * @ci: consumer index, changed only by the poller, which is the interrupt handler, @work, or
+ *	skua_eq_flush_comp() while the interrupt is disabled
  * @cqs: completion EQ: struct skua_cq by number. Read under RCU by the interrupt
  *	handler; a removed CQ may be freed after synchronize_irq().
  * @defer: its events are handled in process context, by @work
  * @work: polls the EQ if @defer is set
+ * @flush_lock: completion EQ: one skua_eq_flush_comp() at a time
  * @count: events handled
  * @bad: invalid events: unknown type, or no such object
  */

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Life cycle of the function: one table of states and events, and no other variable
- * that tells whether the device can be used.
+ * Life cycle of the function: a table of states and events. dev->state alone tells whether
+ * the device can be used.
  *
- * The devlink instance lock serializes all events but SKUA_DIE: so nothing else comes
- * while the function is STARTING or STOPPING. The PCI core's resets, PCI errors and
- * sleep hold the function down until they are over: what comes in between waits for
- * that, and what wants the function up is refused. One that comes within another is
- * over with that other: the device is always reset when it is brought up. The exception
- * is a reset within an error, which brings the function up. Linux 6.12 does not tell a
- * driver that it has given up the recovery, and the administrator who then resets the
- * function wants it back. If the recovery does go on, slot_reset() takes it down again.
+ * The devlink instance lock serializes all events but SKUA_DIE, so that no other event
+ * occurs while the function is STARTING or STOPPING. From the begin of a PCI reset, a PCI
+ * error or system sleep the function stays down until the end of it, and requests to start it
+ * are refused with -EBUSY. If one of the three begins within another one, the function is
+ * brought up at the end of one of them only, as the table says: the device is always reset
+ * when it is brought up, so one time is enough.
+ *
+ * The end of a PCI reset within an error does bring the function up: Linux 6.12 does not tell
+ * a driver that it has given up the recovery from an error, and an administrator who resets
+ * the function after that wants to use it. If the recovery goes on all the same,
+ * skua_slot_reset() takes the function down again.
  */
 #include <kunit/visibility.h>
 
@@ -19,7 +22,7 @@
 
 #define STEP(_event, _next, _action)	\
 	[SKUA_##_event] = { .next = SKUA_##_next, .action = SKUA_##_action }
-/* The function stays as it is. */
+/* STAY: the event changes nothing; NOT_NOW: it is refused; NEVER: the locks exclude it. */
 #define STAY(_event)		STEP(_event, SAME, NOTHING)
 #define NOT_NOW(_event)		STEP(_event, SAME, REFUSE)
 #define NEVER(_event)		STEP(_event, SAME, IMPOSSIBLE)
@@ -67,13 +70,13 @@ static const struct skua_life_step skua_life_table[SKUA_STATES][SKUA_LIVES] = {
 		STEP(RESET_BEGIN, RESET, KILL_AND_TAKE_DOWN),
 		STAY(RESET_END),
 		STEP(ERROR_BEGIN, ERROR, KILL_AND_TAKE_DOWN),
-		/* Bound to the driver after the error: what it knew is gone. */
+		/* The driver was bound after the error; the slot reset has cleared the device. */
 		STEP(ERROR_RESET, ERROR, KILL_AND_TAKE_DOWN),
 		STAY(ERROR_END),
 		STEP(ERROR_FAIL, OFF, KILL_AND_TAKE_DOWN),
 		STEP(SLEEP, ASLEEP, KILL_AND_TAKE_DOWN),
 		STAY(WAKE),
-		/* Shutdown: removal stops it first. */
+		/* Only at system shutdown: removal of the function sends STOP before END. */
 		STEP(END, GONE, KILL),
 	},
 	[SKUA_STOPPING] = {
@@ -93,9 +96,9 @@ static const struct skua_life_step skua_life_table[SKUA_STATES][SKUA_LIVES] = {
 		NEVER(END),
 	},
 	[SKUA_DEAD] = {
-		/* It must be stopped first. */
+		/* STOP must come before START. */
 		NOT_NOW(START),
-		/* Died just now: whoever brought it up finds out. */
+		/* It failed while it was brought up: skua_start_once() sees the refusal. */
 		NOT_NOW(STARTED),
 		STEP(STOP, DEAD, TAKE_DOWN),
 		STEP(STOPPED, OFF, NOTHING),
@@ -132,7 +135,7 @@ static const struct skua_life_step skua_life_table[SKUA_STATES][SKUA_LIVES] = {
 		NOT_NOW(STOP),
 		STAY(STOPPED),
 		STAY(DIE),
-		/* See above: the recovery may have been given up. */
+		/* The recovery may have been given up, see the top of this file. */
 		STEP(RESET_BEGIN, RESET, NOTHING),
 		STAY(RESET_END),
 		STAY(ERROR_BEGIN),
@@ -207,11 +210,11 @@ static const char * const skua_life_names[SKUA_LIVES] = {
 };
 
 /**
- * skua_life_step() - look up the table
+ * skua_life_step() - look up a state and an event in the table
  * @state: a state
  * @event: an event
  *
- * Return: the state that follows, and what is to be done.
+ * Return: the next state, and what the caller has to do.
  */
 struct skua_life_step skua_life_step(enum skua_state state, enum skua_life event)
 {
@@ -224,12 +227,12 @@ struct skua_life_step skua_life_step(enum skua_state state, enum skua_life event
 EXPORT_SYMBOL_IF_KUNIT(skua_life_step);
 
 /**
- * skua_life() - something happens to the function
- * @dev: the function; the devlink instance lock is held, but for SKUA_DIE
- * @event: what
+ * skua_life() - change the state of the function by an event
+ * @dev: the function; the devlink instance lock is held, except for SKUA_DIE
+ * @event: the event
  *
- * Whoever reports an event after which the device may not be used any more has
- * quiesced it before.
+ * Before an event after which the device may not be used the caller has turned off its DMA
+ * (hw->quiesce()).
  *
  * Context: any.
  * Return: what the caller has to do.
@@ -279,7 +282,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_life_name);
  * skua_state_why() - why a function cannot be stopped or started now
  * @state: its state
  *
- * Return: the reason, as users are told.
+ * Return: the reason, a text for users.
  */
 const char *skua_state_why(enum skua_state state)
 {
@@ -302,7 +305,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_state_why);
  * skua_state_is_alive() - does a function in this state take commands?
  * @state: the state
  *
- * Return: true if so; else the device does no DMA.
+ * Return: true if it does. If not, the device does no DMA either.
  */
 bool skua_state_is_alive(enum skua_state state)
 {
@@ -314,7 +317,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_state_is_alive);
  * skua_dead() - see linux/skua/core.h
  * @dev: the function
  *
- * Return: true if it is not to be used.
+ * Return: true if the device must not be used.
  */
 bool skua_dead(const struct skua_dev *dev)
 {
@@ -326,7 +329,7 @@ EXPORT_SYMBOL_NS_GPL(skua_dead, "SKUA");
  * skua_is_up() - see linux/skua/core.h
  * @dev: the function
  *
- * Return: true if clients may use it.
+ * Return: true if clients may use the device.
  */
 bool skua_is_up(const struct skua_dev *dev)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Life cycle of the function: its states, what can happen to it, and what is to be done
- * about that. Documentation/lifecycle.rst has the table.
+ * Life cycle of the function: states, events, and the actions that the table of lifecycle.c
+ * (drawn in Documentation/lifecycle.rst) has for them.
  */
 #ifndef SKUA_CORE_LIFECYCLE_H
 #define SKUA_CORE_LIFECYCLE_H
@@ -16,9 +16,10 @@ struct skua_dev;
  * @SKUA_STARTING: being brought up; commands are taken
  * @SKUA_UP: brought up; clients may use it
  * @SKUA_STOPPING: being taken down in order; commands are still taken
- * @SKUA_DEAD: it failed: no command, no DMA. What was allocated still is.
- * @SKUA_RESET: the PCI core resets the function, and will say when it is done
- * @SKUA_ERROR: the PCI core recovers the function from an error, and will say how that ends
+ * @SKUA_DEAD: it failed: it takes no commands and does no DMA; nothing is freed yet
+ * @SKUA_RESET: the PCI core resets the function, until its reset_done()
+ * @SKUA_ERROR: the PCI core recovers the function from an error, until its resume() or a
+ *	permanent failure
  * @SKUA_ASLEEP: the system sleeps
  * @SKUA_GONE: removed or shut down
  * @SKUA_STATES: how many there are
@@ -37,18 +38,18 @@ enum skua_state {
 };
 
 /**
- * enum skua_life - what can happen to a function
- * @SKUA_START: somebody wants it up: probe, devlink reload, recovery
+ * enum skua_life - events of a function
+ * @SKUA_START: request to bring it up: by probe, devlink reload or recovery
  * @SKUA_STARTED: it was brought up
- * @SKUA_STOP: somebody wants it down, and will bring it up again or remove it
+ * @SKUA_STOP: request to take it down: by devlink reload, recovery or removal
  * @SKUA_STOPPED: it was taken down, or could not be brought up: nothing is allocated
- * @SKUA_DIE: it failed. The only event that may come at any time and in any context.
+ * @SKUA_DIE: it failed. The only event that can occur at any time and in any context.
  * @SKUA_RESET_BEGIN: the PCI core is about to reset the function
  * @SKUA_RESET_END: that reset is over
  * @SKUA_ERROR_BEGIN: the PCI core reports an error of the function
- * @SKUA_ERROR_RESET: it has reset the function for that
- * @SKUA_ERROR_END: and recovered from the error
- * @SKUA_ERROR_FAIL: or could not recover
+ * @SKUA_ERROR_RESET: the PCI core has reset the slot after that error
+ * @SKUA_ERROR_END: the PCI core has ended the recovery with success
+ * @SKUA_ERROR_FAIL: the recovery failed, or the error is permanent
  * @SKUA_SLEEP: the system goes to sleep
  * @SKUA_WAKE: the system is awake again
  * @SKUA_END: the function is removed, or the system shut down
@@ -73,13 +74,13 @@ enum skua_life {
 };
 
 /**
- * enum skua_action - what is to be done after an event
+ * enum skua_action - what the caller of skua_life() has to do
  * @SKUA_NOTHING: nothing
- * @SKUA_REFUSE: refuse: what was asked for cannot be had in this state
+ * @SKUA_REFUSE: refuse the request with -EBUSY
  * @SKUA_BRING_UP: bring the function up, then its clients
  * @SKUA_TAKE_DOWN: take the clients down, then the function
- * @SKUA_KILL: end all commands with an error, and tell the clients
- * @SKUA_KILL_AND_TAKE_DOWN: the two above
+ * @SKUA_KILL: fail all commands in flight, and send the clients SKUA_EVENT_DEAD
+ * @SKUA_KILL_AND_TAKE_DOWN: SKUA_KILL, then SKUA_TAKE_DOWN
  * @SKUA_IMPOSSIBLE: the locks exclude this event in this state
  */
 enum skua_action {
@@ -95,7 +96,7 @@ enum skua_action {
 /**
  * struct skua_life_step - an element of the table
  * @next: the state after the event
- * @action: what is to be done
+ * @action: what the caller has to do
  */
 struct skua_life_step {
 	u8 next;

@@ -209,6 +209,8 @@ EXPORT_SYMBOL_NS_GPL(skua_mtt_free, "SKUA");
  *
  * No invalidation is needed, because the device reads an entry again before it reports a
  * page fault. Clearing an entry needs one (skua_mtt_zap()).
+ *
+ * Return: true if the entry had no page before.
  */
 void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
 		  bool write)

@@ -3,9 +3,11 @@
  * Loss recovery: from the device's reports to recovery.c, and from there to the recovery ring
  * of the QP. Documentation/recovery.rst describes it.
  *
- * A report is handled by the work of the recovery EQ, time by a timer of each QP, which runs in
- * soft interrupt context. Both find the QP's state under its lock. While the QP is paused
- * reports are still taken, so that nothing is missing if it goes on.
+ * Reports are handled by the work of the recovery EQ, and so is time: the timer of a QP, which
+ * runs in soft interrupt context, has that work look at it. So what lies in the EQ is read before
+ * it is decided that a packet is lost, however late the work is. The QP's state is found under
+ * its lock. While the QP is paused reports are still taken, so that nothing is missing if it
+ * goes on.
  */
 #include <linux/debugfs.h>
 #include <linux/hrtimer.h>
@@ -29,6 +31,8 @@
  * @timer: the earliest time at which something has to be looked at, or an earlier one
  * @next: in the list of those that the EQ's work has reports of; the work's alone
  * @listed: it is in the list; the work's alone
+ * @due: in dev->recovery_due, from when the timer expires until the work looks at it
+ * @waits: it is in that list
  * @rcu: the EQ's work may still have it when it is removed
  * @state: what has arrived
  */
@@ -47,7 +51,7 @@ struct skua_qp_recovery {
 	struct skua_recovery state;
 };
 
-/* Tell the device of new commands, and be there in time. Under the lock. */
+/* Tell the device of new commands, and be there in time. Under the lock; not while paused. */
 static void skua_qp_recovery_act(struct skua_qp_recovery *rec, u64 now)
 {
 	struct skua_recovery *r = &rec->state;

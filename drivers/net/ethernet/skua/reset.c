@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reset, health, and what is done when the device fails or comes back.
+ * Reset, health check, and recovery of a device that failed.
  *
- * Death is declared from any context and never blocks: DMA is turned off, every
- * waiter is woken, clients are told from a work item. Recovery is devlink's, and
- * so is the lock that serializes it with everything else that brings the device
- * up or down. What may happen in which state is the business of lifecycle.c.
+ * skua_declare_dead() may be called in any context and does not block: it turns bus
+ * mastering off and wakes all waiters; a work item tells the clients. devlink's health
+ * reporter starts the recovery, and the devlink instance lock serializes it with everything
+ * else that brings the device up or down. lifecycle.c has the table of states and events.
  */
 #include <kunit/visibility.h>
 #include <linux/delay.h>
@@ -16,16 +16,20 @@
 #include "skua.h"
 
 #define SKUA_HEALTH_PERIOD	HZ
-/* Periods without a heartbeat: a busy host may well stop a device for one. */
+/*
+ * The device has failed if its heartbeat is the same after so many periods. One would not do:
+ * a software device may get no processor for a second on a busy host.
+ */
 #define SKUA_HEALTH_STILL	5
-/* The device promises 1 s. */
+/* The interface (SKUA_CTRL_RESET) allows the device 1 s. */
 #define SKUA_RESET_MS		3000
-/* How often a device that fails while it is brought up is tried; pauses double. */
+/* Attempts to bring the device up, and the pause after the first one, which then doubles. */
 #define SKUA_START_TRIES	4
 #define SKUA_START_PAUSE_MS	100
 /*
- * A device that fails again before it has worked for so long is recovered after a
- * pause, which doubles with each failure up to a limit.
+ * If the device fails again less than SKUA_STABLE jiffies after it was brought up, the next
+ * recovery is delayed by SKUA_PACE_MS, doubled for each failure in a row, up to
+ * SKUA_PACE_MAX_MS.
  */
 #define SKUA_STABLE		(10 * HZ)
 #define SKUA_PACE_MS		250
@@ -35,9 +39,9 @@
  * skua_hw_reset() - reset the device and wait until it is ready
  * @dev: the function
  *
- * On success it has forgotten everything it knew and does no DMA.
+ * On success the device has lost all of its state and does no DMA.
  *
- * Return: 0, -ENODEV if it is not there, or -ETIMEDOUT.
+ * Return: 0, -ENODEV if the device does not respond, or -ETIMEDOUT.
  */
 int skua_hw_reset(struct skua_dev *dev)
 {
@@ -50,7 +54,11 @@ int skua_hw_reset(struct skua_dev *dev)
 		bool last = time_after(jiffies, deadline);
 		u32 status = skua_read32(dev, SKUA_REG_STATUS);
 
-		/* READY drops at once, so this is the new one; all-ones is FATAL. */
+		/*
+		 * The device clears READY when it gets the write, which is before it answers this
+		 * read, so READY means that the reset is over. A device that left the bus reads as
+		 * all ones, which includes FATAL.
+		 */
 		if ((status & SKUA_STATUS_READY) && !(status & SKUA_STATUS_FATAL))
 			return 0;
 		if (last)
@@ -59,7 +67,7 @@ int skua_hw_reset(struct skua_dev *dev)
 	}
 }
 
-/* Nothing is taken any more: end what is under way, and have the clients told. */
+/* The device takes no commands any more: fail those in flight, and queue the clients' event. */
 static void skua_kill(struct skua_dev *dev)
 {
 	skua_cmd_abort(dev);
@@ -71,12 +79,17 @@ static void skua_kill(struct skua_dev *dev)
  * @dev: the function
  * @why: for the log and for devlink
  *
- * Any context. From now on commands fail, destroying needs none, and memory that
- * the device owned is ours.
+ * After this all commands fail with -EIO, objects are destroyed without a command, and the
+ * driver may free memory that the device owned.
+ *
+ * Context: any.
  */
 void skua_declare_dead(struct skua_dev *dev, const char *why)
 {
-	/* First: whoever sees the state may free what the device writes to. */
+	/*
+	 * DMA is turned off before the state changes: whoever sees the new state may free
+	 * memory that the device writes to.
+	 */
 	dev->hw->quiesce(dev);
 	if (skua_life(dev, SKUA_DIE) != SKUA_KILL)
 		return;
@@ -91,22 +104,23 @@ static void skua_dead_work(struct work_struct *work)
 	struct skua_dev *dev = container_of(work, struct skua_dev, dead_work);
 
 	blocking_notifier_call_chain(&dev->notifier, SKUA_EVENT_DEAD, dev);
-	/* What the PCI core or sleep took down they bring back. */
+	/* After a PCI reset, a PCI error or sleep the callbacks for these bring the device up. */
 	if (READ_ONCE(dev->state) == SKUA_DEAD)
 		queue_work(system_freezable_wq, &dev->report_work);
 }
 
 /*
- * A work of its own: recovery flushes the one above. And in another queue: it waits
- * for whatever the clients wait for, memory included; and it may not bring the device up
- * while the system goes to sleep, when no new devices can be added. Disabled while
- * devlink does not know the function.
+ * Reports the failure to devlink, which recovers the device. This is not part of dead_work,
+ * since recovery flushes dead_work. It is not in dev->wq, since it may allocate memory and
+ * wait for the clients, which a WQ_MEM_RECLAIM queue must not; and the queue is freezable,
+ * since no devices can be added while the system goes to sleep. The work is disabled while
+ * the function is not registered with devlink.
  */
 static void skua_report_work(struct work_struct *work)
 {
 	struct skua_dev *dev = container_of(work, struct skua_dev, report_work);
 
-	/* Also if somebody else has brought it back since: it did fail. */
+	/* The failure is reported even if the device was brought up again in the meantime. */
 	skua_devlink_report(dev);
 }
 
@@ -151,13 +165,13 @@ static void skua_health_work(struct work_struct *work)
 		skua_declare_dead(dev, why);
 		return;
 	}
-	/* Should an interrupt ever be lost, events are late and no more. */
+	/* If an interrupt was lost, its events are handled now, at most one period late. */
 	skua_eq_kick(dev);
 	queue_delayed_work(dev->wq, &dev->health_work, SKUA_HEALTH_PERIOD);
 }
 
 /**
- * skua_health_start() - begin to look after the device
+ * skua_health_start() - start the periodic health check
  * @dev: the function
  */
 void skua_health_start(struct skua_dev *dev)
@@ -168,7 +182,7 @@ void skua_health_start(struct skua_dev *dev)
 }
 
 /**
- * skua_health_stop() - stop looking after the device
+ * skua_health_stop() - stop the periodic health check
  * @dev: the function
  */
 void skua_health_stop(struct skua_dev *dev)
@@ -180,8 +194,8 @@ void skua_health_stop(struct skua_dev *dev)
  * skua_alloc_wq() - make a function's workqueue
  * @name: of the function
  *
- * Destroying a queue waits for works of its, and storage drivers destroy queues in
- * workers that others wait for to get memory.
+ * The workqueue has WQ_MEM_RECLAIM: to destroy a QP or CQ waits for its work items, and
+ * storage drivers (nvme-rdma) do so in work items that memory reclaim depends on.
  *
  * Return: the workqueue or NULL.
  */
@@ -192,7 +206,7 @@ struct workqueue_struct *skua_alloc_wq(const char *name)
 EXPORT_SYMBOL_IF_KUNIT(skua_alloc_wq);
 
 /**
- * skua_reset_init() - set up what is needed to die
+ * skua_reset_init() - set up what skua_declare_dead() needs
  * @dev: the function
  */
 void skua_reset_init(struct skua_dev *dev)
@@ -208,7 +222,7 @@ void skua_reset_init(struct skua_dev *dev)
 EXPORT_SYMBOL_IF_KUNIT(skua_reset_init);
 
 /**
- * skua_register_notifier() - be told of events of the function
+ * skua_register_notifier() - register for events of the function
  * @dev: the function
  * @nb: called in process context with enum skua_event and the function
  *
@@ -231,18 +245,18 @@ void skua_unregister_notifier(struct skua_dev *dev, struct notifier_block *nb)
 }
 EXPORT_SYMBOL_NS_GPL(skua_unregister_notifier, "SKUA");
 
-/* --- Up and down, as the table of states has it --- */
+/* --- Up and down, by the table of states in lifecycle.c --- */
 
 static void skua_stop(struct skua_dev *dev, enum skua_down_reason reason)
 {
-	/* If it is dead, clients hear of that before they are taken down. */
+	/* Clients get SKUA_EVENT_DEAD, if the device is dead, before they are taken down. */
 	flush_work(&dev->dead_work);
 	skua_aux_down(dev, reason);
 	skua_down(dev);
 	skua_life(dev, SKUA_STOPPED);
 }
 
-/* Once. On an error nothing is left behind. */
+/* One attempt to bring the device and its clients up. On an error all of it is undone. */
 static int skua_start_once(struct skua_dev *dev, bool *died)
 {
 	int err;
@@ -266,8 +280,8 @@ static int skua_start_once(struct skua_dev *dev, bool *died)
 }
 
 /*
- * May a later try succeed? The device may have been slow to return, and memory may be there
- * again; but whoever binds the driver is told of a lack of memory at once.
+ * Can another attempt succeed? The device may take longer to return from a reset, and memory
+ * may become available. During probe -ENOMEM is returned at once.
  */
 static bool skua_may_pass(const struct skua_dev *dev, int err)
 {
@@ -275,8 +289,8 @@ static bool skua_may_pass(const struct skua_dev *dev, int err)
 }
 
 /*
- * A device that fails while it is brought up gets further chances: what made it fail
- * may have been the very event that it recovers from.
+ * Bring the device up, with several attempts: the event that it recovers from, such as a PCI
+ * error, may still be going on in the first one.
  */
 static int skua_start(struct skua_dev *dev)
 {
@@ -317,7 +331,7 @@ static enum skua_down_reason skua_down_reason(const struct skua_dev *dev, enum s
 	}
 }
 
-/* Something happens; do what the table says. @why is for the log. */
+/* Look up @event in the table of states and do what it says. @why is for the log. */
 static int skua_event(struct skua_dev *dev, enum skua_life event, const char *why)
 {
 	devl_assert_locked(priv_to_devlink(dev));
@@ -366,7 +380,7 @@ int skua_bring_back(struct skua_dev *dev)
 /**
  * skua_recover() - bring a device back that failed, or could not be brought up
  * @dev: the function, in any state
- * @pace: hold back a device that fails again and again
+ * @pace: delay the recovery of a device that has failed several times in a row
  *
  * Return: as skua_bring_back().
  */
@@ -375,7 +389,7 @@ int skua_recover(struct skua_dev *dev, bool pace)
 	unsigned long since = jiffies - dev->started;
 	int err;
 
-	/* Whoever came first may have done it already. */
+	/* Another recovery, or a reload, may have brought the device up already. */
 	if (dev->state == SKUA_UP)
 		return 0;
 	err = skua_take_down(dev);
@@ -395,7 +409,7 @@ int skua_recover(struct skua_dev *dev, bool pace)
  */
 void skua_end(struct skua_dev *dev)
 {
-	/* First: see skua_declare_dead(). */
+	/* DMA is turned off before the state changes, see skua_declare_dead(). */
 	dev->hw->quiesce(dev);
 	skua_event(dev, SKUA_END, NULL);
 }
@@ -403,15 +417,15 @@ void skua_end(struct skua_dev *dev)
 /* --- Resets that the PCI core makes, and sleep --- */
 
 /*
- * Take it down until skua_resume_from(). There is no time to be orderly, and no need:
- * the device will forget everything.
+ * Take the function down until skua_resume_from(). Objects are not destroyed by commands: the
+ * device will lose its state anyway.
  */
 static void skua_hold(struct skua_dev *dev, enum skua_life event, const char *why)
 {
 	struct devlink *devlink = priv_to_devlink(dev);
 
 	devl_lock(devlink);
-	/* First: see skua_declare_dead(). */
+	/* DMA is turned off before the state changes, see skua_declare_dead(). */
 	dev->hw->quiesce(dev);
 	skua_event(dev, event, why);
 	devl_unlock(devlink);
@@ -435,12 +449,13 @@ static void skua_reset_prepare(struct pci_dev *pdev)
 }
 
 /*
- * For a slot reset: older kernels restore what was saved only once, and have done so
- * after a reset of theirs and after sleep. With bus mastering off, as in probe.
+ * Save the configuration space for skua_slot_reset(). Linux 6.12 restores a saved state only
+ * once, and the PCI core has restored it after its own reset and after sleep, so it is saved
+ * again. Bus mastering is off here, as it is when probe saves the state.
  */
 static void skua_save_state(struct pci_dev *pdev)
 {
-	/* What a function that did not come back reads as must not be restored. */
+	/* A function that is gone reads as all ones: do not save that. */
 	if (pci_device_is_present(pdev))
 		pci_save_state(pdev);
 }
@@ -467,7 +482,7 @@ static pci_ers_result_t skua_slot_reset(struct pci_dev *pdev)
 {
 	struct skua_dev *dev = pci_get_drvdata(pdev);
 
-	/* As it was saved by probe: memory on, bus mastering off. */
+	/* The state was saved with memory decoding on and bus mastering off. */
 	pci_restore_state(pdev);
 	/* What is restored was good for once on older kernels. */
 	pci_save_state(pdev);
@@ -485,9 +500,9 @@ static void skua_error_resume(struct pci_dev *pdev)
 }
 
 /*
- * Sleep takes the function's power and with it all that it knew, so that it is left
- * like one that is reset. It is brought back when all devices are awake, since only
- * then may new ones, such as the ib_device, be added.
+ * The function loses its power, and so its state, while the system sleeps. It is taken down
+ * here, and brought up by .complete, when all devices are awake: before that no devices, such
+ * as the ib_device, can be added.
  */
 static int skua_suspend(struct device *device)
 {
@@ -495,12 +510,15 @@ static int skua_suspend(struct device *device)
 	return 0;
 }
 
-/* Also if another device refused to sleep before it was our turn. */
+/* Called also if suspend was aborted before skua_suspend() was called. */
 static void skua_sleep_complete(struct device *device)
 {
 	struct skua_dev *dev = dev_get_drvdata(device);
 
-	/* In no other state is bus mastering sure to be off; the device lock keeps it. */
+	/*
+	 * Only in state ASLEEP is bus mastering known to be off. The device lock, held by the
+	 * PM core, keeps the state.
+	 */
 	if (READ_ONCE(dev->state) == SKUA_ASLEEP)
 		skua_save_state(dev->pdev);
 	skua_resume_from(dev, SKUA_WAKE, "system sleep");

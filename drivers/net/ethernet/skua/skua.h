@@ -108,6 +108,7 @@ struct skua_turn {
  * @recoveries: struct skua_qp_recovery by index of the QP; read under RCU
  * @recovery_list: those of which the work of @recovery_eq has reports; the work's alone
  * @recovery_by_device: the administrator wants the device to keep the loss state all the same
+ * @recovery_due: those whose timers have expired, for that work
  * @recovery_bad: reports that made no sense, of QPs that are gone
  * @recovery_stale: reports of an earlier time of loss, of QPs that are gone
  * @comp_eq: completion events, by completion vector
@@ -144,6 +145,7 @@ struct skua_turn {
  * @why_dead: reason
  * @reporter: devlink health reporter
  * @adev_eth: auxiliary device of the netdev, or NULL
+ * @recoveries_by_hand: how often an administrator asked for a recovery
  * @adev_rdma: auxiliary device of the ib_device, or NULL
  * @adev_id: their instance number
  * @netdev_lock: protects @netdev

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
 /*
  * Skua provider: counters of flow rules. The kernel returns all values of a set; which of
- * them goes to which index of the program's array is recorded here.
+ * them go to which index of the program's array is recorded here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +14,13 @@
 /* Highest index in a reader's array, plus 1. */
 #define SKUA_COUNTERS_MAX	64
 
+/**
+ * struct skua_counters - counters object
+ * @vcounters: libibverbs' part
+ * @lock: protects what follows
+ * @flows: flows that count in it
+ * @times: how often each value is added to each index
+ */
 struct skua_counters {
 	struct verbs_counters vcounters;
 	pthread_mutex_t lock;	/* protects what follows */
@@ -51,6 +58,10 @@ struct ibv_counters *skua_create_counters(struct ibv_context *ibctx,
 		return NULL;
 	}
 	pthread_mutex_init(&c->lock, NULL);
+/*
+ * The kernel's count of the flows is not enough: a thread that destroys one may not have
+ * come to skua_counters_unbind() yet.
+ */
 	return &c->vcounters.counters;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
 /*
- * Skua provider: completion queues.
+ * Skua provider: completion queues: polling, and the QPs that complete there.
  *
  * A CQ has a table of the QPs that complete on it. So a poll finds the QP of a CQE under
  * the CQ's own lock, and can report all outstanding work as flushed once the device is

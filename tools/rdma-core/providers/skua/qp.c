@@ -51,8 +51,8 @@ static __attribute__((noinline)) int rq_end_rarely(struct skua_qp *qp, int ret)
 }
 
 /*
- * The queue is locked; it is not, afterwards. Functions are called as the last step only, so
- * that few registers must be saved.
+ * Goes on for rq_post() at @wr, which has not exactly one element, or one of no length, or for
+ * which there is no room. Locked and unlocked as there.
  */
 static ALWAYS_INLINE inline int rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr,
 					struct ibv_recv_wr **bad)

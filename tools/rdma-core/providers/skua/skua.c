@@ -231,7 +231,12 @@ static int skua_query_context(struct skua_context *ctx)
 	return ret;
 }
 
-/* @cmd_fd is another context's file: both share UAR page and status page. */
+/*
+ * @cmd_fd is another context's file: both share UAR page and status page.
+ *
+ * A process of 32 bits stores a doorbell as two halves, under a lock of its own. Two processes
+ * that share a UAR page would mix theirs, and the device would see doorbells that nobody rang.
+ */
 static struct verbs_context *skua_import_context(struct ibv_device *ibdev, int cmd_fd)
 {
 	return skua_open(ibdev, cmd_fd, skua_query_context);

@@ -447,6 +447,7 @@ struct skua_srq_slot {
  * @head: first free position
  * @tail: last free position; it is never posted
  * @posted: WQEs that the device has
+ * @users: QPs that were attached and not yet detached
  * @pi: WQEs posted so far
  * @wqes: size of the ring
  * @segs: segments of a WQE
