@@ -5,6 +5,7 @@
  * looks at it is that which it was built with: what it finds makes the exit code.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,6 +30,7 @@
 
 #include "fds.h"
 #include "host/proto.h"
+#include "loop.h"
 
 #define NICS		4
 #define LIVES		20
@@ -327,6 +329,44 @@ static void test_threads(void **state)
 	play("--threads");
 }
 
+/* File descriptors of the model. */
+static unsigned int descriptors(void)
+{
+	struct dirent *entry;
+	char path[32];
+	unsigned int n = 0;
+	DIR *fds;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", model);
+	fds = opendir(path);
+	assert_non_null(fds);
+	while ((entry = readdir(fds)))
+		n += entry->d_name[0] != '.';
+	closedir(fds);
+	return n;
+}
+
+/* A thread has no more file descriptors of its own than the limit is raised for. */
+static void test_descriptors(void **state)
+{
+	/* The last two NICs have one thread. */
+	unsigned int n[2], threads = NICS - 1;
+
+	(void)state;
+	alarm(60);
+	for (unsigned int i = 0; i < 2; i++) {
+		start(i ? "--threads" : NULL);
+		wait_ready();
+		n[i] = descriptors();
+		kill(model, SIGTERM);
+		assert_int_equal(wait_end(), 0);
+		clean();
+	}
+	/* With threads the main thread has its end of the trunk, and no interrupts. */
+	assert_in_range(n[1] - n[0], 1, threads * LOOP_FDS);
+	alarm(0);
+}
+
 /* What cannot be set up ends it, with all that was: paths in use, and one that cannot be made. */
 static void test_refused(void **state)
 {
@@ -362,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_thread),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_descriptors),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -505,6 +505,71 @@ static void test_spread(void **state)
 	assert_in_range(most, 101, 130);
 }
 
+/* Part of the network's rate that a NIC gets which always has something to send. */
+static double saturate(enum fabric_spread how, const struct fabric_death *death,
+		       unsigned int *fewest, unsigned int *most)
+{
+	static const uint8_t dmac[6] = { 2, 0, 0, 0, 0, 5 };
+	struct fabric_cfg cfg = plain();
+	const uint64_t ns = 2000000;
+	uint32_t psn[4] = { 0 };
+	struct net *net;
+	double got;
+
+	cfg.per_leaf = 4;
+	cfg.planes = 8;
+	cfg.spines = 2;
+	cfg.nic_bytes = 16384;
+	cfg.queue_bytes = 1 << 20;
+	cfg.spread = how;
+	cfg.death[0] = *death;
+	cfg.num_deaths = 1;
+	net = open_net(&cfg, 1, NULL);
+	for (unsigned int k = 0; net->now < ns;) {
+		while (!wire_port_full(net->nic[0].port, dmac)) {
+			send_psn(net, 0, 4 + k % 4, 10, psn[k % 4]++, 4000, 0);
+			k++;
+		}
+		net->now = wire_deadline(net->w);
+		wire_poll(net->w, net->now);
+	}
+	got = (double)stats(net)->delivered * ON_LINK(4000) * 8 / 100 / ns;
+	assert_int_equal(stats(net)->drop_dead, 0);
+	assert_int_equal(stats(net)->drop_queue, 0);
+	*fewest = UINT32_MAX;
+	*most = 0;
+	for (unsigned int i = 0; i < 16; i++) {
+		unsigned int n = (unsigned int)stats(net)->path[i];
+
+		if (i / 2 == death->plane && (death->spine < 0 || i % 2 == (unsigned int)death->spine))
+			continue;
+		*fewest = n < *fewest ? n : *fewest;
+		*most = n > *most ? n : *most;
+	}
+	check_sum(net);
+	close_net(net);
+	return got;
+}
+
+/*
+ * A NIC that waits for links which happen to have much to send, while others have nothing,
+ * does not get all of its rate. With a way for each packet by what its links have to send it
+ * does, and gives each way that is left the same.
+ */
+static void test_adaptive(void **state)
+{
+	static const struct fabric_death plane = { 3, -1, 0, 0 }, spine = { 3, 1, 0, 0 };
+	unsigned int fewest, most;
+
+	(void)state;
+	assert_true(saturate(FABRIC_BY_PACKET, &plane, &fewest, &most) < 0.875 * 0.9);
+	assert_true(saturate(FABRIC_ADAPTIVE, &plane, &fewest, &most) > 0.875 * 0.97);
+	assert_in_range(most - fewest, 0, 2);
+	/* The plane has half of its rate to other leaves left. */
+	assert_true(saturate(FABRIC_ADAPTIVE, &spine, &fewest, &most) > 0.9375 * 0.97);
+	assert_in_range(most - fewest, 0, 2);
+}
+
 /* A plane dies: until that is known its part is lost, and after that nothing. */
 static void test_death(void **state)
 {
@@ -705,6 +770,7 @@ int main(void)
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_loss_again),
 		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_adaptive),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_death_of_all),
 		cmocka_unit_test(test_faults),

@@ -337,6 +337,28 @@ static void test_slow_station(void **state)
 	assert_int_equal(sum(f, "drop_queue"), 0);
 }
 
+/* Threads that all have more for one station than it takes get the same share of its room. */
+static void test_fair(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int from[MEMBERS] = { 0 };
+
+	say_who(f);
+	for (unsigned int k = 0; k < 1000; k++) {
+		for (unsigned int i = 0; i < MEMBERS; i += 2) {
+			while (!wire_port_full(f->st[i].port, mac(1)))
+				send_frame(f, i, 2, 0, 9000);
+			wire_poll(f->st[i].w, f->now);
+		}
+		wire_poll(f->st[1].w, f->now);
+	}
+	for (unsigned int k = 0; k < f->st[1].n; k++)
+		from[f->st[1].got[k].src - 1]++;
+	assert_true(f->st[1].n > 10000);
+	assert_in_range(from[0], f->st[1].n / 2 - 100, f->st[1].n / 2 + 100);
+	assert_int_equal(from[0] + from[2], f->st[1].n);
+}
+
 static bool readable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -801,6 +823,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pending, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_station, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fair, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),

@@ -175,6 +175,7 @@ int loop_add_nic(struct loop *l, struct function *fn, const struct opt_nic *nic,
 		.msix_vectors = nic->vectors,
 		.turn_ns = TURN_NSEC,
 		.push_segs = nic->push,
+		.log_objects = nic->objects,
 		.caps_off = caps_off,
 		.log = log_msg,
 		.log_priv = fn,
@@ -202,20 +203,40 @@ int loop_add_nic(struct loop *l, struct function *fn, const struct opt_nic *nic,
 	return 0;
 }
 
+static int link_poll(struct link_source *link)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &link->src };
+
+	link->waits = false;
+	return epoll_ctl(link->epfd, EPOLL_CTL_ADD, link->fd, &ev);
+}
+
+static void link_room(void *priv)
+{
+	struct link_source *link = priv;
+
+	if (link->waits && link_poll(link))
+		loop_error(link->name, strerror(errno));
+}
+
 static void link_ready(struct event_source *src, uint32_t events)
 {
 	struct link_source *link = (void *)src;
+	enum wire_fd next = wire_fd_ready(link->wire, link->fd);
 
 	(void)events;
-	if (wire_fd_ready(link->wire, link->fd))
+	if (next == WIRE_FD_POLL)
 		return;
+	/* A descriptor that is not read stays readable: polled, it would keep the loop awake. */
 	epoll_ctl(link->epfd, EPOLL_CTL_DEL, link->fd, NULL);
-	loop_error(link->name, "stopped: file descriptors that came with frames do not close");
+	link->waits = next == WIRE_FD_WAIT;
+	if (!link->waits)
+		loop_error(link->name,
+			   "stopped: file descriptors that came with frames do not close");
 }
 
 int loop_add_link(struct loop *l, struct link_source *link, const struct opt_link *opt)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &link->src };
 	char err[256] = "";
 
 	link->src.ready = link_ready;
@@ -226,8 +247,8 @@ int loop_add_link(struct loop *l, struct link_source *link, const struct opt_lin
 		   wire_add_dgram(l->wire, opt->local, opt->remote, err, sizeof(err));
 	if (link->fd < 0)
 		return loop_error(opt->tap ? "--tap" : "--dgram", err);
-	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, link->fd, &ev))
-	/* A descriptor that is not read stays readable: polled, it would keep the loop awake. */
+	wire_fd_on_room(l->wire, link->fd, link_room, link);
+	if (link_poll(link))
 		return loop_error("epoll", strerror(errno));
 	return 0;
 }

@@ -24,8 +24,11 @@ struct loop;
 struct trunk;
 struct vfu_bus;
 
-/* File descriptors of a loop itself. */
-#define LOOP_FDS	4
+/*
+ * File descriptors of a loop with a thread: the epoll set, the timer, the event descriptors of
+ * the trunk and of the mailbox, and the file that requests for interrupts name (host/irq.c).
+ */
+#define LOOP_FDS	5
 
 /**
  * struct function - one NIC: a device core between a vfio-user server and a port of the switch
@@ -62,6 +65,7 @@ struct link_source {
 	const char *name;
 	int epfd;
 	int fd;
+	bool waits;
 };
 
 /**

@@ -71,6 +71,8 @@ struct fabric {
 	unsigned int to_nic, to_spine, to_leaf;
 	struct link *link;
 	bool *waits;			/* by NIC: it was told that there is no room */
+	/* With FABRIC_ADAPTIVE, by NIC and way: until then it is busy, see freest(). */
+	uint64_t *way_busy;
 	struct agenda agenda;
 	uint8_t way[FABRIC_PATHS_MAX];	/* that may be taken, one of each plane by turns */
 	unsigned int n_ways, n_planes;	/* of these */
@@ -159,6 +161,12 @@ static struct transit *link_head(const struct link *l)
 	return &l->ring[l->head & (l->room - 1)];
 }
 
+/* What the frame takes up of a link. */
+static uint64_t frame_bytes(const struct wire_buf *buf)
+{
+	return (buf->len > FABRIC_FRAME_MIN ? buf->len : FABRIC_FRAME_MIN) + FABRIC_FRAME_EXTRA;
+}
+
 static void lose(struct fabric *f, struct transit *t, uint64_t *why)
 {
 	(*why)++;
@@ -244,14 +252,12 @@ static void enter(struct fabric *f, struct transit *t, uint64_t now)
 {
 	unsigned int hops, id = link_of(f, t, &hops);
 	struct link *l = &f->link[id];
-	uint32_t bytes = t->buf->len > FABRIC_FRAME_MIN ? t->buf->len : FABRIC_FRAME_MIN;
-	uint64_t queued = backlog(l, now), takes;
+	uint64_t bytes = frame_bytes(t->buf), queued = backlog(l, now), takes;
 
 	if (is_dead(f, l->plane, l->spine, now, false)) {
 		lose(f, t, &f->st.drop_dead);
 		return;
 	}
-	bytes += FABRIC_FRAME_EXTRA;
 	takes = ticks_of(l, bytes);
 	if (t->hop) {
 		if (queued + bytes > f->cfg.queue_bytes) {
@@ -284,17 +290,18 @@ static void enter(struct fabric *f, struct transit *t, uint64_t now)
 static void find_ways(struct fabric *f, uint64_t now)
 {
 	const struct fabric_cfg *c = &f->cfg;
+	uint64_t planes = 0;
 
 	f->n_ways = 0;
 	f->n_planes = 0;
-	for (unsigned int p = 0; p < c->planes; p++) {
-		unsigned int before = f->n_ways;
-
-		for (unsigned int s = 0; s < c->spines; s++) {
-			if (!is_dead(f, p, (int)s, now, true))
-				f->way[f->n_ways++] = (uint8_t)(p * c->spines + s);
+	for (unsigned int s = 0; s < c->spines; s++) {
+		for (unsigned int p = 0; p < c->planes; p++) {
+			if (is_dead(f, p, (int)s, now, true))
+				continue;
+			f->way[f->n_ways++] = (uint8_t)(p * c->spines + s);
+			f->n_planes += !(planes >> p & 1);
+			planes |= 1ull << p;
 		}
-		f->n_planes += f->n_ways != before;
 	}
 	f->ways_until = TICKS_NEVER;
 	for (unsigned int i = 0; i < c->num_deaths; i++) {
@@ -317,6 +324,36 @@ static uint64_t choose(const struct fabric *f, const struct wire_buf *buf)
 	}
 }
 
+/*
+ * The way that a NIC can send on first: the link to its plane is free, and so is the way, each
+ * of which has its part of the NIC's rate, so that a plane which has lost spines gets less. Of
+ * equal ones the flow's packets take one after the other.
+ */
+static uint8_t freest(struct fabric *f, const struct transit *t, uint64_t now)
+{
+	const struct fabric_cfg *c = &f->cfg;
+	unsigned int paths = c->planes * c->spines;
+	uint64_t *busy = &f->way_busy[t->from * paths];
+	uint64_t first = (t->buf->flow_id + t->buf->turn) % f->n_ways, best = TICKS_NEVER;
+	uint8_t way = 0;
+
+	for (unsigned int i = 0; i < f->n_ways; i++) {
+		uint8_t w = f->way[(first + i) % f->n_ways];
+		uint64_t at = f->link[t->from * c->planes + w / c->spines].busy;
+
+		if (at < busy[w])
+			at = busy[w];
+		if (at < now)
+			at = now;
+		if (at < best) {
+			best = at;
+			way = w;
+		}
+	}
+	busy[way] = best + (frame_bytes(t->buf) * BYTE_TICKS * paths) / c->rate_mbps;
+	return way;
+}
+
 static uint64_t fabric_ticks(const struct fabric *f)
 {
 	return wire_now(f->w) * TICKS;
@@ -336,7 +373,7 @@ void fabric_send(struct fabric *f, unsigned int from, int to, struct wire_buf *b
 	} else if (!f->n_ways) {
 		lose(f, &t, &f->st.drop_dead);
 	} else {
-		t.path = f->way[choose(f, buf) % f->n_ways];
+		t.path = f->way_busy ? freest(f, &t, now) : f->way[choose(f, buf) % f->n_ways];
 		f->st.path[t.path]++;
 		enter(f, &t, now);
 	}
@@ -466,6 +503,7 @@ void fabric_destroy(struct fabric *f)
 	}
 	free(f->link);
 	free(f->waits);
+	free(f->way_busy);
 	free(f->agenda.time);
 	free(f->agenda.pos);
 	free(f->agenda.heap);
@@ -535,6 +573,11 @@ static int fabric_init(struct fabric *f)
 	n = f->n_links + c->nics;
 	f->link = calloc(f->n_links, sizeof(*f->link));
 	f->waits = calloc(c->nics, sizeof(*f->waits));
+	if (c->spread == FABRIC_ADAPTIVE) {
+		f->way_busy = calloc((size_t)c->nics * paths, sizeof(*f->way_busy));
+		if (!f->way_busy)
+			return -1;
+	}
 	f->agenda.time = malloc(n * sizeof(*f->agenda.time));
 	f->agenda.pos = malloc(n * sizeof(*f->agenda.pos));
 	f->agenda.heap = malloc(n * sizeof(*f->agenda.heap));

@@ -33,7 +33,8 @@ struct wire;
 enum fabric_spread {
 	FABRIC_BY_FLOW,		/* each flow has one path */
 	FABRIC_BY_PACKET,	/* each packet's is drawn */
-	FABRIC_IN_TURN,		/* a flow's packets take one path after the other */
+	FABRIC_IN_TURN,		/* a flow's packets take one path after the other, plane by plane */
+	FABRIC_ADAPTIVE,	/* each packet's is the one that its NIC can send on first */
 };
 
 /**

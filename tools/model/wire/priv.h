@@ -220,6 +220,8 @@ struct wire {
 	struct trunk *trunk;		/* NULL: no other switches */
 	unsigned int member;		/* of the trunk: who it is; else 0 */
 	struct wire_port *far[TRUNK_MEMBERS_MAX];	/* ports to the others */
+	uint8_t far_order[TRUNK_MEMBERS_MAX];	/* the others, as they are served next */
+	unsigned int n_far;
 	bool far_ready;			/* frames from there can be taken */
 	uint64_t far_frames;		/* that were */
 	struct wire_macs *macs;		/* its own, or the trunk's */

@@ -755,21 +755,34 @@ uint64_t wire_deadline(const struct wire *w)
 	return deadline;
 }
 
-bool wire_fd_ready(struct wire *w, int fd)
+static struct wire_port *port_of_fd(const struct wire *w, int fd)
 {
 	unsigned int i;
 
-	for (i = 0; i < w->n_ports; i++) {
-		struct wire_port *port = w->port[i];
+	for (i = 0; i < w->n_ports && fd >= 0; i++)
+		if (w->port[i]->fd == fd)
+			return w->port[i];
+	return NULL;
+}
 
-		if (port->fd != fd || fd < 0)
-			continue;
-		/* What stays outside is not lost; the stations soon have room again. */
-		if (!port->stopped && !stations_full(port))
-			port->receive(port);
-		return !port->stopped;
-	}
-	return false;
+enum wire_fd wire_fd_ready(struct wire *w, int fd)
+{
+	struct wire_port *port = port_of_fd(w, fd);
+
+	if (!port || port->stopped)
+		return WIRE_FD_END;
+	if (stations_full(port))
+		return WIRE_FD_WAIT;
+	port->receive(port);
+	return port->stopped ? WIRE_FD_END : WIRE_FD_POLL;
+}
+
+void wire_fd_on_room(struct wire *w, int fd, void (*room)(void *priv), void *priv)
+{
+	struct wire_port *port = port_of_fd(w, fd);
+
+	port->room = room;
+	port->priv = priv;
 }
 
 /* Counters */

@@ -83,6 +83,7 @@ struct trunk_line {
 	uint32_t head_seen;
 	uint32_t head;
 	uint32_t tail_seen;
+	uint32_t left;
 	struct member *other;
 };
 
@@ -244,23 +245,29 @@ static bool room_for_next(const struct wire_port *port)
 	return !wire_port_full(port, ((const struct eth_hdr *)buf->data)->dmac);
 }
 
-static void take_frames(struct wire_port *port)
+/*
+ * Take frames from a ring that is not empty, as many as are left in its turn. A turn that ends
+ * early because a station has no room goes on next time: otherwise the rings that are served
+ * first would take all of that room again and again. True: the turn is over.
+ */
+static bool take_frames(struct wire_port *port)
 {
 	struct trunk_line *l = port->line;
 	uint32_t before = l->head;
 
-	while (l->head != l->tail_seen && l->head - before < TAKE_MAX && room_for_next(port)) {
+	while (l->head != l->tail_seen && l->left && room_for_next(port)) {
 		struct wire_buf **slot = &l->in->slot[l->head % SLOTS];
 		struct wire_buf *buf = *slot;
 
 		*slot = spare(port->w, buf);
 		l->head++;
+		l->left--;
 		port->stats.rx_frames++;
 		port->stats.rx_bytes += buf->len;
 		wire_forward(port, buf);
 	}
 	if (l->head == before)
-		return;
+		return false;
 	port->w->far_frames += l->head - before;
 	__atomic_store_n(&l->in->head, l->head, __ATOMIC_SEQ_CST);
 	/* The sender adds no frames while it waits, so @tail_seen is the tail. */
@@ -269,6 +276,10 @@ static void take_frames(struct wire_port *port)
 		__atomic_store_n(&l->in->wants_room, 0, __ATOMIC_SEQ_CST);
 		call(l->other);
 	}
+	if (l->left && l->head != l->tail_seen)
+		return false;
+	l->left = TAKE_MAX;
+	return true;
 }
 
 bool wire_trunk_called(const struct wire *w)
@@ -289,6 +300,24 @@ static void look_at_rings(struct wire *w)
 	}
 }
 
+/* Members whose turn is over are served after all others the next time. */
+static void take_by_turns(struct wire *w)
+{
+	uint8_t over[TRUNK_MEMBERS_MAX];
+	unsigned int n_over = 0, n_kept = 0;
+
+	for (unsigned int i = 0; i < w->n_far; i++) {
+		uint8_t member = w->far_order[i];
+		struct trunk_line *l = w->far[member]->line;
+
+		if (l->head != l->tail_seen && take_frames(w->far[member]))
+			over[n_over++] = member;
+		else
+			w->far_order[n_kept++] = member;
+	}
+	memcpy(w->far_order + n_kept, over, n_over);
+}
+
 void wire_trunk_receive(struct wire *w)
 {
 	if (wire_trunk_called(w)) {
@@ -298,9 +327,7 @@ void wire_trunk_receive(struct wire *w)
 	} else if (!w->far_ready) {
 		return;
 	}
-	for (unsigned int i = 0; i < w->trunk->num; i++)
-		if (w->far[i] && w->far[i]->line->head != w->far[i]->line->tail_seen)
-			take_frames(w->far[i]);
+	take_by_turns(w);
 }
 
 void wire_trunk_look(struct wire *w)
@@ -356,11 +383,13 @@ static int add_line(struct wire *w, struct trunk *t, unsigned int me, unsigned i
 	}
 	l->out = ring_of(t, me, other);
 	l->in = ring_of(t, other, me);
+	l->left = TAKE_MAX;
 	l->other = &t->member[other];
 	port->line = l;
 	port->inside = true;
 	port->send = trunk_send;
 	w->far[other] = port;
+	w->far_order[w->n_far++] = (uint8_t)other;
 	return 0;
 }
 

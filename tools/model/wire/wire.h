@@ -214,7 +214,12 @@ int wire_add_tap(struct wire *w, const char *name, char *err, size_t errlen);
  * @WIRE_FD_WAIT: after the call of wire_fd_on_room(): a station that its frames may be for has no
  *	room, and the frames stay in the descriptor until then
  */
-bool wire_fd_ready(struct wire *w, int fd);
+enum wire_fd { WIRE_FD_END, WIRE_FD_POLL, WIRE_FD_WAIT };
+
+/* Take some frames from @fd, which can be read. */
+enum wire_fd wire_fd_ready(struct wire *w, int fd);
+/* Have wire_poll() call @room(@priv) when there may be room again for the frames of @fd. */
+void wire_fd_on_room(struct wire *w, int fd, void (*room)(void *priv), void *priv);
 
 /*
  * Add faults, in the language of fault.h. May be called again and at any time.
