@@ -17,6 +17,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "fuzz_input.h"
 #include "mini.h"
 
 #define CHECK(cond) do {							\
@@ -47,21 +48,7 @@ static struct mini_cq cqs[OBJECTS];
 static struct mini_qp qps[OBJECTS];
 static unsigned int made;
 
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
-static uint64_t take(struct input *in, size_t bytes)
-{
-	uint64_t val = 0;
-
-	while (bytes-- && in->left) {
-		val = val << 8 | *in->p++;
-		in->left--;
-	}
-	return val;
-}
+static struct fuzz_race race;
 
 static void start(void)
 {
@@ -71,6 +58,8 @@ static void start(void)
 	f.dev->caps |= SKUA_CAP_SRQ | SKUA_CAP_MCAST | SKUA_CAP_UD | SKUA_CAP_UC |
 		       SKUA_CAP_XRC | SKUA_CAP_ODP | SKUA_CAP_COUNTER_SET | SKUA_CAP_FLOW;
 	mini_up(&m, &f);
+	race = (struct fuzz_race){ 0 };
+	fuzz_race_at(&race, m.in, SKUA_CMD_MBOX_SIZE);
 	for (made = 0; made < 2; made++) {
 		mini_cq_create(&m, &cqs[made], 3);
 		mini_qp_create(&m, &qps[made], made ? SKUA_QP_RC : SKUA_QP_RAW_ETH, &cqs[made],
@@ -299,7 +288,7 @@ static void command(struct input *in)
 {
 	const struct info *c = &commands[take(in, 1) % NUM_COMMANDS];
 	unsigned int n = take(in, 1) % OBJECTS;
-	unsigned int changes = take(in, 1) % 4;
+	uint8_t pick = (uint8_t)take(in, 1), changes = pick % 4;
 	_Alignas(8) uint8_t body[SKUA_CMD_MBOX_SIZE + 64] = { 0 };
 	size_t len = c->in, out = c->out;
 	int status;
@@ -317,6 +306,9 @@ static void command(struct input *in)
 
 		body[at] ^= take(in, 1);
 	}
+	/* It may change while the device reads it. */
+	if (pick >= 0xe0)
+		fuzz_race(&race, &f, in);
 	status = mini_cmd(&m, c->op, body, len, NULL, out);
 	CHECK(f.dev->state == DEV_FATAL || known(status));
 }

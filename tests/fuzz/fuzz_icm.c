@@ -22,20 +22,7 @@
 static struct mini_qp shared[2], eth;
 static uint64_t srq_ring, srq_dbr;
 
-/* Every so often a read finds a byte changed; it is changed back never. */
-static struct {
-	uint32_t every, count;
-	uint8_t with;
-} racing;
-
-static void on_read(void *priv, uint64_t iova, size_t len)
-{
-	struct fake *f = priv;
-
-	if (!racing.every || ++racing.count % racing.every || !len)
-		return;
-	*((uint8_t *)fake_ptr(f, iova) + racing.count / racing.every * 7 % len) ^= racing.with;
-}
+static struct fuzz_race race;
 
 static void make_srq(struct mini *m)
 {
@@ -101,9 +88,7 @@ static void open_all(struct input *in)
 		mini_rc_to_rts(&rc.s[i].m, &shared[i], &a);
 	}
 	rc.s[0].f.unjudged = true;
-	rc.s[0].f.on_read = on_read;
-	rc.s[0].f.on_priv = &rc.s[0].f;
-	memset(&racing, 0, sizeof(racing));
+	memset(&race, 0, sizeof(race));
 }
 
 static bool dead(void)
@@ -222,8 +207,7 @@ static void step(struct input *in)
 		ethernet(in);
 		break;
 	case 9:
-		racing.every = (uint32_t)take(in, 1);
-		racing.with = (uint8_t)take(in, 1);
+		fuzz_race(&race, &rc.s[0].f, in);
 		break;
 	case 10:
 		mini_cq_arm(&rc.s[0].m, act & 0x10 ? &rc.s[0].scq : &rc.s[0].rcq, act & 0x20);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "digest.h"
 #include "roce/icrc.h"
 #include "roce/pkt.h"
 #include "wire/fault.h"
@@ -116,22 +117,37 @@ static void rebuild(const struct skua_pkt *p)
 	      q.payload_len == p->payload_len && q.resv7 == p->resv7 &&
 	      q.tclass == p->tclass && q.vlan == p->vlan && q.tci == p->tci);
 	check(!memcmp(q.payload, p->payload, p->payload_len));
+	digest(buf, len);
 	free(buf);
+}
+
+/* The switch takes nothing shorter than an Ethernet header. */
+static void faults_of(uint8_t *frame, size_t len)
+{
+	/* They count the passages of a packet: those of earlier inputs must not count. */
+	struct wire_faults *faults = wire_faults_create(1);
+	struct wire_fate fate;
+
+	check(faults && !wire_faults_room(faults, 2, 2));
+	check(!wire_faults_add(faults, "loss=10%,corrupt=50%,ecn=50%,all,corrupt-any;"
+			       "corrupt=50%", NULL, 0));
+	wire_faults_decide(faults, 0, "a", frame, len, &fate);
+	digest_num(fate.packet_id);
+	if (fate.corrupt) {
+		check(fate.corrupt_bit / 8 < len);
+		frame[fate.corrupt_bit / 8] ^= 0x80 >> fate.corrupt_bit % 8;
+	}
+	wire_mark_ce(frame, len, true);
+	wire_faults_destroy(faults);
+	digest(frame, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct wire_faults *faults;
-	struct wire_fate fate;
 	struct skua_pkt p;
 	enum skua_pkt_status status;
 	uint8_t *frame;
 
-	if (!faults) {
-		faults = wire_faults_create(1);
-		check(!wire_faults_add(faults, "loss=10%,corrupt=50%,ecn=50%,all,corrupt-any;"
-				       "corrupt=50%", NULL, 0));
-	}
 	if (size < 1 || size > 1 + 16384)
 		return 0;
 	/* A copy of exactly the size, so that reading one byte too far is seen. */
@@ -143,21 +159,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	status = skua_pkt_parse(frame, size - 1, &p);
 	check(skua_pkt_status_name(status) && status < SKUA_PKT_STATUS_MAX);
+	digest_num(status);
 	if (status == SKUA_PKT_OK) {
 		check_pointers(&p, frame, size - 1);
 		/* Whether IPv6 with mapped addresses is spoken is not the builder's choice. */
 		if (p.ipv6 == (!ib_gid_is_v4(p.sgid) || !ib_gid_is_v4(p.dgid)))
 			rebuild(&p);
 	}
-	/* The switch takes nothing shorter. */
-	if (size - 1 >= ETH_HDR_LEN) {
-		wire_faults_decide(faults, 0, "a", frame, size - 1, &fate);
-		if (fate.corrupt) {
-			check(fate.corrupt_bit / 8 < size - 1);
-			frame[fate.corrupt_bit / 8] ^= 0x80 >> fate.corrupt_bit % 8;
-		}
-		wire_mark_ce(frame, size - 1, true);
-	}
+	if (size - 1 >= ETH_HDR_LEN)
+		faults_of(frame, size - 1);
+	digest_end();
 	free(frame);
 	return 0;
 }

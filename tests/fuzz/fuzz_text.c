@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "control.h"
+#include "digest.h"
 #include "fake.h"
 #include "host/event.h"
 #include "options.h"
@@ -50,6 +51,7 @@ static void on_line(void *priv, char *line, char *answer, size_t room)
 {
 	(void)priv;
 	heard = strlen(line);
+	digest_text(line);
 	CHECK(heard < 2048 && !strchr(line, '\n'));
 	snprintf(answer, room, "%s", line);
 }
@@ -91,8 +93,12 @@ static void fuzz_options(char *text)
 	dup2(err_fd, 1);
 	dup2(err_fd, 2);
 	CHECK(ret == -1 || ret == 0 || ret == 2);
+	digest_num(ret);
 	if (ret != -1)
 		return;
+	digest_num(opt.seed);
+	digest_num(opt.caps_off);
+	digest_num(opt.verbose);
 	CHECK(opt.num_nics >= 1 && opt.num_nics <= OPT_MAX_NICS);
 	CHECK(opt.num_links <= OPT_MAX_LINKS);
 	CHECK(opt.num_faults <= OPT_MAX_FAULTS && opt.num_cmd_faults <= OPT_MAX_FAULTS);
@@ -101,6 +107,9 @@ static void fuzz_options(char *text)
 
 		CHECK(nic->socket && *nic->socket && !(nic->mac[0] & 1));
 		CHECK(nic->vectors <= 64 && nic->onchip <= 1 << 30 && nic->bus < OPT_MAX_BUSES);
+		digest_text(nic->socket);
+		digest(nic->mac, sizeof(nic->mac));
+		digest_num(nic->serial);
 	}
 	for (unsigned int i = 0; i < opt.num_links; i++)
 		CHECK(opt.links[i].tap || (opt.links[i].local && opt.links[i].remote));
@@ -118,10 +127,13 @@ static void fuzz_wire_fault(const char *text)
 	if (wire_faults_add(faults, text, err, sizeof(err))) {
 		CHECK(*err && strlen(err) < sizeof(err));
 		CHECK(!wire_faults_active(faults));
+		digest_text(err);
 	} else {
 		for (unsigned int i = 0; i < 4; i++) {
 			wire_faults_decide(faults, i, "nic0", frame, sizeof(frame), &fate);
 			CHECK(!fate.corrupt || fate.corrupt_bit < 8 * sizeof(frame));
+			digest_num(fate.drop | fate.dup << 1 | fate.ecn << 2 | fate.corrupt << 3);
+			digest_num(fate.hold_ns + fate.delay_ns);
 		}
 	}
 	wire_faults_destroy(faults);
@@ -135,11 +147,15 @@ static void fuzz_cmd_fault(const char *text)
 	CHECK(!skua_dev_cmd_fault(f.dev, "NOP@3:ignore", err, sizeof(err)));
 	skua_dev_cmd_fault_show(f.dev, before, sizeof(before));
 	*err = '\0';
-	if (!skua_dev_cmd_fault(f.dev, text, err, sizeof(err)))
-		return;
-	CHECK(*err && strlen(err) < sizeof(err));
-	skua_dev_cmd_fault_show(f.dev, after, sizeof(after));
-	CHECK(!strcmp(before, after));
+	if (skua_dev_cmd_fault(f.dev, text, err, sizeof(err))) {
+		CHECK(*err && strlen(err) < sizeof(err));
+		skua_dev_cmd_fault_show(f.dev, after, sizeof(after));
+		CHECK(!strcmp(before, after));
+		digest_text(err);
+	} else {
+		skua_dev_cmd_fault_show(f.dev, after, sizeof(after));
+		digest_text(after);
+	}
 }
 
 static void fuzz_control(const uint8_t *data, size_t size)
@@ -185,5 +201,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	}
 	free(text);
+	digest_end();
 	return 0;
 }

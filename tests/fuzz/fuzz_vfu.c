@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "digest.h"
 #include "fake_core.h"
 #include "fds.h"
 #include "host/dma.h"
@@ -56,7 +58,7 @@ static void setup(void)
 	cut = memfd_create("cut", MFD_CLOEXEC);
 	event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	CHECK(ram >= 0 && cut >= 0 && event >= 0 && !pipe(pipes));
-	CHECK(!ftruncate(ram, 1 << 20));
+	CHECK(!fcntl(pipes[0], F_SETFL, O_NONBLOCK));
 }
 
 static void hang_up(void)
@@ -72,6 +74,21 @@ static void hang_up(void)
 	CHECK(!vfu_connected(vfu));
 	CHECK(vfu_settle(vfu, 10000));
 	CHECK(dmatab_files() == 0);
+}
+
+/* What clients share, and the device, are as just made. */
+static void begin_anew(void)
+{
+	uint8_t buf[4096];
+	uint64_t count;
+
+	CHECK(!ftruncate(ram, 0) && !ftruncate(ram, 1 << 20));
+	CHECK(!ftruncate(cut, 0) && !ftruncate(cut, 1 << 16));
+	CHECK(read(event, &count, sizeof(count)) == sizeof(count) || errno == EAGAIN);
+	while (read(pipes[0], buf, sizeof(buf)) > 0)
+		;
+	hang_up();
+	fake_core_clear(dev);
 }
 
 static void dial(void)
@@ -102,6 +119,7 @@ static void drain(void)
 		CHECK(hdr.size >= sizeof(hdr) && hdr.size <= VFU_MAX_MSG);
 		CHECK((hdr.flags & VFU_F_TYPE_MASK) == VFU_F_TYPE_REPLY);
 		CHECK(!(hdr.flags & VFU_F_ERROR) || (hdr.size == sizeof(hdr) && hdr.error));
+		digest(&hdr, sizeof(hdr));
 		for (left = hdr.size - sizeof(hdr); left; left -= n) {
 			n = recv(sock, buf, left, MSG_DONTWAIT);
 			if (n < 0 && errno == EAGAIN && vfu_connected(vfu)) {
@@ -111,6 +129,7 @@ static void drain(void)
 			}
 			if (n <= 0)
 				return;
+			digest(buf, n);
 		}
 	}
 }
@@ -174,7 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!vfu)
 		setup();
-	CHECK(!ftruncate(cut, 1 << 16));
+	begin_anew();
 	probe = dup(ram);
 	close(probe);
 	dial();
@@ -196,7 +215,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	run();
+	digest_num(dev->writes + dev->resets + dev->flrs + dev->ticks);
 	hang_up();
+	digest_end();
 	/* The lowest free descriptor is the same as before: none was kept. */
 	CHECK(dup2(ram, probe) == probe);
 	close(probe);

@@ -31,9 +31,9 @@ def suites(top):
             with open(path, encoding='utf-8') as f:
                 text = f.read()
             module = os.path.basename(path)[:-2]
-            # several files make one module there
+            # several files make one module here
             if not module.startswith('skua_'):
-                module = 'skua_kunit'
+                module = 'skua_en_kunit' if module.startswith('en_') else 'skua_kunit'
             found[re.search(r'\.name = "(\w+)"', text)[1]] = (
                 module, bool(re.search(r'#include "(live|pair)\.h"', text)))
     return found

@@ -49,7 +49,8 @@ static const char usage[] =
 "  --planes N, --spines N  networks side by side, and spine switches in each (1, 1)\n"
 "  --up GBIT             of a link between leaf and spine (no bottleneck)\n"
 "  --paths N             so many spines in one plane: --planes 1 --spines N\n"
-"  --spread HOW          ways are chosen by flow, by packet, or in turn (flow, packet, turn)\n"
+"  --spread HOW          ways are chosen by flow, by packet, in turn, or by what the NIC's\n"
+"                        links have to send (flow, packet, turn, adaptive)\n"
 "  --dead PLANE[.SPINE][@AT[+KNOWN]]  fails at this time (0s), and is known after (0s); may\n"
 "                        repeat\n"
 "  --link-loss RATE      of frames on each link, 0 to 1\n"
@@ -348,7 +349,7 @@ static void cc_param(struct sim_opt *s, char *text)
 
 static bool parse_network(struct scenario_opt *o, int c, char *arg)
 {
-	static const char *const spreads[] = { "flow", "packet", "turn", NULL };
+	static const char *const spreads[] = { "flow", "packet", "turn", "adaptive", NULL };
 	struct fabric_cfg *f = &o->sim.fabric;
 
 	switch (c) {

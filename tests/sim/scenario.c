@@ -223,7 +223,7 @@ static void scenario_alltoall(struct table *t, struct scenario_opt *o)
 {
 	static const char *const name[] = {
 		[FABRIC_BY_FLOW] = "flow", [FABRIC_BY_PACKET] = "packet",
-		[FABRIC_IN_TURN] = "turn",
+		[FABRIC_IN_TURN] = "turn", [FABRIC_ADAPTIVE] = "adaptive",
 	};
 	const char *list = o->list ? o->list : name[o->sim.fabric.spread];
 	char value[32];
@@ -236,7 +236,7 @@ static void scenario_alltoall(struct table *t, struct scenario_opt *o)
 		while (how < N(name) && strcmp(name[how], value))
 			how++;
 		if (how == N(name))
-			sim_die("spread \"%s\": flow, packet or turn", value);
+			sim_die("spread \"%s\": flow, packet, turn or adaptive", value);
 		opt.fabric.spread = (enum fabric_spread)how;
 		one(t, value, &opt, connect_all);
 	}

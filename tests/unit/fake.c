@@ -59,7 +59,8 @@ static bool take_kept(struct fake *f, const struct skua_dev_cfg *cfg)
 
 		/* What a device is made by. */
 		if (!dev || dev->cfg.onchip != cfg->onchip || dev->cfg.whole != cfg->whole ||
-		    dev->cfg.hot_looks != cfg->hot_looks)
+		    dev->cfg.hot_looks != cfg->hot_looks ||
+		    dev->cfg.log_objects != cfg->log_objects)
 			continue;
 		f->dev = dev;
 		f->mem = pool.kept[i].mem;

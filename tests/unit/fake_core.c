@@ -27,6 +27,18 @@ void skua_dev_destroy(struct skua_dev *dev)
 	free(dev);
 }
 
+void fake_core_clear(struct skua_dev *dev)
+{
+	const struct skua_dev made = {
+		.cfg = dev->cfg,
+		.host = dev->host,
+		.host_priv = dev->host_priv,
+	};
+
+	*dev = made;
+	skua_pci_init(&dev->pci, &dev->cfg);
+}
+
 void skua_dev_reset(struct skua_dev *dev, enum skua_reset_kind kind)
 {
 	skua_pci_reset(&dev->pci, kind);

@@ -36,4 +36,7 @@ struct skua_dev {
 	int err;
 };
 
+/* For fuzzers: what a reset leaves, too, is as just made. */
+void fake_core_clear(struct skua_dev *dev);
+
 #endif /* SKUA_TEST_FAKE_CORE_H */

@@ -120,6 +120,16 @@ static void gid(uint8_t to[16], const uint8_t *addr, bool v6)
 	memcpy(v6 ? to : to + sizeof(v4), addr, v6 ? 16 : 4);
 }
 
+/* The ICRC leaves out fields of the IPv4 header that its own checksum covers (RFC 791). */
+static bool ipv4_intact(const uint8_t *ip)
+{
+	uint32_t sum = 0;
+
+	for (unsigned int i = 0; i < 20; i += 2)
+		sum += be(ip + i, 2);
+	return (sum & 0xffff) + (sum >> 16) == 0xffff;
+}
+
 enum parsed { FOREIGN, DAMAGED, GOOD };
 
 /* From the Ethernet header to the payload. FOREIGN: no RC packet. */
@@ -155,7 +165,7 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	if (!p->op->kind)
 		return FOREIGN;
 	if (total > (size_t)(f + len - ip) || total < l3 + 8 + 12 + 4 ||
-	    be(ip + l3 + 4, 2) + l3 != total ||
+	    be(ip + l3 + 4, 2) + l3 != total || (!v6 && !ipv4_intact(ip)) ||
 	    icrc(ip, v6, total - 4) != (be(ip + total - 4, 1) | be(ip + total - 3, 1) << 8 |
 					be(ip + total - 2, 1) << 16 | be(ip + total - 1, 1) << 24))
 		return DAMAGED;

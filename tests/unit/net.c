@@ -43,6 +43,7 @@ void net_open(struct net *n, const struct rc_opt *opt, const char *faults)
 
 	rc_open(&n->rc, opt);
 	n->drive = NULL;
+	n->ticks = 0;
 	n->drive_at = SKUA_TIME_NEVER;
 	n->wire = wire_create(7);
 	assert_non_null(n->wire);
@@ -122,6 +123,7 @@ void net_pass(struct net *n, uint64_t ns)
 			if (f[i]->deadline > f[i]->now)
 				continue;
 			f[i]->deadline = SKUA_TIME_NEVER;
+			n->ticks++;
 			skua_dev_tick(f[i]->dev);
 		}
 		net_settle(n);

@@ -26,6 +26,7 @@ struct net {
 	struct wire *wire;
 	struct wire_port *port[2];
 	bool came;
+	unsigned int ticks;	/* how often a timer of a device ended */
 	bool (*drive)(struct net *n);
 	void *drive_priv;
 	uint64_t drive_at;

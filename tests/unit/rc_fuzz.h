@@ -12,46 +12,8 @@
 
 #include <skua/sq_event.h>
 
+#include "fuzz_input.h"
 #include "rc.h"
-
-/* The input, taken byte by byte; zero behind its end. */
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
-static inline uint64_t take(struct input *in, size_t bytes)
-{
-	uint64_t val = 0;
-
-	while (bytes-- && in->left) {
-		val = val << 8 | *in->p++;
-		in->left--;
-	}
-	return val;
-}
-
-static inline void take_bytes(struct input *in, void *to, size_t bytes)
-{
-	uint8_t *p = to;
-
-	while (bytes--)
-		*p++ = (uint8_t)take(in, 1);
-}
-
-/* Its last byte, for what the input is about as a whole: others keep their places so. */
-static inline uint8_t take_last(struct input *in)
-{
-	return in->left ? in->p[--in->left] : 0;
-}
-
-static inline void must(bool cond, const char *what)
-{
-	if (cond)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
 
 static struct rc rc;
 
@@ -338,13 +300,13 @@ static inline uint32_t rc_fuzz_key(int i, struct input *in)
 	return other[pick % 4];
 }
 
-/* Both QPs to RTS, their attributes and what lies between them from the input. */
-static inline void rc_fuzz_start(struct input *in)
+/* Attributes of both QPs; @last has the rest of what they are like. */
+static inline struct rc_opt rc_fuzz_opt(uint8_t cfg, uint8_t last)
 {
-	uint8_t cfg = (uint8_t)take(in, 1), last = take_last(in);
 	uint32_t ext = cfg & 0x20 ? SKUA_EXT_ALWAYS :
 		       last & 0x02 ? SKUA_EXT_NEGOTIATE : SKUA_EXT_PLAIN;
-	struct rc_opt opt = {
+
+	return (struct rc_opt){
 		.mtu_code = 1 + cfg % 5,
 		.psn = { cfg & 0x40 ? 0xfffff8 : 0, cfg & 0x80 ? 0xfffff8 : 0x7ffffc },
 		.timeout = 5,
@@ -357,6 +319,13 @@ static inline void rc_fuzz_start(struct input *in)
 		.onload = last & 0x04,
 		.log_window = SKUA_EXT_LOG_WINDOW_MIN + cfg % 5,
 	};
+}
+
+/* Both QPs to RTS, their attributes and what lies between them from the input. */
+static inline void rc_fuzz_start(struct input *in)
+{
+	uint8_t cfg = (uint8_t)take(in, 1), last = take_last(in);
+	struct rc_opt opt = rc_fuzz_opt(cfg, last);
 
 	rc.mtu = 128u << opt.mtu_code;
 	for (int i = 0; i < 2; i++)

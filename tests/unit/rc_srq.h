@@ -107,13 +107,9 @@ static inline void rc_srq_connect(struct rc *rc, const struct rc_opt *opt, struc
 	mini_rc_to_rts(&rc->s[1].m, b, &rc->s[1].attr);
 }
 
-/* An initiator on side 0, a target on side 1, in RTS. */
-static inline void rc_xrc_up(struct rc *rc, const struct rc_opt *opt)
+/* Both of an XRC pair from RESET to RTS. */
+static inline void rc_xrc_rts(struct rc *rc, const struct rc_opt *opt)
 {
-	mini_qp_create(&rc->s[0].m, &rc->s[0].qp, SKUA_QP_XRC_INI, &rc->s[0].scq,
-		       &rc->s[0].rcq, opt->log_sq, 0, 0);
-	mini_qp_create(&rc->s[1].m, &rc->s[1].qp, SKUA_QP_XRC_TGT, &rc->s[1].scq,
-		       &rc->s[1].rcq, 0, 0, 0);
 	for (int i = 0; i < 2; i++) {
 		struct rc_side *s = &rc->s[i];
 		uint32_t rtr = SKUA_QP_M_AV | SKUA_QP_M_PATH_MTU | SKUA_QP_M_DEST_QPN |
@@ -132,6 +128,16 @@ static inline void rc_xrc_up(struct rc *rc, const struct rc_opt *opt)
 		assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RTR, rtr, &s->attr), 0);
 		assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RTS, rts, &s->attr), 0);
 	}
+}
+
+/* An initiator on side 0, a target on side 1, in RTS. */
+static inline void rc_xrc_up(struct rc *rc, const struct rc_opt *opt)
+{
+	mini_qp_create(&rc->s[0].m, &rc->s[0].qp, SKUA_QP_XRC_INI, &rc->s[0].scq,
+		       &rc->s[0].rcq, opt->log_sq, 0, 0);
+	mini_qp_create(&rc->s[1].m, &rc->s[1].qp, SKUA_QP_XRC_TGT, &rc->s[1].scq,
+		       &rc->s[1].rcq, 0, 0, 0);
+	rc_xrc_rts(rc, opt);
 }
 
 #endif /* SKUA_TEST_RC_SRQ_H */

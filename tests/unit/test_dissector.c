@@ -230,29 +230,36 @@ static int setup(void **state)
 		return -1;
 	snprintf(path, sizeof(path), "%s/pcapng", dir);
 	snprintf(script, sizeof(script), "%s/skua.lua", dir);
-	snprintf(cmd, sizeof(cmd), "cp '%s' %s && chmod 644 %s", DISSECTOR, script, script);
+	snprintf(cmd, sizeof(cmd),
+		 "cp '%s' %s && mkdir -p %s/profiles && cp -r \"$(dirname '%s')/profile\" %s/profiles/skua && chmod -R a+rX %s",
+		 DISSECTOR, script, dir, DISSECTOR, dir, dir);
 	return system(cmd);
 }
 
 static int teardown(void **state)
 {
+	char cmd[sizeof(dir) + 16];
+
 	(void)state;
-	unlink(path);
-	unlink(script);
-	return rmdir(dir);
+	snprintf(cmd, sizeof(cmd), "rm -r %s", dir);
+	return system(cmd);
 }
 
 /* Root's tshark loads no scripts. */
+static const char *who(void)
+{
+	return getuid() ? "" : "setpriv --reuid=65534 --regid=65534 --clear-groups";
+}
+
 static FILE *tshark(void)
 {
-	const char *who = getuid() ? "" : "setpriv --reuid=65534 --regid=65534 --clear-groups";
 	char cmd[4096];
 	size_t i, len;
 	FILE *f;
 
 	len = (size_t)snprintf(cmd, sizeof(cmd),
 			       "HOME=%s exec timeout 60 %s tshark -n -X lua_script:%s -r - -T fields -E separator='|' -E occurrence=f",
-			       dir, who, script);
+			       dir, who(), script);
 	for (i = 0; i < NFIELDS; i++)
 		len += (size_t)snprintf(cmd + len, sizeof(cmd) - len, " -e %s", fields[i]);
 	snprintf(cmd + len, sizeof(cmd) - len, " <%s 2>&1", path);
@@ -412,9 +419,53 @@ static void test_short(void **state)
 	assert_true(want > 1000);
 }
 
+/* The columns of the profile, for a packet of the standard and one of ours. */
+static void test_profile(void **state)
+{
+	static const char *const want[] = {
+		"\tReliable Connection (RC) - SEND Only\t0x120000\t1000\tFalse\t\t\t\t\t\t",
+		"\tSEND Only\t0x120001\t1001\tTrue\t",
+	};
+	static uint8_t frame[SKUA_PKT_OVERHEAD + 128];
+	struct wire_pcap *cap = wire_pcap_open(path);
+	char line[LINE], cmd[1024];
+	unsigned int i, n = 0;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(cap);
+	wire_pcap_add_interface(cap, "nic0");
+	for (i = 0; i < 2; i++) {
+		struct shown s = { .payload = 8 };
+		uint8_t opcode = (uint8_t)(i ? IB_OPCODE_VENDOR_MIN + IB_OP_SEND_ONLY :
+					   IB_OP_SEND_ONLY);
+		size_t len = packet(frame, sizeof(frame), opcode, 0, 1000 + i, i, &s);
+
+		wire_pcap_packet(cap, 0, i * 1000, frame, len, NULL);
+	}
+	assert_int_equal(wire_pcap_flush(cap), 0);
+	wire_pcap_close(cap);
+	snprintf(cmd, sizeof(cmd),
+		 "HOME=%s WIRESHARK_CONFIG_DIR=%s exec timeout 60 %s tshark -n -C skua -X lua_script:%s -T tabs -r - <%s 2>&1",
+		 dir, dir, who(), script, path);
+	f = popen(cmd, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (!strchr(line, '\t'))
+			continue;
+		assert_in_range(n, 0, 1);
+		if (!strstr(line, want[n]))
+			fail_msg("\"%s\" lacks \"%s\"", line, want[n]);
+		n++;
+	}
+	assert_int_equal(n, 2);
+	assert_int_equal(pclose(f), 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(test_every_opcode, setup, teardown),
 	cmocka_unit_test_setup_teardown(test_short, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_profile, setup, teardown),
 };
 
 int main(void)

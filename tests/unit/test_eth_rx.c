@@ -184,6 +184,43 @@ static void receive_keep_vlan(void **state)
 	}
 }
 
+/* One tag, of either type, is not part of the payload that the port's MTU limits. */
+static void receive_tag_mtu(void **state)
+{
+	static const struct {
+		uint32_t outer, inner;
+		bool fits;
+	} tags[] = {
+		{ 0x81000007, 0x88b5, true },
+		{ 0x88a80007, 0x88b5, true },
+		{ 0x88a80007, 0x8100, true },
+		{ 0x88b50000, 0x88b5, false },
+	};
+	struct rig *r = *state;
+	uint8_t frame[MINI_MTU + 19] = { 0 };
+	struct skua_cqe cqe;
+	struct eth e;
+
+	eth_up_flags(&e, r, SKUA_QP_F_KEEP_VLAN);
+	memcpy(frame, own, 6);
+	for (unsigned int i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		be32_put(frame + 12, tags[i].outer);
+		be16_put(frame + 16, (uint16_t)tags[i].inner);
+		if (tags[i].fits) {
+			cqe = receive(&e, frame, MINI_MTU + 18);
+			assert_int_equal(le32_to_cpu(cqe.byte_len), MINI_MTU + 18);
+		} else {
+			assert_counts(&r->m, ETH_RX_TOO_LONG, 1,
+				      fake_rx(&r->f, frame, MINI_MTU + 18));
+		}
+		assert_counts(&r->m, ETH_RX_TOO_LONG, 1, fake_rx(&r->f, frame, MINI_MTU + 19));
+	}
+	/* Cut behind the type: a frame like any other. */
+	be16_put(frame + 12, 0x88a8);
+	cqe = receive(&e, frame, 14);
+	assert_int_equal(le32_to_cpu(cqe.byte_len), 14);
+}
+
 static void receive_checksums(void **state)
 {
 	struct rig *r = *state;
@@ -219,6 +256,18 @@ static void receive_checksums(void **state)
 			cqe = receive(&e, out->data, len);
 			assert_int_equal(le16_to_cpu(cqe.eth.csum), seen | SKUA_CQE_CSUM_L4_OK);
 			out->data[14 + 8]++;
+		}
+		if (!tcp) {
+			/* A sender that made no checksum: there is none to be wrong. */
+			uint8_t *check = out->data + 14 + (v6 ? 40 : 20) + 6;
+			uint16_t was = be16_get(check);
+
+			be16_put(check, 0);
+			assert_counts(&r->m, ETH_RX_CSUM_ERR, 0,
+				      cqe = receive(&e, out->data, len));
+			assert_int_equal(le16_to_cpu(cqe.eth.csum), seen | SKUA_CQE_CSUM_L4_NONE |
+					 (v6 ? 0 : SKUA_CQE_CSUM_L3_OK));
+			be16_put(check, was);
 		}
 		/* A length that is not there: nothing is said. */
 		cqe = receive(&e, out->data, len - 1);
@@ -355,6 +404,7 @@ int main(void)
 		rig_test(receive_vlan),
 		rig_test(receive_vlan_fits),
 		rig_test(receive_keep_vlan),
+		rig_test(receive_tag_mtu),
 		rig_test(receive_checksums),
 		rig_test(receive_fault),
 		rig_test(rss_spread),

@@ -275,6 +275,15 @@ static void send_vlan(void **state)
 	out = fake_tx(&r->f);
 	assert_int_equal(out->len, MINI_MTU + 18);
 	free(out);
+	/* So may one with a provider tag in it, and the device adds one. */
+	be32_put(mem + 12, 0x88a80007);
+	be16_put(mem + 16, 0x88b5);
+	assert_int_equal(send(&e, MINI_MTU + 18, SKUA_WQE_F_VLAN, 1), 0);
+	out = fake_tx(&r->f);
+	assert_non_null(out);
+	assert_int_equal(out->len, MINI_MTU + 22);
+	free(out);
+	assert_counts(&r->m, ETH_TX_ERR, 1, assert_int_equal(send(&e, MINI_MTU + 19, 0, 0), 0));
 }
 
 /* Frames that @num WQEs of @pieces each become in one look at the device's queues. */

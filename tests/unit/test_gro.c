@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "eth_test.h"
+#include "tcp_frames.h"
 
 #define LOG_RQ		6
 #define SLOT		2048u
@@ -18,118 +18,6 @@ struct gro_rig {
 	uint32_t posted;	/* receive WQEs */
 	uint32_t taken;		/* of them completed */
 };
-
-struct flow {
-	bool v6, stamp, tagged;
-	uint16_t port, id;
-	uint32_t seq;
-};
-
-/* --- frames, made and checked by nothing of the device --- */
-
-static uint32_t add16(uint32_t sum, const uint8_t *p, size_t len)
-{
-	for (; len > 1; len -= 2, p += 2)
-		sum += (uint32_t)p[0] << 8 | p[1];
-	sum += len ? (uint32_t)p[0] << 8 : 0;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
-static size_t l3_of(const uint8_t *p)
-{
-	return be16_get(p + 12) == 0x8100 ? 18 : 14;
-}
-
-static bool is_v6(const uint8_t *p)
-{
-	return p[l3_of(p)] >> 4 == 6;
-}
-
-static size_t l4_of(const uint8_t *p)
-{
-	const uint8_t *ip = p + l3_of(p);
-
-	/* One extension header at most, of destination options */
-	return l3_of(p) + (is_v6(p) ? 40 + (ip[6] == 60 ? 8 : 0) : (ip[0] & 15) * 4u);
-}
-
-static uint32_t pseudo(const uint8_t *p, size_t len)
-{
-	const uint8_t *ip = p + l3_of(p);
-	uint8_t tail[4] = { 0, 6, (uint8_t)(len >> 8), (uint8_t)len };
-	uint32_t sum = is_v6(p) ? add16(0, ip + 8, 32) : add16(0, ip + 12, 8);
-
-	return add16(sum, tail, 4);
-}
-
-static void fill_ip(uint8_t *p)
-{
-	uint8_t *ip = p + l3_of(p);
-
-	if (is_v6(p))
-		return;
-	be16_put(ip + 10, 0);
-	be16_put(ip + 10, ~add16(0, ip, (ip[0] & 15) * 4u));
-}
-
-/* Lengths and checksums of a frame of @len bytes. */
-static void fill(uint8_t *p, size_t len)
-{
-	size_t l3 = l3_of(p), l4 = l4_of(p);
-
-	be16_put(p + l3 + (is_v6(p) ? 4 : 2), len - l3 - (is_v6(p) ? 40 : 0));
-	fill_ip(p);
-	be16_put(p + l4 + 16, 0);
-	be16_put(p + l4 + 16, ~add16(pseudo(p, len - l4), p + l4, len - l4));
-}
-
-/* The next segment of a flow. */
-static size_t segment(uint8_t *p, struct flow *f, size_t payload, uint8_t flags)
-{
-	size_t l3 = f->tagged ? 18 : 14, l4 = l3 + (f->v6 ? 40 : 20);
-	size_t hdr = l4 + 20 + (f->stamp ? 12 : 0);
-	uint8_t *ip = p + l3, *t = p + l4;
-
-	memset(p, 0, hdr);
-	memcpy(p, own, 6);
-	memcpy(p + 6, peer, 6);
-	if (f->tagged)
-		be32_put(p + 12, 0x81002fff);
-	be16_put(p + l3 - 2, f->v6 ? ETH_TYPE_IPV6 : ETH_TYPE_IPV4);
-	if (f->v6) {
-		ip[0] = 0x60;
-		ip[6] = 6;
-		ip[7] = 64;
-		memcpy(ip + 8, (uint8_t [2]){ 0xfd, 2 }, 2);
-		memcpy(ip + 24, (uint8_t [2]){ 0xfd, 1 }, 2);
-	} else {
-		ip[0] = 0x45;
-		be16_put(ip + 4, f->id++);
-		ip[6] = 0x40;
-		ip[8] = 64;
-		ip[9] = 6;
-		memcpy(ip + 12, (uint8_t [8]){ 10, 0, 0, 2, 10, 0, 0, 1 }, 8);
-	}
-	be16_put(t, f->port);
-	be16_put(t + 2, 80);
-	be32_put(t + 4, f->seq);
-	be32_put(t + 8, 0x12345678);
-	t[12] = (hdr - l4) / 4 << 4;
-	t[13] = flags;
-	be16_put(t + 14, 4096);
-	if (f->stamp) {
-		be32_put(t + 20, 0x0101080a);
-		be32_put(t + 24, 77);
-		be32_put(t + 28, 78);
-	}
-	for (size_t i = 0; i < payload; i++)
-		p[hdr + i] = (uint8_t)((f->seq + i) * 7 + (f->seq + i) / 251);
-	f->seq += payload;
-	fill(p, hdr + payload);
-	return hdr + payload;
-}
 
 /* --- the queue --- */
 
@@ -187,76 +75,53 @@ static const uint8_t *slot(struct gro_rig *g, uint32_t index)
 	return fake_ptr(&g->e.r->f, g->e.rx + (uint64_t)(index % (1u << LOG_RQ)) * SLOT);
 }
 
-/* What was merged. */
-struct merged {
+/* A completion, and what was merged. */
+struct told {
 	struct skua_cqe cqe;
-	uint32_t first, segs, size, hdr, len;
+	uint32_t first;
+	struct merged m;
 };
 
 /* The next completion, which is good. False: there is none. */
-static bool next(struct gro_rig *g, struct merged *m)
+static bool next(struct gro_rig *g, struct told *t)
 {
-	if (!mini_cq_next(&g->e.r->m, &g->e.rcq, &m->cqe))
+	if (!mini_cq_next(&g->e.r->m, &g->e.rcq, &t->cqe))
 		return false;
-	assert_int_equal(le32_get_bits(m->cqe.what, SKUA_CQE_STATUS), SKUA_CQE_OK);
-	assert_int_equal(le32_get_bits(m->cqe.what, SKUA_CQE_OPCODE), SKUA_CQE_RECV_ETH);
-	m->first = le32_get_bits(m->cqe.what, SKUA_CQE_WQE_INDEX);
-	assert_int_equal(m->first, g->taken & 0xffff);
-	m->segs = 1;
-	m->size = le16_to_cpu(m->cqe.eth.gro_size);
-	m->hdr = le16_to_cpu(m->cqe.eth.gro_hdr);
-	m->len = le32_to_cpu(m->cqe.byte_len);
-	if (le32_to_cpu(m->cqe.own) & SKUA_CQE_F_GRO) {
-		m->segs = le16_to_cpu(m->cqe.eth.gro_segs);
-		assert_in_range(m->segs, 2, MOST);
-		assert_true(m->len > m->hdr + (m->segs - 1) * m->size);
-		assert_true(m->len <= m->hdr + m->segs * m->size);
+	assert_int_equal(le32_get_bits(t->cqe.what, SKUA_CQE_STATUS), SKUA_CQE_OK);
+	assert_int_equal(le32_get_bits(t->cqe.what, SKUA_CQE_OPCODE), SKUA_CQE_RECV_ETH);
+	t->first = le32_get_bits(t->cqe.what, SKUA_CQE_WQE_INDEX);
+	assert_int_equal(t->first, g->taken & 0xffff);
+	t->m.segs = 1;
+	t->m.size = le16_to_cpu(t->cqe.eth.gro_size);
+	t->m.hdr = le16_to_cpu(t->cqe.eth.gro_hdr);
+	t->m.len = le32_to_cpu(t->cqe.byte_len);
+	if (le32_to_cpu(t->cqe.own) & SKUA_CQE_F_GRO) {
+		t->m.segs = le16_to_cpu(t->cqe.eth.gro_segs);
+		assert_in_range(t->m.segs, 2, MOST);
 	} else {
-		assert_int_equal(m->cqe.eth.gro_segs, 0);
-		assert_int_equal(m->size, 0);
-		assert_int_equal(m->hdr, 0);
+		assert_int_equal(t->cqe.eth.gro_segs, 0);
+		assert_int_equal(t->m.size, 0);
+		assert_int_equal(t->m.hdr, 0);
 	}
-	g->taken += m->segs;
+	g->taken += t->m.segs;
 	return true;
 }
 
-/* Segment @i of a merged frame as it must have come, without its tag; its length. */
-static size_t cut(struct gro_rig *g, const struct merged *m, uint32_t i, uint8_t *out)
+static size_t cut(struct gro_rig *g, const struct told *t, uint32_t i, uint8_t *out)
 {
-	const uint8_t *p = slot(g, m->first);
-	size_t hdr = m->hdr, n, l4;
-
-	if (m->segs == 1) {
-		memcpy(out, p, m->len);
-		return m->len;
-	}
-	memcpy(out, p, hdr);
-	n = i == m->segs - 1 ? m->len - hdr - i * m->size : m->size;
-	memcpy(out + hdr, i ? slot(g, m->first + i) : p + hdr, n);
-	l4 = l4_of(out);
-	be32_put(out + l4 + 4, be32_get(out + l4 + 4) + i * m->size);
-	if (i != m->segs - 1)
-		out[l4 + 13] &= ~TCP_PSH;
-	if (!is_v6(out))
-		be16_put(out + l3_of(out) + 4, be16_get(out + l3_of(out) + 4) + i);
-	fill(out, hdr + n);
-	return hdr + n;
+	return cut_segment(&t->m, slot(g, t->first), slot(g, t->first + i), i, out);
 }
 
-/* The headers of a merged frame are those of one that software hands over to be cut. */
-static void check_whole(struct gro_rig *g, const struct merged *m)
+static void check_whole(struct gro_rig *g, const struct told *t)
 {
-	const uint8_t *p = slot(g, m->first);
-	size_t l3 = l3_of(p), l4 = l4_of(p);
+	const char *fault;
 
-	if (m->segs == 1)
+	if (t->m.segs == 1)
 		return;
-	assert_int_equal(be16_get(p + l3 + (is_v6(p) ? 4 : 2)), m->len - (is_v6(p) ? l4 : l3));
-	if (!is_v6(p))
-		assert_int_equal(add16(0, p + l3, 20), 0xffff);
-	assert_int_equal(be16_get(p + l4 + 16), pseudo(p, m->len - l4));
-	assert_int_equal(m->hdr, l4 + (p[l4 + 12] >> 4) * 4u);
-	assert_true(le16_to_cpu(m->cqe.eth.csum) & SKUA_CQE_CSUM_L4_OK);
+	fault = whole_fault(&t->m, slot(g, t->first));
+	if (fault)
+		fail_msg("%s", fault);
+	assert_true(le16_to_cpu(t->cqe.eth.csum) & SKUA_CQE_CSUM_L4_OK);
 }
 
 /* --- what may be merged --- */
@@ -357,6 +222,7 @@ struct odd {
 	void (*change)(uint8_t *p, size_t *len);
 	void (*late)(uint8_t *p, size_t *len);
 	unsigned int runs[3];	/* frames of each completion */
+	bool never;		/* nor are such frames merged with each other */
 };
 
 static const struct odd odds[] = {
@@ -369,15 +235,15 @@ static const struct odd odds[] = {
 	{ "window", odd_window, NULL, { 1, 1, 1 } },
 	{ "urgent pointer", odd_urgent, NULL, { 1, 1, 1 } },
 	{ "port", odd_port, NULL, { 1, 1, 1 } },
-	{ "FIN", odd_fin, NULL, { 1, 1, 1 } },
-	{ "SYN", odd_syn, NULL, { 1, 1, 1 } },
-	{ "RST", odd_rst, NULL, { 1, 1, 1 } },
-	{ "no ACK", odd_no_ack, NULL, { 1, 1, 1 } },
-	{ "URG", odd_urg, NULL, { 1, 1, 1 } },
-	{ "ECE", odd_ece, NULL, { 1, 1, 1 } },
-	{ "CWR", odd_cwr, NULL, { 1, 1, 1 } },
-	{ "AE", odd_ae, NULL, { 1, 1, 1 } },
-	{ "no payload", odd_empty, NULL, { 1, 1, 1 } },
+	{ "FIN", odd_fin, NULL, { 1, 1, 1 }, true },
+	{ "SYN", odd_syn, NULL, { 1, 1, 1 }, true },
+	{ "RST", odd_rst, NULL, { 1, 1, 1 }, true },
+	{ "no ACK", odd_no_ack, NULL, { 1, 1, 1 }, true },
+	{ "URG", odd_urg, NULL, { 1, 1, 1 }, true },
+	{ "ECE", odd_ece, NULL, { 1, 1, 1 }, true },
+	{ "CWR", odd_cwr, NULL, { 1, 1, 1 }, true },
+	{ "AE", odd_ae, NULL, { 1, 1, 1 }, true },
+	{ "no payload", odd_empty, NULL, { 1, 1, 1 }, true },
 	{ "hop limit", odd_hops, NULL, { 1, 1, 1 } },
 	{ "traffic class", odd_class, NULL, { 1, 1, 1 } },
 	{ "address", odd_saddr, NULL, { 1, 1, 1 } },
@@ -385,13 +251,13 @@ static const struct odd odds[] = {
 	{ "identification or flow label", odd_id, NULL, { 1, 1, 1 } },
 	{ "DF or flow label", odd_df, NULL, { 1, 1, 1 } },
 	{ "timestamp", odd_stamp, NULL, { 1, 1, 1 } },
-	{ "option", odd_option, NULL, { 1, 1, 1 } },
-	{ "IP options", odd_ip_option, NULL, { 1, 1, 1 } },
-	{ "wrong TCP checksum", odd_none, late_sum, { 1, 1, 1 } },
-	{ "something behind it", odd_none, late_trailer, { 1, 1, 1 } },
-	{ "shorter than it says", odd_none, late_cut, { 1, 1, 1 } },
-	{ "fragment or UDP", odd_none, late_fragment, { 1, 1, 1 } },
-	{ "wrong IPv4 checksum or length", odd_none, late_ip_sum, { 1, 1, 1 } },
+	{ "option", odd_option, NULL, { 1, 1, 1 }, true },
+	{ "IP options", odd_ip_option, NULL, { 1, 1, 1 }, true },
+	{ "wrong TCP checksum", odd_none, late_sum, { 1, 1, 1 }, true },
+	{ "something behind it", odd_none, late_trailer, { 1, 1, 1 }, true },
+	{ "shorter than it says", odd_none, late_cut, { 1, 1, 1 }, true },
+	{ "fragment or UDP", odd_none, late_fragment, { 1, 1, 1 }, true },
+	{ "wrong IPv4 checksum or length", odd_none, late_ip_sum, { 1, 1, 1 }, true },
 };
 
 /* Frames sent, in the order in which they must come out. */
@@ -411,25 +277,25 @@ static unsigned int compare(struct gro_rig *g, const struct sent *s, unsigned in
 {
 	uint8_t out[FRAME_MAX + 4];
 	unsigned int at = 0, done = 0;
-	struct merged m;
+	struct told t;
 
-	while (next(g, &m)) {
-		bool tag = le32_to_cpu(m.cqe.own) & SKUA_CQE_F_VLAN;
+	while (next(g, &t)) {
+		bool tag = le32_to_cpu(t.cqe.own) & SKUA_CQE_F_VLAN;
 
-		check_whole(g, &m);
-		for (uint32_t i = 0; i < m.segs; i++, at++) {
-			size_t len = cut(g, &m, i, out);
+		check_whole(g, &t);
+		for (uint32_t i = 0; i < t.m.segs; i++, at++) {
+			size_t len = cut(g, &t, i, out);
 
 			assert_true(at < n);
 			assert_int_equal(len, s[at].len - (tag ? 4 : 0));
 			assert_memory_equal(out, s[at].data, 12);
 			if (tag)
-				assert_int_equal(le16_to_cpu(m.cqe.eth.vlan_tci),
+				assert_int_equal(le16_to_cpu(t.cqe.eth.vlan_tci),
 						 be16_get(s[at].data + 14));
 			assert_memory_equal(out + 12, s[at].data + (tag ? 16 : 12), len - 12);
 		}
 		if (done < num)
-			runs[done] = m.segs;
+			runs[done] = t.m.segs;
 		done++;
 	}
 	assert_int_equal(at, n);
@@ -473,6 +339,46 @@ static void rules(void **state)
 	for (unsigned int i = 0; i < sizeof(odds) / sizeof(odds[0]); i++) {
 		for (unsigned int kind = 0; kind < 8; kind++)
 			three(&g, &odds[i], (struct flow){
+				.v6 = kind & 1, .stamp = kind & 2, .tagged = kind & 4,
+				.port = 1000, .id = 0xfffe, .seq = 0xffffff00,
+			});
+	}
+}
+
+/* Frames of a kind that is not merged, one behind the other. */
+static void three_odd(struct gro_rig *g, const struct odd *o, struct flow f)
+{
+	unsigned int runs[3] = { 0 };
+	struct sent s[3];
+
+	for (unsigned int i = 0; i < 3; i++) {
+		const uint8_t *tcp;
+
+		s[i].len = segment(s[i].data, &f, PAYLOAD, TCP_ACK);
+		o->change(s[i].data, &s[i].len);
+		fill(s[i].data, s[i].len);
+		tcp = s[i].data + l4_of(s[i].data);
+		/* Behind what it has now */
+		f.seq = be32_get(tcp + 4) + (uint32_t)(s[i].data + s[i].len - tcp) -
+			(tcp[12] >> 4) * 4u;
+		if (o->late)
+			o->late(s[i].data, &s[i].len);
+		give(g, &s[i]);
+	}
+	fake_run(&g->e.r->f);
+	if (compare(g, s, 3, runs, 3) != 3)
+		fail_msg("%s: %u, %u, %u frames merged", o->name, runs[0], runs[1], runs[2]);
+}
+
+static void never(void **state)
+{
+	struct rig *r = *state;
+	struct gro_rig g;
+
+	up(&g, r);
+	for (unsigned int i = 0; i < sizeof(odds) / sizeof(odds[0]); i++) {
+		for (unsigned int kind = 0; kind < 8 && odds[i].never; kind++)
+			three_odd(&g, &odds[i], (struct flow){
 				.v6 = kind & 1, .stamp = kind & 2, .tagged = kind & 4,
 				.port = 1000, .id = 0xfffe, .seq = 0xffffff00,
 			});
@@ -545,7 +451,7 @@ static void bytes_limit(void **state)
 	static struct sent s[60];
 	struct rig *r = *state;
 	struct gro_rig g;
-	struct merged m;
+	struct told t;
 
 	for (unsigned int v6 = 0; v6 < 2; v6++) {
 		uint32_t hdr = v6 ? 74 : 54, most = v6 ? 65535 - 20 : 65535 - 40;
@@ -561,20 +467,20 @@ static void bytes_limit(void **state)
 		}
 		fake_run(&r->f);
 		for (unsigned int n = 0; n < 2; n++) {
-			assert_true(mini_cq_next(&r->m, &g.e.rcq, &m.cqe));
-			m.first = le32_get_bits(m.cqe.what, SKUA_CQE_WQE_INDEX);
-			m.segs = le16_to_cpu(m.cqe.eth.gro_segs);
-			m.size = 1420;
-			m.hdr = hdr;
-			m.len = le32_to_cpu(m.cqe.byte_len);
-			assert_int_equal(m.segs, n ? 60 - most / 1420 : most / 1420);
-			check_whole(&g, &m);
-			for (uint32_t i = 0; i < m.segs; i++, at++) {
-				assert_int_equal(cut(&g, &m, i, out), s[at].len);
+			assert_true(mini_cq_next(&r->m, &g.e.rcq, &t.cqe));
+			t.first = le32_get_bits(t.cqe.what, SKUA_CQE_WQE_INDEX);
+			t.m.segs = le16_to_cpu(t.cqe.eth.gro_segs);
+			t.m.size = 1420;
+			t.m.hdr = hdr;
+			t.m.len = le32_to_cpu(t.cqe.byte_len);
+			assert_int_equal(t.m.segs, n ? 60 - most / 1420 : most / 1420);
+			check_whole(&g, &t);
+			for (uint32_t i = 0; i < t.m.segs; i++, at++) {
+				assert_int_equal(cut(&g, &t, i, out), s[at].len);
 				assert_memory_equal(out, s[at].data, s[at].len);
 			}
 		}
-		assert_false(mini_cq_next(&r->m, &g.e.rcq, &m.cqe));
+		assert_false(mini_cq_next(&r->m, &g.e.rcq, &t.cqe));
 	}
 }
 
@@ -655,7 +561,7 @@ static void no_wqe(void **state)
 	struct rig *r = *state;
 	struct gro_rig g;
 	struct sent s[5];
-	struct merged m;
+	struct told t;
 
 	up_flags(&g, r, 0, MOST);
 	for (unsigned int i = 0; i < 3; i++)
@@ -663,10 +569,10 @@ static void no_wqe(void **state)
 	row(&g, &f, s, 5);
 	fake_run(&r->f);
 	assert_int_equal(mini_counter(&r->m, SKUA_CNT_ETH_RX_NO_BUF), 2);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 3);
-	check_whole(&g, &m);
-	assert_false(next(&g, &m));
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 3);
+	check_whole(&g, &t);
+	assert_false(next(&g, &t));
 	/* A gap is a gap, and what comes then begins anew. */
 	refill(&g);
 	row(&g, &f, s, 2);
@@ -681,7 +587,7 @@ static void short_wqe(void **state)
 	struct rig *r = *state;
 	struct gro_rig g;
 	struct sent s[3];
-	struct merged m;
+	struct told t;
 
 	up_flags(&g, r, 0, MOST);
 	post(&g, SLOT);
@@ -689,10 +595,10 @@ static void short_wqe(void **state)
 	row(&g, &f, s, 3);
 	fake_run(&r->f);
 	assert_int_equal(mini_counter(&r->m, SKUA_CNT_ETH_RX_TOO_LONG), 2);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 1);
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 1);
 	assert_memory_equal(slot(&g, 0), s[0].data, s[0].len);
-	assert_false(next(&g, &m));
+	assert_false(next(&g, &t));
 }
 
 static void assert_error(struct gro_rig *g, enum skua_cqe_status status, uint32_t index)
@@ -711,7 +617,7 @@ static void no_memory(void **state)
 	struct rig *r = *state;
 	struct gro_rig g;
 	struct sent s[4];
-	struct merged m;
+	struct told t;
 
 	up_flags(&g, r, 0, MOST);
 	for (unsigned int i = 0; i < 4; i++)
@@ -719,9 +625,9 @@ static void no_memory(void **state)
 	fake_hole(&r->f, g.e.rx + 2 * SLOT + 100, 1);
 	row(&g, &f, s, 4);
 	fake_run(&r->f);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 2);
-	check_whole(&g, &m);
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 2);
+	check_whole(&g, &t);
 	assert_error(&g, SKUA_CQE_LOC_PROT_ERR, 2);
 	assert_error(&g, SKUA_CQE_WR_FLUSH_ERR, 3);
 }
@@ -753,14 +659,14 @@ static void no_ring(void **state)
 	struct rig *r = *state;
 	struct gro_rig g;
 	struct sent s[3];
-	struct merged m;
+	struct told t;
 
 	up(&g, r);
 	fake_hole(&r->f, g.e.qp.rq + 2 * SKUA_WQE_SEG, 1);
 	row(&g, &f, s, 3);
 	fake_run(&r->f);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 2);
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 2);
 	assert_error(&g, SKUA_CQE_LOC_QP_OP_ERR, 2);
 	assert_error(&g, SKUA_CQE_WR_FLUSH_ERR, 3);
 }
@@ -774,7 +680,7 @@ static void command(void **state)
 	struct rig *r = *state;
 	struct gro_rig g;
 	struct sent s[3];
-	struct merged m;
+	struct told t;
 
 	up_flags(&g, r, 0, MOST);
 	for (unsigned int i = 0; i < 4; i++)
@@ -782,10 +688,30 @@ static void command(void **state)
 	row(&g, &f, s, 3);
 	assert_false(mini_cq_peek(&r->m, &g.e.rcq));
 	assert_int_equal(mini_qp_modify(&r->m, &g.e.qp, SKUA_QP_ERR, 0, NULL), 0);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 3);
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 3);
 	fake_run(&r->f);
 	assert_error(&g, SKUA_CQE_WR_FLUSH_ERR, 3);
+}
+
+/* Counters that a command reads include the frames that came before the command. */
+static void counters(void **state)
+{
+	struct flow f = { .port = 7 };
+	struct rig *r = *state;
+	struct gro_rig g;
+	struct sent s[3];
+
+	struct {
+		struct skua_cmd_query_counters_out head;
+		__le64 value[SKUA_CNT_COUNT];
+	} out;
+
+	up(&g, r);
+	row(&g, &f, s, 3);
+	assert_status(mini_index(&r->m, SKUA_CMD_QUERY_COUNTERS, 0, &out, sizeof(out)), OK);
+	assert_int_equal(le64_to_cpu(out.value[SKUA_CNT_ETH_RX_GRO_SEGS]), 3);
+	assert_int_equal(compare(&g, s, 3, NULL, 0), 1);
 }
 
 /* A queue that is gone gets nothing, and one that is made with its number neither. */
@@ -851,21 +777,21 @@ static void faults(void **state)
 	struct rig *r = *state;
 	struct gro_rig g;
 	struct sent s[6];
-	struct merged m;
+	struct told t;
 	char err[128];
 
 	up(&g, r);
 	assert_int_equal(skua_dev_cmd_fault(r->f.dev, "ETH_RECV@3:twice", err, sizeof(err)), 0);
 	row(&g, &f, s, 6);
 	fake_run(&r->f);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 2);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 1);
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 2);
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 1);
 	/* Told of once more */
 	assert_error(&g, SKUA_CQE_OK, 2);
-	assert_true(next(&g, &m));
-	assert_int_equal(m.segs, 3);
+	assert_true(next(&g, &t));
+	assert_int_equal(t.m.segs, 3);
 }
 
 /* --- from a device that cuts to one that merges, and round inside --- */
@@ -888,7 +814,7 @@ static void loop(void **state)
 		};
 		uint8_t *mem;
 		struct gro_rig g;
-		struct merged m;
+		struct told t;
 
 		up(&g, r);
 		memcpy(port.mac, own, 6);
@@ -898,18 +824,18 @@ static void loop(void **state)
 		assert_int_equal(send(&g.e, hdr + len, SKUA_WQE_F_LSO | SKUA_WQE_F_L3_CSUM |
 				      SKUA_WQE_F_L4_CSUM,
 				      u32_encode_bits(mss, SKUA_WQE_ETH_MSS)), SKUA_CQE_OK);
-		assert_true(next(&g, &m));
-		assert_int_equal(m.segs, n);
-		assert_int_equal(m.size, mss);
-		assert_int_equal(m.len, hdr + len);
-		check_whole(&g, &m);
+		assert_true(next(&g, &t));
+		assert_int_equal(t.m.segs, n);
+		assert_int_equal(t.m.size, mss);
+		assert_int_equal(t.m.len, hdr + len);
+		check_whole(&g, &t);
 		/* But for TCP's checksum it is what was handed over to be cut. */
-		memcpy(mem + l4_of(mem) + 16, slot(&g, m.first) + l4_of(mem) + 16, 2);
-		assert_memory_equal(slot(&g, m.first), mem, hdr + mss);
+		memcpy(mem + l4_of(mem) + 16, slot(&g, t.first) + l4_of(mem) + 16, 2);
+		assert_memory_equal(slot(&g, t.first), mem, hdr + mss);
 		for (uint32_t i = 1; i < n; i++)
-			assert_memory_equal(slot(&g, m.first + i), mem + hdr + i * mss,
+			assert_memory_equal(slot(&g, t.first + i), mem + hdr + i * mss,
 					    i == n - 1 ? mss - 7 : mss);
-		assert_false(next(&g, &m));
+		assert_false(next(&g, &t));
 	}
 }
 
@@ -935,6 +861,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(rules),
+		rig_test(never),
 		rig_test(keep_vlan),
 		rig_test(other_vlan),
 		rig_test(limits),
@@ -946,6 +873,7 @@ int main(void)
 		rig_test(no_headers),
 		rig_test(no_ring),
 		rig_test(command),
+		rig_test(counters),
 		rig_test(reset),
 		rig_test(bus_master),
 		rig_test(two_queues),

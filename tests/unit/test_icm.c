@@ -247,6 +247,38 @@ static void layout_checks(void **state)
 	assert_status(init_with(0, 1, SKUA_ICM_TABLES_MAX - 1), BAD_PARAM);
 }
 
+/* A device that is told to offer few objects offers them, and has no larger tables. */
+static void few_objects(void **state)
+{
+	const struct skua_dev_cfg cfg = { .mac = { 2, 0, 0, 0, 0, 9 }, .log_objects = 10 };
+	struct skua_cmd_query_device_out out;
+	struct skua_cmd_init_device_in in;
+	struct mini m;
+	struct fake f;
+
+	(void)state;
+	fake_init(&f, &cfg);
+	mini_ring_up(&m, &f);
+	assert_status(mini_cmd(&m, SKUA_CMD_QUERY_DEVICE, NULL, 0, &out, sizeof(out)), OK);
+	mini_init_in(&m, &in);
+	for (unsigned int t = 0; t < SKUA_ICM_TABLES; t++) {
+		uint32_t max = icm_kind[t].log_max;
+
+		if (t == SKUA_ICM_MTT)
+			max = 14;
+		else if (max > 10)
+			max = 10;
+		assert_int_equal(le32_to_cpu(out.icm[t].log_max), max);
+		in.icm[t].base = cpu_to_le64((uint64_t)(t + 1) << 36);
+		in.icm[t].log_num = cpu_to_le32(max);
+	}
+	in.icm[SKUA_ICM_CQC].log_num = cpu_to_le32(11);
+	assert_status(mini_cmd(&m, SKUA_CMD_INIT_DEVICE, &in, sizeof(in), NULL, 0), BAD_PARAM);
+	in.icm[SKUA_ICM_CQC].log_num = cpu_to_le32(10);
+	assert_status(mini_cmd(&m, SKUA_CMD_INIT_DEVICE, &in, sizeof(in), NULL, 0), OK);
+	fake_exit(&f);
+}
+
 /* --- contexts --- */
 
 static int small_setup(void **state)
@@ -516,6 +548,7 @@ int main(void)
 		rig_test(many_lives),
 		rig_test(map_random),
 		cmocka_unit_test(layout_checks),
+		cmocka_unit_test(few_objects),
 		small_test(eviction),
 		rig_test(not_mapped),
 		rig_test(unmap_in_use),

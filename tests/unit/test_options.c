@@ -49,7 +49,7 @@ static void test_nics(void **state)
 	assert_int_equal(opt.nics[1].serial, 0x020000fffe000009ull);
 	assert_int_equal(parse("--nic",
 			       "socket=/a,onchip=64K,vectors=8,bus=3,serial=0x77,spoofchk=on,push=2"
-			       ",contexts=whole,recovery=driver", NULL),
+			       ",contexts=whole,recovery=driver,objects=12", NULL),
 			 -1);
 	assert_int_equal(opt.nics[0].onchip, 65536);
 	assert_int_equal(opt.nics[0].vectors, 8);
@@ -58,6 +58,7 @@ static void test_nics(void **state)
 	assert_true(opt.nics[0].spoofchk);
 	assert_int_equal(opt.nics[0].push, 2);
 	assert_true(opt.nics[0].whole);
+	assert_int_equal(opt.nics[0].objects, 12);
 	assert_int_equal(parse("--nic", "socket=/a,spoofchk=off", NULL), -1);
 	assert_false(opt.nics[0].spoofchk);
 }
@@ -86,7 +87,7 @@ static void test_bad(void **state)
 		"socket=/a,onchip=1025M", "socket=/a,onchip=1KB", "socket=/a,onchip=K", "socket=/a,vectors=0", "socket=/a,vectors=65",
 		"socket=/a,bus=64", "socket=/a,spoofchk=", "socket=/a,spoofchk=yes",
 		"socket=/a,spoofchk", "socket=/a,push=4", "socket=/a,contexts=part",
-		"socket=/a,recovery=me", "socket=/a,push=", "socket=/a,other=1",
+		"socket=/a,recovery=me", "socket=/a,objects=7", "socket=/a,objects=25", "socket=/a,push=", "socket=/a,other=1",
 	};
 
 	(void)state;

@@ -157,6 +157,189 @@ static void test_locals(void **state)
 	net_close(&n);
 }
 
+/* @num WRITEs of 64 KiB; within @ns all are complete. */
+static void writes(struct net *n, unsigned int num, uint64_t ns)
+{
+	for (unsigned int k = 0; k < num; k++)
+		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .len = NET_LEN_MAX });
+	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
+	net_pass(n, ns);
+	for (unsigned int k = 0; k < num; k++)
+		rc_expect(&n->rc, 0, false, SKUA_CQE_OK);
+	rc_expect_none(&n->rc, 0, false);
+}
+
+/*
+ * A path that has kept the order: what is lost is there one round trip after that is known,
+ * which is at once if some packets came behind it, and a small part of a round trip later if
+ * few did. What is lost once more is there as long after it would have come.
+ */
+static void test_calm(void **state)
+{
+	static const struct {
+		const char *faults;
+		uint64_t us, again;
+	} cases[] = {
+		/* The second 512 packets begin with number 512; 40 us are a round trip. */
+		{ "rule=drop:port=nic0,psn=1000,iter=0", 80, 1 },
+		{ "rule=drop:port=nic0,psn=1021,iter=0", 92, 1 },
+		{ "rule=drop:port=nic0,psn=600-603,iter=0;rule=drop:port=nic0,psn=1000,iter=0", 80, 5 },
+		{ "rule=drop:port=nic0,psn=1000,iter=0-1", 180, 2 },
+		/* The other one that was sent again shows it. */
+		{ "rule=drop:port=nic0,psn=600,iter=0-1;rule=drop:port=nic0,psn=1000,iter=0", 122, 3 },
+	};
+	static struct net n;
+
+	(void)state;
+	for (size_t c = 0; c < N(cases); c++) {
+		char spec[200];
+
+		snprintf(spec, sizeof(spec), "delay=20us;%s", cases[c].faults);
+		connect(&n, SKUA_EXT_ALWAYS, spec);
+		for (unsigned int k = 0; k < 8; k++)
+			writes(&n, 1, 42000);
+		print_message("%s\n", cases[c].faults);
+		writes(&n, 8, cases[c].us * 1000);
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), cases[c].again);
+		net_close(&n);
+	}
+}
+
+/*
+ * A path that kept the order and does not any longer: one packet may be sent again in vain,
+ * and none of those that are as late after it; nor after as many in order as had made it calm.
+ */
+static void test_learn(void **state)
+{
+	char spec[400] = "delay=20us";
+	static struct net n;
+
+	(void)state;
+	for (unsigned int k = 0; k < 5; k++)
+		snprintf(spec + strlen(spec), sizeof(spec) - strlen(spec),
+			 ";rule=reorder/12us:port=nic0,psn=%u,iter=0", 1024 + k * 512 + 440);
+	connect(&n, SKUA_EXT_ALWAYS, spec);
+	for (unsigned int k = 0; k < 16; k++)
+		writes(&n, 1, 42000);
+	for (unsigned int k = 0; k < 5; k++)
+		writes(&n, 8, 1000000);
+	assert_int_equal(wire_port_stats(n.port[0])->fault_reorder, 5);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 1);
+	net_close(&n);
+}
+
+/*
+ * A READ that the peer held until the one before it came again: its response and all that tells
+ * of it are lost.
+ */
+static void test_held_lost(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us;rule=drop:port=nic0,psn=0,iter=0;"
+		"rule=drop:port=nic1,frame=2-3");
+	for (unsigned int k = 0; k < 2; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_READ, .len = 64, .off = k * 64, .roff = k * 64 });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, 50000000);
+	for (unsigned int k = 0; k < 2; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	assert_int_equal(wire_port_stats(n.port[1])->fault_loss, 2);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+	net_close(&n);
+}
+
+/*
+ * READs that the peer held are not asked for again while it answers them, however slowly, on a path
+ * that is known to keep the order; nor is the request before them that had been lost.
+ */
+static void test_held_slow(void **state)
+{
+	const uint32_t len = NET_LEN_MAX;
+	static struct net n;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us;rule=drop:port=nic0,psn=1024,iter=0;"
+		"rule=delay/15us:port=nic1,psn=1100;rule=delay/15us:port=nic1,psn=1180");
+	for (unsigned int k = 0; k < 16; k++)
+		writes(&n, 1, 42000);
+	for (unsigned int k = 0; k < 4; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_READ, .len = len });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, SEC);
+	for (unsigned int k = 0; k < 4; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	assert_int_equal(wire_port_stats(n.port[0])->fault_loss, 1);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 1);
+	net_close(&n);
+}
+
+/*
+ * SENDs wait for receives, WRITEs behind them have come: after the RNR NAK's time each SEND is
+ * sent again once.
+ */
+static void test_rnr(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us");
+	for (unsigned int k = 0; k < 4; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_SEND, .len = 64 });
+	for (unsigned int k = 0; k < 4; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .len = NET_LEN_MAX });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, 60000);
+	assert_true(rc_cnt(&n.rc, 1, SKUA_CNT_TX_RNR) > 0);
+	for (unsigned int k = 0; k < 4; k++)
+		rc_recv(&n.rc, 1, k * 64, 64);
+	net_pass(&n, SEC);
+	for (unsigned int k = 0; k < 8; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	print_message("RNR: again %llu\n",
+		      (unsigned long long)rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS));
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 4);
+	net_close(&n);
+}
+
+/*
+ * The peer is silent while a packet is known to be missing, which was sent again already: that
+ * one is asked for less and less often, and no timer runs for a hole that nothing is done about.
+ */
+static void test_silent(void **state)
+{
+	unsigned int before;
+	static struct net n;
+	char err[200];
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us;rule=drop:port=nic0,psn=1000,iter=0");
+	for (unsigned int k = 0; k < 8; k++)
+		writes(&n, 1, 42000);
+	for (unsigned int k = 0; k < 8; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .len = NET_LEN_MAX });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, 41000);
+	assert_int_equal(wire_fault(n.wire, "loss=100%", err, sizeof(err)), 0);
+	before = n.ticks;
+	net_pass(&n, 4000000);
+	assert_true(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS) >= 1);
+	assert_in_range(n.ticks - before, 1, 60);
+	wire_fault_clear(n.wire);
+	net_pass(&n, 2 * SEC);
+	for (unsigned int k = 0; k < 8; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	rc_expect_none(&n.rc, 0, false);
+	net_close(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +348,12 @@ int main(void)
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_locals),
+		cmocka_unit_test(test_calm),
+		cmocka_unit_test(test_learn),
+		cmocka_unit_test(test_held_lost),
+		cmocka_unit_test(test_held_slow),
+		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

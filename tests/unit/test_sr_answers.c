@@ -203,6 +203,78 @@ static void test_reread_long(void **state)
 	rc_close(&rc);
 }
 
+/* Of a READ of whole packets, whatever else is answered before and behind. */
+static void expect_run(struct rc *rc, uint32_t first, uint32_t last)
+{
+	struct sr_answer a;
+
+	for (uint32_t k = first; k <= last; k++) {
+		assert_true(sr_next(rc, &a));
+		assert_int_equal(a.psn, (PSN0 + k) & IB_PSN_MASK);
+		assert_int_equal(a.len, 4096);
+		assert_memory_equal(a.payload, rc->s[1].buf + k * 4096, a.len);
+	}
+}
+
+/* All responses to a READ are asked for again when some were sent: only these are sent twice. */
+static void test_reread_begun(void **state)
+{
+	const uint32_t total = 64 * 4096;
+	struct rc_opt opt = small;
+	uint32_t sent;
+	struct rc rc;
+
+	(void)state;
+	opt.mtu_code = 5;
+	rc_open(&rc, &opt);
+	rc_fill(rc.s[1].buf, 64 * 4096, 3);
+	GIVE(&rc, .op = IB_OP_READ_REQUEST, .total = total);
+	skua_dev_run(rc.s[1].f.dev);
+	sent = le32_to_cpu(((struct skua_rr *)sr_ctx(&rc, SKUA_ICM_RRC))->sent) / 4096;
+	assert_in_range(sent, 2, 62);
+	expect_run(&rc, 0, sent - 1);
+	GIVE(&rc, .op = IB_OP_READ_REQUEST, .total = total);
+	run(&rc);
+	expect_run(&rc, 0, sent - 1);
+	expect_run(&rc, sent, 63);
+	expect_silence(&rc);
+	rc_close(&rc);
+}
+
+/*
+ * The peer has as many READs under way as was agreed. It gets all responses to the first one by
+ * asking for them again, and has another one then.
+ */
+static void test_reread_most(void **state)
+{
+	const uint32_t total = 64 * 4096;
+	struct rc_opt opt = small;
+	struct sr_answer a;
+	uint32_t got = 0;
+	struct rc rc;
+
+	(void)state;
+	opt.mtu_code = 5;
+	rc_open(&rc, &opt);
+	for (uint32_t n = 0; n < 16; n++)
+		GIVE(&rc, .op = IB_OP_READ_REQUEST, .psn = n * 64, .seq = n, .total = total);
+	skua_dev_run(rc.s[1].f.dev);
+	GIVE(&rc, .op = IB_OP_READ_REQUEST, .total = total);
+	while (got != 64) {
+		if (!sr_next(&rc, &a)) {
+			skua_dev_run(rc.s[1].f.dev);
+			continue;
+		}
+		if (a.psn == ((PSN0 + got) & IB_PSN_MASK))
+			got++;
+	}
+	GIVE(&rc, .op = IB_OP_READ_REQUEST, .psn = 16 * 64, .seq = 16, .total = total);
+	hush(&rc);
+	assert_int_equal(rc_state(&rc, 1), SKUA_QP_RTS);
+	assert_int_equal(epsn(&rc), 17 * 64);
+	rc_close(&rc);
+}
+
 /* Before new answers, and these before an acknowledgment. */
 static void test_reread_order(void **state)
 {
@@ -733,6 +805,8 @@ int main(void)
 		cmocka_unit_test(test_reread_bad),
 		cmocka_unit_test(test_reread_no_key),
 		cmocka_unit_test(test_reread_long),
+		cmocka_unit_test(test_reread_begun),
+		cmocka_unit_test(test_reread_most),
 		cmocka_unit_test(test_reread_order),
 		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_reread_page),

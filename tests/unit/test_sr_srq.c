@@ -364,6 +364,78 @@ static void test_share(void **state)
 	net_close(&s.net);
 }
 
+#define PEERS	10
+
+/* A peer's connection, of which TO() then is. */
+static void use(struct sh *s, const struct mini_qp pair[2])
+{
+	s->net.rc.s[0].qp = pair[0];
+	s->net.rc.s[1].qp = pair[1];
+}
+
+/* Messages 1 to @n of the connection in use come before the first. */
+static void send_early(struct sh *s, uint32_t n)
+{
+	for (uint32_t k = 1; k <= n; k++)
+		TO(s, 0, .op = IB_OP_SEND_ONLY, .psn = k, .seq = k, .len = 4, .seed = k);
+}
+
+static uint32_t held(struct sh *s)
+{
+	struct skua_srqc c;
+
+	assert_int_equal(mini_index(&s->net.rc.s[1].m, SKUA_CMD_QUERY_SRQ, SRQN, &c, sizeof(c)), 0);
+	return le32_to_cpu(c.early);
+}
+
+/*
+ * However many peers fall silent before their first message, half of the WQEs are left; what one
+ * of them has is another's as soon as it comes to its turn, or its QP ends.
+ */
+static void test_share_all(void **state)
+{
+	struct mini_qp pair[PEERS][2];
+	static struct sh s;
+	struct rc *rc = &s.net.rc;
+
+	(void)state;
+	sh_open(&s, RC_SRQ, &small_down, NULL);
+	for (unsigned int p = 0; p < PEERS; p++) {
+		if (p) {
+			rc_qp(rc, 0, &rc->s[0].qp, &small_down);
+			rc_srq_qp(&s.srq[0], &rc->s[1].qp, small_down.log_sq);
+			rc_srq_connect(rc, &small_down, &rc->s[0].qp, &rc->s[1].qp);
+		}
+		memcpy(pair[p], (struct mini_qp[]){ rc->s[0].qp, rc->s[1].qp }, sizeof(pair[p]));
+	}
+	post_n(&s, 0, 64);
+	for (unsigned int p = 0; p < PEERS; p++) {
+		use(&s, pair[p]);
+		send_early(&s, p ? 40 : 20);
+	}
+	assert_int_equal(rc_srq_left(&s.srq[0]), 32);
+	assert_int_equal(held(&s), 32);
+	/* The first one goes on: it has 21 messages complete, and others can have as many. */
+	use(&s, pair[0]);
+	hush(rc);
+	TO(&s, 0, .op = IB_OP_SEND_ONLY, .len = 4);
+	assert_int_equal(epsn(rc), 21);
+	for (uint32_t n = 0; n < 21; n++)
+		expect_wqe(&s, 0, n, SKUA_CQE_OK);
+	assert_int_equal(held(&s), 11);
+	use(&s, pair[2]);
+	send_early(&s, 40);
+	assert_int_equal(rc_srq_left(&s.srq[0]), 21);
+	assert_int_equal(held(&s), 22);
+	/* The second one ends: what it held is flushed. */
+	assert_int_equal(mini_qp_modify(&rc->s[1].m, &pair[1][1], SKUA_QP_ERR, 0, NULL), 0);
+	run(rc);
+	for (uint32_t n = 21; n < 32; n++)
+		expect_wqe(&s, 0, n, SKUA_CQE_WR_FLUSH_ERR);
+	assert_int_equal(held(&s), 11);
+	net_close(&s.net);
+}
+
 /* A number that leaves more messages out than there can be PSNs takes nothing. */
 static void test_far_number(void **state)
 {
@@ -598,6 +670,7 @@ int main(void)
 		cmocka_unit_test(test_loss_driver),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_share_all),
 		cmocka_unit_test(test_far_number),
 		cmocka_unit_test(test_xrc_run),
 		cmocka_unit_test(test_xrc_between),

@@ -57,8 +57,9 @@ static void create_checks(void **state)
 	refuse(BAD_PARAM, in.ci = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.head = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.pending = cpu_to_le32(1));
-	refuse(BAD_PARAM, in.reserved[14] = cpu_to_le32(1));
+	refuse(BAD_PARAM, in.reserved[13] = cpu_to_le32(1));
 	refuse(BAD_PARAM, in.life = cpu_to_le32(1));
+	refuse(BAD_PARAM, in.early = cpu_to_le32(1));
 	refuse(BAD_INDEX, in.srqn = cpu_to_le32(1u << MINI_LOG_QP));
 	refuse(BAD_INDEX, in.srqn = cpu_to_le32(0xffffffff));
 	refuse(NO_ICM, in.srqn = cpu_to_le32(MINI_MAPPED));

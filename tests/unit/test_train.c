@@ -233,6 +233,8 @@ static void reuse(struct rc *rc)
 	memset(rc->s[0].buf, 0xee, LONG);
 	rc_pump(rc);
 	assert_true(rc->s[1].f.trains_taken > 0);
+	/* What was let go when it was copied is not let go again. */
+	assert_int_equal(rc->s[0].f.dev->engine->trains, 0);
 	rc_check(rc->s[1].buf, LONG, 7);
 }
 
@@ -463,6 +465,38 @@ static void test_refused(void **state)
 	}
 }
 
+/*
+ * The packet before a train is lost: the peer does not take the train, and what is sent again
+ * goes as packets.
+ */
+static void test_behind_lost(void **state)
+{
+	const uint64_t off = 4096;
+	unsigned int trains;
+	struct rc rc;
+
+	(void)state;
+	open_link(&rc, 3);
+	skua_dev_link(rc.s[1].f.dev, false);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 });
+	fake_run(&rc.s[0].f);
+	wire_poll(rc.s[0].f.wire, rc.s[0].f.now);
+	skua_dev_link(rc.s[1].f.dev, true);
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = LONG - off, .off = off,
+					 .roff = off });
+	fake_run(&rc.s[0].f);
+	trains = rc.s[0].f.trains;
+	assert_true(trains > 0);
+	rc_pump_for(&rc, 1000000000ull);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	assert_int_equal(rc.s[0].f.trains, trains);
+	assert_int_equal(rc.s[1].f.trains_taken, 0);
+	assert_memory_equal(rc.s[0].buf, rc.s[1].buf, 8);
+	assert_memory_equal(rc.s[0].buf + off, rc.s[1].buf + off, LONG - off);
+	rc_close(&rc);
+}
+
 /* --- the window --- */
 
 struct last {
@@ -518,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_not_taken),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_behind_lost),
 		cmocka_unit_test(test_window),
 	};
 

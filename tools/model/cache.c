@@ -99,7 +99,7 @@ int cache_init(struct skua_dev *dev)
 	uint32_t num = (onchip_size(dev) + ROOM_MIN) / (CTX_TAG + CTX_SECTOR) + 1;
 
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
-		uint32_t most = 1u << icm_kind[i].log_max;
+		uint32_t most = 1u << icm_log_max(dev, i);
 
 		if (i == SKUA_ICM_MTT)
 			continue;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "icm.h"
 
 /* Version of the model, reported by QUERY_DEVICE. */
 #define MODEL_FW_MAJOR	0ull
@@ -55,22 +56,6 @@ static void query_limits(struct skua_dev *dev, struct skua_cmd_query_device_out 
 
 int cmd_query_device(struct skua_dev *dev, struct cmd *cmd)
 {
-	static const uint8_t log_max[SKUA_ICM_TABLES] = {
-		[SKUA_ICM_SQC] = MODEL_LOG_QP,
-		[SKUA_ICM_RQC] = MODEL_LOG_QP,
-		[SKUA_ICM_SRQC] = MODEL_LOG_SRQ,
-		[SKUA_ICM_CQC] = MODEL_LOG_CQ,
-		[SKUA_ICM_EQC] = MODEL_LOG_EQ,
-		[SKUA_ICM_MPT] = MODEL_LOG_MPT,
-		[SKUA_ICM_MTT] = MODEL_LOG_MTT,
-		[SKUA_ICM_RRC] = MODEL_LOG_QP,
-		[SKUA_ICM_GID] = MODEL_LOG_GID,
-		[SKUA_ICM_FLOW] = MODEL_LOG_FLOW,
-		[SKUA_ICM_MCG] = MODEL_LOG_MCG,
-		[SKUA_ICM_RSS] = MODEL_LOG_RSS,
-		[SKUA_ICM_CNT] = MODEL_LOG_CNT,
-		[SKUA_ICM_LRC] = MODEL_LOG_QP,
-	};
 	static const uint32_t size[SKUA_ICM_TABLES] = {
 #define X(name, number, bytes, text) [SKUA_ICM_##name] = bytes,
 		SKUA_ICM_TABLE(X)
@@ -89,7 +74,7 @@ int cmd_query_device(struct skua_dev *dev, struct cmd *cmd)
 	query_limits(dev, out);
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
 		out->icm[i].entry_size = cpu_to_le32(size[i]);
-		out->icm[i].log_max = cpu_to_le32(log_max[i]);
+		out->icm[i].log_max = cpu_to_le32(icm_log_max(dev, i));
 	}
 	return SKUA_CMD_ST_OK;
 }

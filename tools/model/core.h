@@ -37,6 +37,7 @@
 #define MODEL_LOG_EQ		7
 #define MODEL_LOG_MPT		20
 #define MODEL_LOG_MTT		27
+#define MODEL_LOG_MTT_OBJECT	4	/* MTT entries for each object, if these are limited */
 #define MODEL_LOG_GID		8
 #define MODEL_LOG_FLOW		12
 #define MODEL_LOG_MCG		12
@@ -765,9 +766,14 @@ struct skua_srqc *srq_get(struct skua_dev *dev, uint32_t srqn);
  * in error, perhaps since now. May fire the limit event.
  */
 int srq_take(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t *pos);
-/* The same, but only if @leave others are left. */
-int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t leave, uint32_t *pos);
-/* A WQE that was taken. SKUA_VENDOR_NONE or why it cannot be used. */
+/*
+ * Likewise for a message before its turn: -EAGAIN unless as many other WQEs remain as are held
+ * for such messages, and @more.
+ */
+int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t more, uint32_t *pos);
+/* The turn of one of these messages has come, or it is flushed. */
+void srq_early_done(struct skua_dev *dev, struct skua_srqc *srqc);
+/* Read a WQE that was taken. SKUA_VENDOR_NONE, or the reason why it is invalid. */
 enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t pos,
 			   struct rwqe *out);
 

@@ -70,7 +70,10 @@ void frame_parse(struct frame *f, const void *data, size_t len, bool lso);
 /* What the port's MTU limits: without one VLAN tag. Nothing behind an 802.1ad tag is parsed. */
 static inline size_t frame_payload(const struct frame *f)
 {
-	return f->len - ETH_HDR_LEN - (f->tagged ? ETH_VLAN_LEN : 0);
+	bool tag = f->tagged ||
+		   (f->type == ETH_TYPE_VLAN_AD && f->len >= ETH_HDR_LEN + ETH_VLAN_LEN);
+
+	return f->len - ETH_HDR_LEN - (tag ? ETH_VLAN_LEN : 0);
 }
 
 static inline bool mac_multicast(const uint8_t mac[ETH_ADDR_LEN])

@@ -266,7 +266,7 @@ int icm_init(struct skua_dev *dev)
 	dev->icm = icm;
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES; i++) {
 		icm->table[i].size = icm_kind[i].size;
-		icm->limit += table_bytes(icm_kind[i].size, icm_kind[i].log_max) >>
+		icm->limit += table_bytes(icm_kind[i].size, icm_log_max(dev, i)) >>
 			      SKUA_ICM_PAGE_SHIFT;
 	}
 	return cache_init(dev);
@@ -489,7 +489,8 @@ static bool overlap(const struct icm_table *a, const struct icm_table *b)
 	       b->base < a->base + table_bytes(a->size, a->log_num);
 }
 
-static int check_layout(const struct skua_cmd_init_device_in *in, struct icm_table *layout)
+static int check_layout(const struct skua_dev *dev, const struct skua_cmd_init_device_in *in,
+			struct icm_table *layout)
 {
 	for (unsigned int i = 0; i < SKUA_ICM_TABLES_MAX; i++) {
 		uint64_t base = le64_to_cpu(in->icm[i].base);
@@ -502,7 +503,7 @@ static int check_layout(const struct skua_cmd_init_device_in *in, struct icm_tab
 				return SKUA_CMD_ST_BAD_PARAM;
 			continue;
 		}
-		if (log > icm_kind[i].log_max || base % SKUA_ICM_PAGE_SIZE ||
+		if (log > icm_log_max(dev, i) || base % SKUA_ICM_PAGE_SIZE ||
 		    base >> SKUA_ICM_ADDR_BITS ||
 		    (base + table_bytes(icm_kind[i].size, log) - 1) >> SKUA_ICM_ADDR_BITS)
 			return SKUA_CMD_ST_BAD_PARAM;
@@ -521,7 +522,7 @@ int cmd_init_device(struct skua_dev *dev, struct cmd *cmd)
 {
 	struct icm_table layout[SKUA_ICM_TABLES];
 	struct icm *icm = dev->icm;
-	int err = check_layout(cmd->in, layout);
+	int err = check_layout(dev, cmd->in, layout);
 
 	if (err)
 		return err;

@@ -168,7 +168,19 @@ extern const struct icm_kind {
 	uint8_t log_max;
 } icm_kind[SKUA_ICM_TABLES];
 
-/* Bus address of a mapped ICM address. False: not mapped. */
+/* The largest table that the device offers, as the logarithm of its entries. */
+static inline uint8_t icm_log_max(const struct skua_dev *dev, unsigned int table)
+{
+	uint8_t log = icm_kind[table].log_max, most = dev->cfg.log_objects;
+
+	if (!most)
+		return log;
+	if (table == SKUA_ICM_MTT)
+		most += MODEL_LOG_MTT_OBJECT;
+	return most < log ? most : log;
+}
+
+/* Translate an ICM address to a bus address. False: not mapped. */
 bool icm_translate(const struct icm *icm, uint64_t addr, uint64_t *bus);
 
 int cache_init(struct skua_dev *dev);

@@ -122,6 +122,7 @@ struct skua_dev_cfg {
 	uint64_t turn_ns;
 	unsigned int push_segs;
 	unsigned int hot_looks;
+	uint8_t log_objects;
 	uint64_t caps_off;
 	void (*log)(void *log_priv, int level, const char *msg);
 	void *log_priv;

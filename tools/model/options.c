@@ -34,6 +34,8 @@ static const char usage[] =
 "                          (default 0: none, as a doorbell costs less here)\n"
 "        recovery=device|driver  who keeps what has arrived of packets that were sent\n"
 "                          under selective repeat (default: device)\n"
+"        objects=LOG       offers at most 2^LOG QPs, CQs, SRQs, keys, multicast members\n"
+"                          and 16 times as many MTT entries; 8 to 24 (default: all)\n"
 "  --dgram local=PATH,remote=PATH\n"
 "                        a peer with QEMU's -netdev dgram; local is its remote\n"
 "  --tap NAME            a TAP interface on the same wire\n"
@@ -163,6 +165,11 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 	case 9:
 		nic->onload = !strcmp(val, "driver");
 		return nic->onload || !strcmp(val, "device");
+	case 10:
+		if (!parse_u64(val, OPT_MAX_OBJECTS, &num) || num < OPT_MIN_OBJECTS)
+			return false;
+		nic->objects = num;
+		return true;
 	}
 	return false;
 }
@@ -170,7 +177,8 @@ static bool nic_key(struct opt_nic *nic, int key, const char *val)
 static int parse_nic(struct options *opt, char *arg)
 {
 	char *const keys[] = { "socket", "mac", "serial", "onchip", "vectors", "bus",
-			       "spoofchk", "push", "contexts", "recovery", NULL };
+			       "spoofchk", "push", "contexts", "recovery",
+			       "objects", NULL };
 	struct opt_nic *nic;
 	char *val, *text = arg;
 	int key;

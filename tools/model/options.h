@@ -9,6 +9,8 @@
 #define OPT_MAX_NICS	64
 #define OPT_MAX_BUSES	64
 #define OPT_MAX_LINKS	64
+#define OPT_MIN_OBJECTS	8
+#define OPT_MAX_OBJECTS	24
 #define OPT_MAX_FAULTS	64
 
 /**
@@ -38,6 +40,7 @@ struct opt_nic {
 	unsigned int vectors;
 	unsigned int bus;
 	unsigned int push;
+	unsigned int objects;
 	bool spoofchk;
 	bool has_mac;
 	bool has_serial;

@@ -106,11 +106,29 @@ int srq_take(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t *pos)
 	return 0;
 }
 
-int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t leave, uint32_t *pos)
+int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t more, uint32_t *pos)
 {
+	/* The context may come from memory of the host, and there are no more WQEs than that. */
+	uint32_t early = le32_to_cpu(srqc->early) & GENMASK(MODEL_LOG_RQ_MAX, 0);
+	uint32_t leave = early + more;
+	int err;
+
 	if (srq_there(srqc) <= leave && read_record(dev, srqc) <= leave)
 		return -EAGAIN;
-	return srq_take(dev, srqc, pos);
+	err = srq_take(dev, srqc, pos);
+	if (!err)
+		srqc->early = cpu_to_le32(early + 1);
+	return err;
+}
+
+void srq_early_done(struct skua_dev *dev, struct skua_srqc *srqc)
+{
+	uint32_t early = le32_to_cpu(srqc->early);
+
+	if (!early)
+		return;
+	srqc->early = cpu_to_le32(early - 1);
+	ctx_dirty(dev, srqc);
 }
 
 enum skua_vendor srq_fetch(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t pos,
@@ -158,7 +176,7 @@ int cmd_create_srq(struct skua_dev *dev, struct cmd *cmd)
 				       SKUA_SRQC_LOG_STRIDE) ||
 	    !srqc_ok(dev, in) || le64_to_cpu(in->dbr) % SKUA_DBR_ALIGN ||
 	    le32_to_cpu(in->limit) > srq_wqes(in) ||
-	    in->pi || in->ci || in->head || in->pending || in->life ||
+	    in->pi || in->ci || in->head || in->pending || in->life || in->early ||
 	    !all_zero(in->reserved, sizeof(in->reserved)))
 		return SKUA_CMD_ST_BAD_PARAM;
 	err = xrc_check(dev, in);

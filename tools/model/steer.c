@@ -127,6 +127,8 @@ static void describe(struct skua_dev *dev, const struct frame *f, struct skua_cq
 			csum |= SKUA_CQE_CSUM_L4_OK;
 		else
 			bad = true;
+	} else if (f->udp) {
+		csum |= SKUA_CQE_CSUM_L4_NONE;
 	}
 	info->csum = cpu_to_le16(csum);
 	if (bad)

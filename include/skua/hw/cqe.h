@@ -132,6 +132,8 @@ _Static_assert(sizeof(struct skua_cqe_eth) == 32, "skua_cqe_eth");
 #define SKUA_CQE_CSUM_L4_OK		BIT(5)
 #define SKUA_CQE_CSUM_HASH_L4		BIT(6)
 #define SKUA_CQE_CSUM_HASH_L3		BIT(7)
+/* UDP header whose checksum field is zero: the sender made none, there is nothing to verify. */
+#define SKUA_CQE_CSUM_L4_NONE		BIT(8)
 
 /**
  * struct skua_cqe_ud - bytes 0..31 of a CQE for a UD or GSI receive

@@ -162,7 +162,8 @@ struct skua_srqc {
 	__le32 head;
 	__le32 pending;
 	__le32 life;
-	__le32 reserved[15];
+	__le32 early;
+	__le32 reserved[14];
 };
 
 _Static_assert(sizeof(struct skua_srqc) == SKUA_ICM_SRQC_SIZE, "skua_srqc");
@@ -461,8 +462,8 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  *	SKUA_SQC_RTT_REREAD
  * @srtt: smoothed round trip time, ns, 0: not known
  * @rttvar: its mean deviation, ns
- * @ci_recv_seq: as @recv_seq, of the WQE at @ci, with SKUA_SQC_CI_SEQ
  * @rtt_min: shortest round trip that was measured, ns
+ * @ci_recv_seq: as @recv_seq, of the WQE at @ci, with SKUA_SQC_CI_SEQ
  * @ci_rr_seq: as @rr_seq, likewise
  * @cc: congestion control (SKUA_CAP_DCQCN, SKUA_CAP_CC_DELAY)
  * @rec_ring: bus address of the recovery ring (SKUA_ATTR_EXT_ONLOAD)
@@ -548,7 +549,8 @@ struct skua_sqc {
 	__le32 rec_told;
 	__le32 rec_end;
 	__le32 run;
-	__le32 engine[2];
+	__le32 rtt_min;
+	__le32 engine;
 };
 
 _Static_assert(__builtin_offsetof(struct skua_sqc, attr.sq_psn) == SKUA_SQC_HOT, "skua_sqc");
@@ -581,8 +583,11 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_CI_SEQ			BIT(20)	/* ci_recv_seq and ci_rr_seq hold */
 #define SKUA_SQC_SR_LATE		BIT(21)	/* sr_deadline is that of a probe */
 #define SKUA_SQC_ONLOAD			BIT(22)	/* attr.ext has SKUA_ATTR_EXT_ONLOAD */
+#define SKUA_SQC_CC_READ		BIT(23)	/* like SKUA_SQC_CC_NEW: was asked for no READ */
 
 #define SKUA_SQC_REC_BEGUN		BIT(31)	/* in rec_next */
+#define SKUA_SQC_RTT_AGAIN		BIT(31)	/* in rtt_psn: it had been sent before */
+#define SKUA_SQC_RTT_REREAD		BIT(30)	/* likewise: it is a READ response */
 
 #define SKUA_SQC_RUN_SRQN		GENMASK(23, 0)
 #define SKUA_SQC_RUN_NUM		GENMASK(31, 24)	/* 255: as many or more */
@@ -797,11 +802,25 @@ struct skua_lrc {
 	__le32 reread_sent;
 	__le32 recv_end;
 	__le64 recvs;
-	__le32 reserved[6];
+	__le32 patience;
+	__le32 calm;
+	__le32 fresh;
+	__le32 fresh_time;
+	__le32 order_end;
+	__le32 filled;
 	__le32 code[SKUA_LRC_PSNS / 8];
 };
 
 _Static_assert(sizeof(struct skua_lrc) == SKUA_ICM_LRC_SIZE, "skua_lrc");
+
+#define SKUA_LRC_PATIENCE_NOW		GENMASK(8, 0)	/* parts of SKUA_LRC_PATIENCE */
+/* So long READ responses that were asked for again are waited for, in 256 ns; 0: as others. */
+#define SKUA_LRC_PATIENCE_REREAD	GENMASK(30, 9)
+#define SKUA_LRC_PATIENCE_LATE		BIT(31)	/* a packet was late ever */
+#define SKUA_LRC_PATIENCE		256
+
+#define SKUA_LRC_RR_HELD		GENMASK(15, 0)	/* it came, its answer did not yet */
+#define SKUA_LRC_RR_ASKED		GENMASK(31, 16)	/* sent again, of which nothing came */
 
 #define SKUA_LRC_REREADS		16	/* entries of reread */
 #define SKUA_LRC_REREAD_PSN		GENMASK(23, 0)	/* the first */

@@ -164,7 +164,8 @@ void cc_start(struct turn *t)
 	ops = ops_of(t);
 	if (!ops)
 		return;
-	t->sqc->valid |= cpu_to_le32(SKUA_SQC_CC_NEW | (ops->ect ? SKUA_SQC_ECT : 0));
+	t->sqc->valid |= cpu_to_le32(SKUA_SQC_CC_NEW | (ops->read ? SKUA_SQC_CC_READ : 0) |
+				     (ops->ect ? SKUA_SQC_ECT : 0));
 }
 
 /* Only when the QP sends a request: one that only responds needs no initial window. */
@@ -180,7 +181,20 @@ void cc_first_request(struct turn *t)
 		ops->start(t);
 }
 
-/* Round trips are those of packets that were sent once. */
+void cc_first_read(struct turn *t)
+{
+	const struct cc_ops *ops;
+
+	if (!turn_need_sq_rest(t))
+		return;
+	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_CC_READ);
+	ops = ops_of(t);
+	if (ops && ops->read)
+		ops->read(t);
+	ctx_dirty(t->dev, t->sqc);
+}
+
+/* Measure the round trip of packets that were sent once only. */
 static bool measure(struct turn *t)
 {
 	struct skua_cc *cc = &t->sqc->cc;

@@ -36,6 +36,7 @@
 struct cc_ops {
 	bool ect;
 	void (*start)(struct turn *t);
+	void (*read)(struct turn *t);
 	void (*acked)(struct turn *t, uint32_t bytes, bool measured);
 	bool (*cnp)(struct turn *t);
 	void (*timeout)(struct turn *t);
@@ -102,6 +103,8 @@ static inline uint32_t cc_psns(const struct turn *t, uint32_t most)
 void cc_start(struct turn *t);
 /* With SKUA_SQC_CC_NEW: the first turn of the requester. */
 void cc_first_request(struct turn *t);
+/* With SKUA_SQC_CC_READ: the responder has taken its first READ. */
+void cc_first_read(struct turn *t);
 /* With cc_on(): una_psn moved; new packets from @psn on go; requests go once more. */
 void cc_progress(struct turn *t);
 void cc_note_sent(struct turn *t, uint32_t psn);

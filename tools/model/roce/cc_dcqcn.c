@@ -93,6 +93,15 @@ static void alpha_now(struct turn *t)
 	cc->alpha_time = cpu_to_le64(then + n * period);
 }
 
+/* The first CNP: nothing is known of congestion before. */
+static void first_alpha(struct turn *t)
+{
+	uint32_t alpha = cc_param(t, SKUA_CC_RP_INITIAL_ALPHA_VALUE);
+
+	t->sqc->cc.alpha = cpu_to_le32(alpha << ALPHA_SHIFT);
+	t->sqc->cc.alpha_time = cpu_to_le64(t->now);
+}
+
 /* --- down --- */
 
 static void no_stages(struct turn *t)
@@ -117,7 +126,7 @@ static void decrease(struct turn *t)
 	    (cc_param(t, SKUA_CC_RP_CLAMP_TGT_RATE_ATI) &&
 	     le32_get_bits(cc->stages, SKUA_CC_STAGE_TIME)))
 		cc->target = cpu_to_le32((uint32_t)rate);
-	cc_set(t, SKUA_CC_CNP_WAITS, false);
+	cc_set(t, SKUA_CC_CNP_WAITS | SKUA_CC_START, false);
 	cc->dec_time = cpu_to_le64(t->now);
 	no_stages(t);
 	cc_set_rate(t, bound(t, to > min ? to : min));
@@ -146,8 +155,7 @@ static void first_rate(struct turn *t)
 	cc_set(t, SKUA_CC_START, false);
 	cc->window = 0;
 	cc->rtt_time = 0;
-	cc->alpha = cpu_to_le32(cc_param(t, SKUA_CC_RP_INITIAL_ALPHA_VALUE) << ALPHA_SHIFT);
-	cc->alpha_time = cpu_to_le64(t->now);
+	first_alpha(t);
 	cc->target = cpu_to_le32(bound(t, first ? first : rate));
 	cc->rate = cc->target;
 	if (first || opening) {
@@ -155,6 +163,17 @@ static void first_rate(struct turn *t)
 		no_stages(t);
 		cc_set_rate(t, rate_of(t));
 	} else {
+		decrease(t);
+	}
+}
+
+/* The first CNP of a QP whose rate still opens. */
+static void end_start(struct turn *t)
+{
+	if (cc_param(t, SKUA_CC_RP_RATE_TO_SET_ON_FIRST_CNP)) {
+		first_rate(t);
+	} else {
+		first_alpha(t);
 		decrease(t);
 	}
 }
@@ -179,6 +198,8 @@ static bool dcqcn_cnp(struct turn *t)
 {
 	if (!limited(t)) {
 		first_rate(t);
+	} else if (cc_is(t, SKUA_CC_START)) {
+		end_start(t);
 	} else {
 		alpha_now(t);
 		slow_down(t);
@@ -253,6 +274,32 @@ static void time_stages(struct turn *t)
 		cc_set_rate(t, rate_of(t));
 }
 
+/*
+ * Twice the rate after each two periods in which at least half of it was used: a mark passes the
+ * queue that caused it, so that its CNP takes more than the round trip of an empty network.
+ */
+static void open_rate(struct turn *t)
+{
+	struct skua_cc *cc = &t->sqc->cc;
+	uint64_t then = le64_to_cpu(cc->inc_time), took, rate = rate_of(t);
+
+	took = then < t->now ? t->now - then : 0;
+	if (took < 2 * cc_param_ns(t, SKUA_CC_RP_TIME_RESET))
+		return;
+	if (le32_to_cpu(cc->bytes) * 8000000ull / took >= rate / 2)
+		rate *= 2;
+	no_stages(t);
+	cc->target = cpu_to_le32(bound(t, rate));
+	if (rate < rate_max(t)) {
+		cc_set_rate(t, le32_to_cpu(cc->target));
+	} else if (rate_max(t) == MODEL_RATE_MAX) {
+		cc_end(t);
+	} else {
+		cc_set(t, SKUA_CC_START, false);
+		cc_set_rate(t, le32_to_cpu(cc->target));
+	}
+}
+
 static void dcqcn_turn(struct turn *t)
 {
 	uint64_t period = cc_param_ns(t, SKUA_CC_RP_RATE_REDUCE_MONITOR_PERIOD);
@@ -260,6 +307,10 @@ static void dcqcn_turn(struct turn *t)
 
 	if (!limited(t))
 		return;
+	if (cc_is(t, SKUA_CC_START)) {
+		open_rate(t);
+		return;
+	}
 	alpha_now(t);
 	if (cc_is(t, SKUA_CC_CNP_WAITS) && (then > t->now || t->now - then >= period))
 		decrease(t);
@@ -273,9 +324,13 @@ static void dcqcn_sent(struct turn *t, uint64_t bytes)
 	const __le32 before = cc->rate;
 	uint64_t sum;
 
-	if (!limited(t) || !reset)
+	if (!limited(t))
 		return;
 	sum = le32_to_cpu(cc->bytes) + bytes;
+	if (cc_is(t, SKUA_CC_START))
+		cc->bytes = cpu_to_le32(sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX);
+	if (cc_is(t, SKUA_CC_START) || !reset)
+		return;
 	for (unsigned int n = 0; sum >= reset && n < STAGES_AT_ONCE; n++) {
 		uint32_t stage = le32_get_bits(cc->stages, SKUA_CC_STAGE_BYTES);
 
@@ -308,6 +363,27 @@ static void dcqcn_start(struct turn *t)
 	t->sqc->cc.inc_time = cpu_to_le64(t->now);
 }
 
+/* Responses are not acknowledged: in place of a window it is a rate that opens. */
+static void dcqcn_read(struct turn *t)
+{
+	bool fresh = le32_to_cpu(t->sqc->valid) & SKUA_SQC_CC_NEW;
+	uint32_t window = cc_param(t, SKUA_CC_RP_INITIAL_WINDOW);
+	struct skua_cc *cc = &t->sqc->cc;
+
+	/* What has opened is open; what still opens for requests goes on as a rate. */
+	if (!window || (!fresh && (!cc_on(t) || !cc_is(t, SKUA_CC_START))))
+		return;
+	if (!fresh)
+		window = le32_to_cpu(cc->window);
+	if (window >= cc_window_max(t))
+		return;
+	cc_begin(t);
+	cc_set(t, SKUA_CC_START, true);
+	cc->inc_time = cpu_to_le64(t->now);
+	cc->target = cpu_to_le32(bound(t, window * 8000ull / cc_param(t, SKUA_CC_RP_TIME_RESET)));
+	cc_set_rate(t, le32_to_cpu(cc->target));
+}
+
 static void dcqcn_acked(struct turn *t, uint32_t bytes, bool measured)
 {
 	if (!cc_is(t, SKUA_CC_START) || limited(t))
@@ -321,6 +397,7 @@ static void dcqcn_acked(struct turn *t, uint32_t bytes, bool measured)
 const struct cc_ops cc_dcqcn = {
 	.ect = true,
 	.start = dcqcn_start,
+	.read = dcqcn_read,
 	.acked = dcqcn_acked,
 	.cnp = dcqcn_cnp,
 	.timeout = dcqcn_timeout,

@@ -68,6 +68,7 @@ static inline void be64_put(uint8_t *p, uint64_t v)
 #define ETH_TYPE_IPV4		0x0800
 #define ETH_TYPE_IPV6		0x86dd
 #define ETH_TYPE_VLAN		0x8100
+#define ETH_TYPE_VLAN_AD	0x88a8
 
 struct eth_hdr {
 	uint8_t dmac[ETH_ADDR_LEN];

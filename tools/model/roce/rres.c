@@ -23,6 +23,7 @@
  */
 #include <string.h>
 
+#include "cc.h"
 #include "sr.h"
 
 static struct skua_rr *rr_at(struct skua_rr *rrc, uint32_t number)
@@ -211,9 +212,12 @@ static enum skua_vendor read_begin(struct turn *t, struct where w)
 	/* An RNR NAK now is better than a stop in the middle of the response. */
 	if (!err)
 		err = mr_probe(t->dev, &who, w.rkey, w.va, w.len < soon ? w.len : soon);
-	if (!err)
-		turn_count(t, SKUA_CNT_RX_READ);
-	return err;
+	if (err)
+		return err;
+	turn_count(t, SKUA_CNT_RX_READ);
+	if (le32_to_cpu(t->sqc->valid) & SKUA_SQC_CC_READ)
+		cc_first_read(t);
+	return SKUA_VENDOR_NONE;
 }
 
 static enum skua_vendor do_atomic(struct turn *t, const struct skua_pkt *pkt, struct skua_rr *rr)
@@ -527,7 +531,7 @@ static void reread_add(struct turn *t, uint32_t psn, uint32_t num)
 static void reread(struct turn *t, const struct skua_rr *rr, const struct skua_pkt *pkt)
 {
 	uint32_t most = u32_get_bits(UINT32_MAX, SKUA_LRC_REREAD_NUM);
-	uint64_t in = bytes_before(t, rr, pkt->psn);
+	uint64_t in = bytes_before(t, rr, pkt->psn), sent = le32_to_cpu(rr->sent);
 	uint32_t len = be32_get(pkt->reth->len);
 	uint32_t num = psns_of(len, t->mtu);
 
@@ -536,9 +540,16 @@ static void reread(struct turn *t, const struct skua_rr *rr, const struct skua_p
 		turn_count(t, SKUA_CNT_RX_MALFORMED);
 		return;
 	}
-	/* These are still to be sent for the first time. */
-	if (rr_is(rr, SKUA_RR_PENDING) && in >= le32_to_cpu(rr->sent))
-		return;
+	/*
+	 * The rest is still to be sent for the first time. Sent now, it would come twice, and the
+	 * peer, which has it all then, would make more requests than wait here by its count.
+	 */
+	if (rr_is(rr, SKUA_RR_PENDING)) {
+		if (in >= sent)
+			return;
+		if (num > (sent - in) / t->mtu)
+			num = (uint32_t)((sent - in) / t->mtu);
+	}
 	reread_add(t, pkt->psn, num < most ? num : most);
 }
 

@@ -115,10 +115,6 @@ static inline bool sr_req_wants(const struct turn *t)
 	       (qp_state(t->qp) == SKUA_QP_RTS || qp_state(t->qp) == SKUA_QP_SQD);
 }
 
-/* A packet of @psns PSNs from @psn on went out. */
-void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns);
-/* una_psn moved. */
-void sr_progress(struct turn *t);
 /* What has not arrived by now is to be sent again. */
 void sr_lost_all(struct turn *t);
 /* sr_deadline has come. */
@@ -150,8 +146,6 @@ bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn);
 /* First PSN of the part of a READ that @psn is of; PSNs of the READ up to the end of it. */
 uint32_t sr_part_start(const struct sr_walk *w, uint32_t psn);
 uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn);
-/* After so many ns what has not arrived is lost. */
-uint64_t sr_wait_time(const struct turn *t);
 
 /* What became of a hole. */
 enum sr_hole {
@@ -169,6 +163,37 @@ enum sr_hole sr_send_again(struct turn *t, struct sr_walk *w, uint32_t psn, uint
 bool sr_first(struct turn *t, struct flight *f);
 /* All of it is there. False: likewise. */
 bool sr_first_done(struct turn *t, const struct flight *f);
+
+/* --- sr_wait.c --- */
+/* A packet of @psns PSNs from @psn on went out. */
+void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns);
+/* una_psn moved. */
+void sr_progress(struct turn *t);
+/* While packets are missing: has the one come whose round trip is measured? */
+void sr_measure(struct turn *t, bool (*came)(const void *priv, uint32_t psn), const void *priv);
+/* These were sent again: only the last time does measure a round trip. */
+void sr_measure_again(struct turn *t, uint32_t psn, uint32_t psns, bool read);
+/* The peer holds what was sent once until what is missing has come. */
+void sr_measure_held(struct turn *t);
+/* After so many ns what has not arrived is lost, whatever is known of the path. */
+uint64_t sr_wait_time(const struct turn *t);
+/* After so many what was sent again is. */
+uint64_t sr_again_time(const struct turn *t);
+/* Likewise, where that is missing first which is a response to a READ. */
+uint64_t sr_reread_time(const struct turn *t, const struct skua_lrc *lrc);
+/* After so many without a sign of the peer it is asked. */
+uint64_t sr_probe_time(const struct turn *t);
+/* Nothing was known to be missing, and it was waited for the shortest time only? */
+bool sr_probe_is_early(struct turn *t);
+/* A hole is lost when something has arrived so many PSNs behind it; or so many ns later. */
+uint32_t sr_distance(const struct turn *t, const struct skua_lrc *lrc);
+uint64_t sr_hole_time(const struct turn *t, const struct skua_lrc *lrc);
+/* Is the path one on which nothing was late for long? */
+bool sr_keeps_order(const struct skua_lrc *lrc);
+/* Packets have come in order since the last look: be less patient. */
+void sr_calm(struct turn *t, struct skua_lrc *lrc);
+/* A packet was only late, by so many PSNs, and so many ns after that was seen. */
+void sr_late(struct turn *t, struct skua_lrc *lrc, uint32_t far, uint64_t age);
 
 /* --- sr_onload.c --- */
 /* With sr_onload(): sr_comp_rx(), sr_req_run(), sr_req_timer(), sr_lost_all(). */

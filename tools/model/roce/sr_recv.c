@@ -67,6 +67,18 @@ bool sr_recv_get(struct turn *t, uint32_t ahead, struct skua_ext_recv *r)
 	return there;
 }
 
+/* The SRQ need not keep a WQE more for it, unless it has gone. */
+static void turn_has_come(struct turn *t, const struct skua_ext_recv *r)
+{
+	struct skua_srqc *srqc = srq_get(t->dev, le32_to_cpu(r->srqn));
+
+	if (!srqc)
+		return;
+	if (srqc->life == r->life)
+		srq_early_done(t->dev, srqc);
+	ctx_put(t->dev, srqc);
+}
+
 bool sr_recv_next(struct turn *t)
 {
 	struct skua_lrc *lrc = sr_lrc(t);
@@ -85,6 +97,7 @@ bool sr_recv_next(struct turn *t)
 		t->rqc->cur_srqn = r.srqn;
 		t->rqc->cur_srq_life = r.life;
 		t->rqc->flags |= cpu_to_le32(SKUA_RQC_WQE_TAKEN);
+		turn_has_come(t, &r);
 	}
 	sr_lrc_put(t, lrc, false);
 	return there;
@@ -96,12 +109,11 @@ static bool take(struct turn *t, struct skua_lrc *lrc, uint32_t srqn)
 	uint32_t n = num(t, lrc), seq = psn_add(first(t), n), pos;
 	struct skua_srqc *srqc = srq_get(t->dev, srqn);
 	struct skua_ext_recv r = { .srqn = cpu_to_le32(srqn) };
-	uint32_t leave = n + !!rqc_is(t, SKUA_RQC_WQE_TAKEN);
 	int err;
 
 	if (!srqc)
 		return false;
-	err = srq_take_early(t->dev, srqc, leave, &pos);
+	err = srq_take_early(t->dev, srqc, !!rqc_is(t, SKUA_RQC_WQE_TAKEN), &pos);
 	r.life = srqc->life;
 	ctx_put(t->dev, srqc);
 	if (err)

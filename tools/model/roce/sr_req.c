@@ -17,58 +17,56 @@
 #include <string.h>
 
 #include "cc.h"
-#include "sr.h"
+#include "sr_lrc.h"
 
-/* A hole counts as lost when something has arrived this part of the window behind it. */
-#define SR_REORDER(t)	(sr_window(t) / 4)
-/* Shortest time, in ns, until a hole counts as lost; and until an answer is asked for. */
-#define SR_WAIT_MIN	20000
-#define SR_PROBE_MIN	1000000
-/* The round trip of one packet of so many is measured. */
-#define SR_RTT_EVERY	32
-/* While no round trip was measured. */
-#define SR_RTT_DEFAULT	1000000
 /* The time doubles so often at most while nothing arrives. */
 #define SR_BACKOFF_MAX	6
 
-static uint32_t una(const struct turn *t)
+/* Times are kept in these where half a round trip is what matters. */
+static uint32_t units(uint64_t ns)
 {
-	return le32_to_cpu(t->sqc->una_psn);
+	return (uint32_t)(ns >> 10);
 }
 
-static uint32_t max_psn(const struct turn *t)
+/* Was what was sent again from @fresh on sent less than half of the shortest round trip ago? */
+static bool fresh(const struct turn *t, const struct skua_lrc *lrc)
 {
-	return le32_to_cpu(t->sqc->max_psn);
+	return units(t->now) - le32_to_cpu(lrc->fresh_time) < units(le32_to_cpu(t->sqc->rtt_min) / 2);
 }
 
-/* --- PSNs that have arrived --- */
-
-static bool arrived(const struct skua_lrc *lrc, uint32_t psn)
+/* The hole at @psn is sent for the second time, and so are those behind it later. */
+static void note_again(const struct turn *t, struct skua_lrc *lrc, uint32_t psn)
 {
-	uint32_t bit = psn % SKUA_LRC_PSNS;
-
-	return le64_to_cpu(lrc->arrived[bit / 64]) >> bit % 64 & 1;
+	if (fresh(t, lrc))
+		return;
+	lrc->fresh = cpu_to_le32(psn);
+	lrc->fresh_time = cpu_to_le32(units(t->now));
 }
 
-static void set_arrived(struct skua_lrc *lrc, uint32_t psn, bool is)
+/*
+ * A PSN came that others went past. It was only late if it had not been sent again, or so soon
+ * after that it cannot be the answer to that.
+ */
+static void note_filled(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
 {
-	uint32_t bit = psn % SKUA_LRC_PSNS;
-	const __le64 mask = cpu_to_le64(1ull << bit % 64);
+	uint32_t top = le32_to_cpu(lrc->top);
+	uint64_t age = 0;
 
-	if (is)
-		lrc->arrived[bit / 64] |= mask;
-	else
-		lrc->arrived[bit / 64] &= ~mask;
+	if (ib_psn_diff(top, psn) <= 0)
+		return;
+	if (ib_psn_diff(psn, le32_to_cpu(lrc->order_end)) < 0)
+		raise(&lrc->filled, psn_add(psn, 1));
+	if (ib_psn_diff(psn, le32_to_cpu(lrc->next)) < 0 &&
+	    (ib_psn_diff(psn, le32_to_cpu(lrc->fresh)) < 0 || !fresh(t, lrc)))
+		return;
+	if (lrc->hole_time && ib_psn_diff(psn, le32_to_cpu(lrc->hole_top)) < 0)
+		age = t->now - le64_to_cpu(lrc->hole_time);
+	sr_late(t, lrc, psn_sub(top, psn), age);
 }
 
-static void raise(__le32 *psn, uint32_t to)
+static void mark(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
 {
-	if (ib_psn_diff(to, le32_to_cpu(*psn)) > 0)
-		*psn = cpu_to_le32(to);
-}
-
-static void mark(struct skua_lrc *lrc, uint32_t psn)
-{
+	note_filled(t, lrc, psn);
 	set_arrived(lrc, psn, true);
 	raise(&lrc->top, psn_add(psn, 1));
 	raise(&lrc->seen, psn_add(psn, 1));
@@ -87,6 +85,7 @@ static struct skua_lrc *enter(struct turn *t)
 	lrc = sr_lrc(t);
 	if (!lrc || sr_in_loss(t))
 		return lrc;
+	sr_calm(t, lrc);
 	memset(lrc->arrived, 0, sizeof(lrc->arrived));
 	lrc->cum = here;
 	lrc->top = here;
@@ -96,16 +95,13 @@ static struct skua_lrc *enter(struct turn *t)
 	lrc->again = here;
 	lrc->again_end = here;
 	lrc->mark_end = here;
+	lrc->order_end = here;
+	lrc->filled = here;
 	lrc->hole_time = 0;
+	lrc->fresh_time = cpu_to_le32(units(t->now) + (1u << 31));
 	lrc->probes = 0;
 	lrc->rr_held = 0;
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_LOSS);
-	/*
-	 * What is sent again does not measure a round trip; but the first one is not given up,
-	 * or a path that is longer than the guess would never be known.
-	 */
-	if (t->sqc->srtt)
-		t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
 	if (cc_on(t))
 		cc_note_again(t);
 	return lrc;
@@ -113,92 +109,32 @@ static struct skua_lrc *enter(struct turn *t)
 
 /* --- time --- */
 
-static bool timer_runs(const struct turn *t)
-{
-	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_SR_TIMER;
-}
-
-/*
- * Are these packets to be measured? The words for that are not among the hot ones, so that
- * not each of them is.
- */
-static bool wants_rtt(struct turn *t, uint32_t psn, uint32_t psns)
-{
-	if (sr_in_loss(t) || t->sqc->max_psn != cpu_to_le32(psn_add(psn, psns)))
-		return false;
-	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_RTT))
-		return turn_need_sq_rest(t) && !t->sqc->rtt_time;
-	return (psn + psns - 1) / SR_RTT_EVERY != (psn - 1) / SR_RTT_EVERY;
-}
-
-void sr_note_sent(struct turn *t, uint32_t psn, uint32_t psns)
-{
-	struct skua_sqc *s = t->sqc;
-
-	/* The last packet before an answer is asked for would do better; it is not known here. */
-	if (wants_rtt(t, psn, psns) && turn_need_sq_rest(t)) {
-		s->rtt_psn = cpu_to_le32(psn);
-		s->rtt_time = cpu_to_le64(t->now);
-		s->valid |= cpu_to_le32(SKUA_SQC_RTT);
-	}
-	if (!timer_runs(t))
-		sr_progress(t);
-}
-
-/* Jacobson's estimate. */
-static void measure(struct skua_sqc *s, uint64_t took)
-{
-	uint32_t rtt = took < UINT32_MAX / 8 ? (uint32_t)took + 1 : UINT32_MAX / 8;
-	uint32_t srtt = le32_to_cpu(s->srtt), var = le32_to_cpu(s->rttvar);
-	uint32_t off = rtt > srtt ? rtt - srtt : srtt - rtt;
-
-	if (!srtt) {
-		s->srtt = cpu_to_le32(rtt);
-		s->rttvar = cpu_to_le32(rtt / 2);
-		return;
-	}
-	s->rttvar = cpu_to_le32(var - var / 4 + off / 4);
-	s->srtt = cpu_to_le32(srtt - srtt / 8 + rtt / 8);
-}
-
-/* After so long what has not arrived is lost. */
-uint64_t sr_wait_time(const struct turn *t)
-{
-	uint64_t srtt = le32_to_cpu(t->sqc->srtt);
-	uint64_t wait = srtt ? 2 * srtt + 4ull * le32_to_cpu(t->sqc->rttvar) : SR_RTT_DEFAULT;
-
-	return wait > SR_WAIT_MIN ? wait : SR_WAIT_MIN;
-}
-
-static uint64_t probe_time(const struct turn *t)
-{
-	uint64_t wait = 2 * sr_wait_time(t);
-
-	return wait > SR_PROBE_MIN ? wait : SR_PROBE_MIN;
-}
-
-void sr_progress(struct turn *t)
-{
-	struct skua_sqc *s = t->sqc;
-
-	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && turn_need_sq_rest(t) && s->rtt_time &&
-	    ib_psn_diff(una(t), le32_to_cpu(s->rtt_psn)) > 0) {
-		measure(s, t->now - le64_to_cpu(s->rtt_time));
-		s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
-	}
-	if (sr_in_loss(t))
-		return;
-	s->valid &= ~cpu_to_le32(SKUA_SQC_SR_TIMER | SKUA_SQC_SR_LATE);
-	/* How long to wait longer is looked up when that is over. */
-	if (una(t) != max_psn(t))
-		sr_set_deadline(t, t->now + SR_PROBE_MIN);
-}
-
-static uint64_t backed_off(const struct turn *t, const struct skua_lrc *lrc)
+static uint64_t backed_off(const struct skua_lrc *lrc, uint64_t wait)
 {
 	uint32_t n = le32_to_cpu(lrc->probes);
 
-	return sr_wait_time(t) << (n < SR_BACKOFF_MAX ? n : SR_BACKOFF_MAX);
+	return wait << (n < SR_BACKOFF_MAX ? n : SR_BACKOFF_MAX);
+}
+
+/* So old does what was sent again become until it counts as lost once more. */
+static uint64_t again_time(struct turn *t, const struct skua_lrc *lrc)
+{
+	struct flight f;
+
+	return !req_flight(t, &f) && f.op == SKUA_WQE_READ ? sr_reread_time(t, lrc) :
+							     sr_again_time(t);
+}
+
+/* Did nothing come for so long? */
+static bool quiet(struct turn *t, const struct skua_lrc *lrc)
+{
+	return t->now >= le64_to_cpu(lrc->mark_time) + again_time(t, lrc);
+}
+
+/* The same, and longer the more often nothing came for so long. */
+static uint64_t again_wait(struct turn *t, const struct skua_lrc *lrc)
+{
+	return backed_off(lrc, again_time(t, lrc));
 }
 
 /* Are packets that were sent again waited for? */
@@ -212,26 +148,27 @@ static bool walking(const struct skua_lrc *lrc)
 	return lrc->again != lrc->again_end;
 }
 
+/* Are there holes that do not count as lost yet? */
+static bool hole_waits(const struct skua_lrc *lrc)
+{
+	return lrc->hole_time &&
+	       ib_psn_diff(le32_to_cpu(lrc->hole_top), le32_to_cpu(lrc->lost)) > 0;
+}
+
 static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
 {
-	uint64_t wait = backed_off(t, lrc), hole = le64_to_cpu(lrc->hole_time);
-	uint64_t at = t->now + (wait > probe_time(t) ? wait : probe_time(t));
+	uint64_t hole = le64_to_cpu(lrc->hole_time), mark = le64_to_cpu(lrc->mark_time);
+	uint64_t at = t->now + backed_off(lrc, sr_probe_time(t));
 
-	if (hole && hole + wait < at)
-		at = hole + wait;
-	if (mark_waits(t, lrc) && le64_to_cpu(lrc->mark_time) + wait < at)
-		at = le64_to_cpu(lrc->mark_time) + wait;
+	if (hole_waits(lrc) && hole + sr_hole_time(t, lrc) < at)
+		at = hole + sr_hole_time(t, lrc);
+	if (mark_waits(t, lrc) && mark + again_wait(t, lrc) < at)
+		at = mark + again_wait(t, lrc);
 	/* One that is past already was looked at just now. */
-	sr_set_deadline(t, at > t->now ? at : t->now + wait);
+	sr_set_deadline(t, at > t->now ? at : t->now + sr_hole_time(t, lrc));
 }
 
 /* --- what is lost --- */
-
-static void lower(__le32 *psn, uint32_t to)
-{
-	if (ib_psn_diff(le32_to_cpu(*psn), to) > 0)
-		*psn = cpu_to_le32(to);
-}
 
 /*
  * No mark is beyond what was sent, which is no more than there are bits for, unless the host
@@ -252,6 +189,8 @@ static void bound_marks(struct turn *t, struct skua_lrc *lrc)
 	lower(&lrc->again_end, end);
 	lower(&lrc->mark_end, end);
 	lower(&lrc->hole_top, end);
+	lower(&lrc->order_end, end);
+	lower(&lrc->filled, end);
 }
 
 static void follow_una(struct turn *t, struct skua_lrc *lrc)
@@ -265,6 +204,8 @@ static void follow_una(struct turn *t, struct skua_lrc *lrc)
 	if (ib_psn_diff(le32_to_cpu(lrc->again), le32_to_cpu(lrc->again_end)) > 0)
 		lrc->again_end = lrc->again;
 	raise(&lrc->mark_end, una(t));
+	raise(&lrc->order_end, una(t));
+	raise(&lrc->filled, una(t));
 	bound_marks(t, lrc);
 }
 
@@ -283,14 +224,16 @@ static bool wants(const struct skua_lrc *lrc)
 	return walking(lrc) || ib_psn_diff(le32_to_cpu(lrc->lost), le32_to_cpu(lrc->next)) > 0;
 }
 
-/* What was sent again, and is still missing, is to be sent once more. */
-static void lost_again(struct turn *t, struct skua_lrc *lrc)
+/* What was sent again before @end, and is still missing, is to be sent once more. */
+static void lost_again(struct turn *t, struct skua_lrc *lrc, __le32 end)
 {
 	if (walking(lrc))
 		return;
 	lrc->again = cpu_to_le32(una(t));
-	lrc->again_end = lrc->mark_end;
+	lrc->again_end = end;
 	lrc->mark_end = cpu_to_le32(una(t));
+	lrc->order_end = end;
+	lrc->filled = t->sqc->una_psn;
 }
 
 /* The holes that there are now grow old from now on. */
@@ -300,28 +243,58 @@ static void set_holes(const struct turn *t, struct skua_lrc *lrc)
 	lrc->hole_top = lrc->seen;
 }
 
+static bool has_come(const void *lrc, uint32_t psn)
+{
+	return arrived(lrc, psn);
+}
+
 /* Take a new look at the marks after something came, or after a time. */
 static void judge(struct turn *t, struct skua_lrc *lrc)
 {
-	uint32_t top, far;
+	uint32_t top, distance;
 
 	follow_una(t, lrc);
+	/* What the peer holds waits for what is missing. */
+	if (rr_is(lrc, SKUA_LRC_RR_HELD))
+		sr_measure_held(t);
+	sr_measure(t, has_come, lrc);
+	sr_calm(t, lrc);
+	distance = sr_distance(t, lrc);
 	top = le32_to_cpu(lrc->top);
-	far = psn_sub(top, una(t));
-	if (far > SR_REORDER(t))
-		raise(&lrc->lost, psn_sub(top, SR_REORDER(t)));
+	if (psn_sub(top, una(t)) > distance)
+		raise(&lrc->lost, psn_sub(top, distance));
 	if (mark_waits(t, lrc) &&
-	    ib_psn_diff(top, psn_add(le32_to_cpu(lrc->mark_psn), SR_REORDER(t))) > 0)
-		lost_again(t, lrc);
+	    ib_psn_diff(top, psn_add(le32_to_cpu(lrc->mark_psn), distance)) > 0)
+		lost_again(t, lrc, lrc->mark_end);
+	/* What was sent again later has come, on a path that keeps the order. */
+	if (ib_psn_diff(le32_to_cpu(lrc->filled), una(t)) > 0 && sr_keeps_order(lrc))
+		lost_again(t, lrc, lrc->filled);
 	/* Holes that were sent again while others were waited for. */
 	if (!mark_waits(t, lrc) && !wants(lrc))
 		set_mark(t, lrc);
 	if (lrc->seen == t->sqc->una_psn) {
 		lrc->hole_time = 0;
 	} else if (!lrc->hole_time ||
-		   ib_psn_diff(una(t), le32_to_cpu(lrc->hole_top)) >= 0) {
+		   ib_psn_diff(una(t), le32_to_cpu(lrc->hole_top)) >= 0 ||
+		   (!hole_waits(lrc) && ib_psn_diff(le32_to_cpu(lrc->seen),
+						    le32_to_cpu(lrc->hole_top)) > 0)) {
 		set_holes(t, lrc);
 	}
+}
+
+/* What has grown too old. True: that was sent again before. */
+static bool judge_times(struct turn *t, struct skua_lrc *lrc)
+{
+	if (hole_waits(lrc) && t->now >= le64_to_cpu(lrc->hole_time) + sr_hole_time(t, lrc)) {
+		raise(&lrc->lost, le32_to_cpu(lrc->hole_top));
+		set_holes(t, lrc);
+	}
+	if (!mark_waits(t, lrc) || t->now < le64_to_cpu(lrc->mark_time) + again_wait(t, lrc))
+		return false;
+	lost_again(t, lrc, lrc->mark_end);
+	/* Who answers nothing is asked less and less often. */
+	lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+	return true;
 }
 
 /* Nothing is missing that is known of: all is as without a loss. Gives the LRC back. */
@@ -359,6 +332,7 @@ void sr_lost_all(struct turn *t)
 	lrc->again = t->sqc->una_psn;
 	lrc->again_end = t->sqc->max_psn;
 	lrc->mark_end = t->sqc->una_psn;
+	lrc->mark_time = 0;
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_IN_RECOVERY);
 	/* It runs again from when they are sent. */
 	t->sqc->ack_deadline = 0;
@@ -375,29 +349,13 @@ static void probe(struct turn *t, struct skua_lrc *lrc)
 	lrc->again = cpu_to_le32(psn_sub(max_psn(t), 1));
 }
 
-/* Nothing was known to be missing, and it was waited for the shortest time only? */
-static bool probe_is_early(struct turn *t)
-{
-	if (sr_in_loss(t))
-		return false;
-	if (!turn_need_sq_rest(t))
-		return true;
-	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_SR_LATE) || probe_time(t) <= SR_PROBE_MIN)
-		return false;
-	sr_set_deadline(t, t->now + probe_time(t) - SR_PROBE_MIN);
-	t->sqc->valid |= cpu_to_le32(SKUA_SQC_SR_LATE);
-	return true;
-}
-
 void sr_req_timer(struct turn *t)
 {
 	struct skua_lrc *lrc;
-	uint64_t wait, hole;
-	bool late = false;
 
 	if (una(t) == max_psn(t) && !sr_in_loss(t))
 		return;
-	if (probe_is_early(t))
+	if (sr_probe_is_early(t))
 		return;
 	if (sr_onload(t->sqc)) {
 		sr_onload_timer(t);
@@ -407,20 +365,10 @@ void sr_req_timer(struct turn *t)
 	if (!lrc)
 		return;
 	judge(t, lrc);
-	wait = backed_off(t, lrc);
-	hole = le64_to_cpu(lrc->hole_time);
-	if (hole && t->now >= hole + wait) {
-		raise(&lrc->lost, le32_to_cpu(lrc->hole_top));
-		set_holes(t, lrc);
-		late = true;
-	}
-	if (mark_waits(t, lrc) && t->now >= le64_to_cpu(lrc->mark_time) + wait) {
-		lost_again(t, lrc);
-		late = true;
-	}
-	if (!hole && !late)
+	if (!judge_times(t, lrc) && !lrc->hole_time) {
 		probe(t, lrc);
-	lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+		lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+	}
 	leave_or_wait(t, lrc);
 }
 
@@ -478,12 +426,6 @@ uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn)
 	return end < w->f.psns ? end : w->f.psns;
 }
 
-/* The READ request, atomic ... that @psn belongs to, as a bit of rr_held. */
-static uint32_t rr_bit(const struct sr_walk *w, uint32_t psn)
-{
-	return 1u << (w->rr_seq + psn_sub(psn, w->psn) / ENGINE_READ_PSNS) % 32;
-}
-
 /* --- what the peer says --- */
 
 /* The response number @n of @num to the message at ci is there, and all before it. */
@@ -493,7 +435,7 @@ static void note_answer(struct turn *t, struct skua_lrc *lrc, uint32_t n, uint32
 
 	if ((n + 1) % ENGINE_READ_PSNS && n + 1 != num)
 		return;
-	lrc->rr_held &= ~cpu_to_le32(1u << rr % 32);
+	lrc->rr_held &= ~cpu_to_le32(rr_held(rr) | rr_asked(rr));
 	comp_answered(t);
 }
 
@@ -533,6 +475,8 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 			if (op_is_answered(f.op) ? !arrived(lrc, psn) :
 						   ib_psn_diff(cum, psn) <= 0)
 				break;
+			if (!arrived(lrc, psn))
+				note_filled(t, lrc, psn);
 			set_arrived(lrc, psn, false);
 			if (op_is_answered(f.op))
 				note_answer(t, lrc, psn_sub(psn, start), f.psns);
@@ -554,11 +498,62 @@ static void heard(struct skua_lrc *lrc)
 	lrc->probes = 0;
 }
 
+/*
+ * The peer expects @psn by now. If it held requests behind the one that it expected before, and
+ * that was not sent again, it was late.
+ */
+static void take_cum(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t cum = le32_to_cpu(lrc->cum);
+
+	if (ib_psn_diff(psn, cum) <= 0)
+		return;
+	heard(lrc);
+	if (lrc->hole_time && ib_psn_diff(cum, le32_to_cpu(lrc->top)) >= 0 &&
+	    ib_psn_diff(le32_to_cpu(lrc->hole_top), cum) > 0 &&
+	    ib_psn_diff(cum, le32_to_cpu(lrc->next)) >= 0 && !rr_is(lrc, SKUA_LRC_RR_ASKED))
+		sr_late(t, lrc, 0, t->now - le64_to_cpu(lrc->hole_time));
+	lrc->cum = cpu_to_le32(psn);
+	raise(&lrc->seen, psn);
+}
+
+/* The bits of a bitmap from @i on, a multiple of 64, up to @end. */
+static uint64_t bitmap_word(const struct skua_pkt *pkt, uint32_t i, uint32_t end)
+{
+	uint32_t n = pkt->payload_len - i / 8;
+	__le64 word = 0;
+
+	memcpy(&word, pkt->payload + i / 8, n < sizeof(word) ? n : sizeof(word));
+	return le64_to_cpu(word) & (end - i < 64 ? (1ull << (end - i)) - 1 : UINT64_MAX);
+}
+
+/* The bitmap has it. False: so that the rest makes no sense. */
+static bool take_bit(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w, uint32_t psn)
+{
+	if (ib_psn_diff(psn, una(t)) < 0)
+		return true;
+	if (ib_psn_diff(psn, max_psn(t)) >= 0 || !sr_walk_to(t, w, psn))
+		return false;
+	if (!op_is_answered(w->f.op)) {
+		heard(lrc);
+		mark(t, lrc, psn);
+		return true;
+	}
+	/* The request is there, its responses are not. */
+	if (w->f.op == SKUA_WQE_READ) {
+		lrc->rr_held |= cpu_to_le32(rr_held(rr_number(w, psn)));
+		lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(w, psn)));
+	}
+	raise(&lrc->seen, psn_add(psn, 1));
+	return true;
+}
+
 static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
 			const struct skua_pkt *pkt)
 {
 	struct sr_walk w = sr_walk_start(t);
 	uint32_t end = sr_bitmap_end(pkt);
+	uint64_t bits;
 
 	turn_count(t, SKUA_CNT_RX_SACK);
 	/* The last one came, and was dropped: it is missing as all before it. */
@@ -567,23 +562,15 @@ static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
 			raise(&lrc->seen, psn_add(epsn, end));
 		end--;
 	}
-	for (uint32_t i = 1; i < end; i++) {
-		uint32_t psn = psn_add(epsn, i);
+	for (uint32_t i = 0; i < end; i += 64) {
+		bits = bitmap_word(pkt, i, end) & ~arrived_word(lrc, psn_add(epsn, i));
+		/* Bit 0 is never set, or else it means nothing. */
+		for (bits &= i ? UINT64_MAX : ~1ull; bits; bits &= bits - 1) {
+			uint32_t n = (uint32_t)__builtin_ctzll(bits);
 
-		if (!(pkt->payload[i / 8] >> i % 8 & 1) || ib_psn_diff(psn, una(t)) < 0)
-			continue;
-		if (ib_psn_diff(psn, max_psn(t)) >= 0 || !sr_walk_to(t, &w, psn))
-			break;
-		if (!op_is_answered(w.f.op)) {
-			if (!arrived(lrc, psn))
-				heard(lrc);
-			mark(lrc, psn);
-			continue;
+			if (!take_bit(t, lrc, &w, psn_add(epsn, i + n)))
+				return;
 		}
-		/* The request is there, its responses are not. */
-		if (w.f.op == SKUA_WQE_READ)
-			lrc->rr_held |= cpu_to_le32(rr_bit(&w, psn));
-		raise(&lrc->seen, psn_add(psn, 1));
 	}
 }
 
@@ -596,14 +583,13 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 	if (ib_psn_diff(epsn, una(t)) < 0)
 		return;
 	comp_credits(t, pkt->aeth);
-	if (ib_psn_diff(epsn, le32_to_cpu(lrc->cum)) > 0) {
-		heard(lrc);
-		raise(&lrc->cum, epsn);
-		raise(&lrc->seen, epsn);
-	}
+	take_cum(t, lrc, epsn);
+	/* Before the bitmap: what filled a hole came before what that tells besides. */
+	if (!advance(t, lrc))
+		return;
 	if (pkt->payload_len)
 		take_bitmap(t, lrc, epsn, pkt);
-	if (!advance(t, lrc) || type == IB_AETH_ACK || epsn != una(t))
+	if (type == IB_AETH_ACK || epsn != una(t))
 		return;
 	if (type == IB_AETH_RNR_NAK)
 		comp_rnr_nak(t, value, be24_get(pkt->aeth->msn));
@@ -625,23 +611,27 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}
-	raise(&lrc->cum, w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.psn);
-	lrc->rr_held &= ~cpu_to_le32(rr_bit(&w, pkt->psn));
+	take_cum(t, lrc, w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.psn);
+	lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&w, pkt->psn)));
 	if (!advance(t, lrc))
 		return;
+	if (w.f.op == SKUA_WQE_READ)
+		sr_read_gap(t, lrc, pkt->psn);
 	if (pkt->psn == una(t)) {
 		heard(lrc);
+		note_filled(t, lrc, pkt->psn);
 		comp_expected(t, pkt);
 		if (qp_state(t->qp) != SKUA_QP_ERR)
 			advance(t, lrc);
 	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.psn)) {
 		heard(lrc);
-		mark(lrc, pkt->psn);
+		mark(t, lrc, pkt->psn);
 	}
 }
 
 void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 {
+	const __le32 before = t->sqc->una_psn;
 	struct skua_lrc *lrc;
 
 	if (sr_onload(t->sqc)) {
@@ -656,41 +646,17 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 		take_response(t, lrc, pkt);
 	else
 		take_ack(t, lrc, pkt);
-	if (qp_state(t->qp) != SKUA_QP_ERR)
+	/* As long as one comes after the other, those that are still to come are not late. */
+	if (t->sqc->una_psn != before && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
+		lrc->mark_time = cpu_to_le64(t->now);
+	if (qp_state(t->qp) != SKUA_QP_ERR) {
 		judge(t, lrc);
+		judge_times(t, lrc);
+	}
 	leave_or_wait(t, lrc);
 }
 
 /* --- sending again --- */
-
-/* Has a response to this part of a READ come? Then the peer has the request. */
-static bool read_begun(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
-		       uint32_t psn)
-{
-	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->psn, sr_part_end(w, psn));
-
-	if (ib_psn_diff(una(t), start) > 0)
-		return true;
-	while (start != stop && !arrived(lrc, start))
-		start = psn_add(start, 1);
-	return start != stop;
-}
-
-/* Missing responses from @psn on, up to @end; all of a request that may be lost itself. */
-static uint32_t read_run(const struct turn *t, const struct skua_lrc *lrc,
-			 const struct sr_walk *w, uint32_t *psn, uint32_t end)
-{
-	uint32_t start = sr_part_start(w, *psn), stop = sr_part_end(w, *psn), n = 0;
-
-	if (ib_psn_diff(le32_to_cpu(lrc->cum), start) <= 0 && !read_begun(t, lrc, w, start)) {
-		*psn = start;
-		return stop - psn_sub(start, w->psn);
-	}
-	stop -= psn_sub(*psn, w->psn);
-	while (n < stop && psn_add(*psn, n) != end && !arrived(lrc, psn_add(*psn, n)))
-		n++;
-	return n;
-}
 
 enum sr_hole sr_send_again(struct turn *t, struct sr_walk *w, uint32_t psn, uint32_t n)
 {
@@ -726,6 +692,7 @@ enum sr_hole sr_send_again(struct turn *t, struct sr_walk *w, uint32_t psn, uint
 		return SR_HOLE_WAITS;
 	}
 	turn_count(t, SKUA_CNT_TX_RETRANS_PKTS);
+	sr_measure_again(t, psn, n, w->f.op == SKUA_WQE_READ);
 	req_arm_ack(t);
 	t->budget -= (w->f.op == SKUA_WQE_READ ? 0 : p.len) + SKUA_PKT_OVERHEAD;
 	return SR_HOLE_SENT;
@@ -745,25 +712,29 @@ enum sr_hole sr_may_send_again(struct turn *t, const struct sr_walk *w, uint32_t
  * may have been sent again before.
  */
 static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w,
-			      uint32_t *psn, uint32_t end)
+			      uint32_t *psn, uint32_t end, bool again)
 {
+	bool read = w->f.op == SKUA_WQE_READ;
 	enum sr_hole h;
 	uint32_t n = 1;
 
-	if (w->f.op == SKUA_WQE_READ && le32_to_cpu(lrc->rr_held) & rr_bit(w, *psn) &&
-	    ib_psn_diff(le32_to_cpu(lrc->cum), sr_part_start(w, *psn)) <= 0) {
-		/* The peer has the request; it is its turn when what is before has come. */
+	if (read && sr_read_to_come(t, lrc, w, *psn, again, quiet(t, lrc))) {
 		*psn = psn_add(w->psn, sr_part_end(w, *psn));
 		return SR_HOLE_SENT;
 	}
 	h = sr_may_send_again(t, w, *psn);
 	if (h != SR_HOLE_SENT)
 		return h;
-	if (w->f.op == SKUA_WQE_READ)
-		n = read_run(t, lrc, w, psn, end);
+	if (read)
+		n = sr_read_run(t, lrc, w, psn, end);
+	if (ib_psn_diff(*psn, le32_to_cpu(lrc->next)) >= 0)
+		note_again(t, lrc, *psn);
 	h = sr_send_again(t, w, *psn, n);
-	if (h == SR_HOLE_SENT)
-		*psn = psn_add(*psn, n);
+	if (h != SR_HOLE_SENT)
+		return h;
+	if (read && *psn == sr_part_start(w, *psn) && !sr_read_begun(t, lrc, w, *psn))
+		lrc->rr_held |= cpu_to_le32(rr_asked(rr_number(w, *psn)));
+	*psn = psn_add(*psn, n);
 	return h;
 }
 
@@ -771,6 +742,7 @@ static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_wa
 static enum sr_hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *from,
 			       uint32_t end)
 {
+	bool again = from == &lrc->again;
 	uint32_t psn = le32_to_cpu(*from);
 	struct sr_walk w = sr_walk_start(t);
 	enum sr_hole h = SR_HOLE_SENT;
@@ -788,9 +760,32 @@ static enum sr_hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *fro
 			psn = psn_add(psn, 1);
 			continue;
 		}
-		h = send_hole(t, lrc, &w, &psn, end);
+		h = send_hole(t, lrc, &w, &psn, end, again);
 	}
 	*from = cpu_to_le32(psn);
+	return h;
+}
+
+/* Those that were not sent again yet: behind all others, as long as these were sent in order. */
+static enum sr_hole send_holes_first(struct turn *t, struct skua_lrc *lrc)
+{
+	bool in_order = lrc->order_end == lrc->next || lrc->order_end == t->sqc->una_psn;
+	enum sr_hole h = send_holes(t, lrc, &lrc->next, le32_to_cpu(lrc->lost));
+
+	if (in_order)
+		lrc->order_end = lrc->next;
+	return h;
+}
+
+/* From una_psn on, or only the last packet to learn what came. */
+static enum sr_hole send_holes_again(struct turn *t, struct skua_lrc *lrc)
+{
+	bool all = ib_psn_diff(le32_to_cpu(lrc->again), le32_to_cpu(lrc->next)) <= 0;
+	enum sr_hole h = send_holes(t, lrc, &lrc->again, le32_to_cpu(lrc->again_end));
+
+	/* Not twice, and what fills one of these holes was not late. */
+	if (all)
+		raise(&lrc->next, le32_to_cpu(lrc->again));
 	return h;
 }
 
@@ -805,9 +800,9 @@ bool sr_req_run(struct turn *t)
 	if (!lrc)
 		return false;
 	follow_una(t, lrc);
-	h = send_holes(t, lrc, &lrc->again, le32_to_cpu(lrc->again_end));
+	h = send_holes_again(t, lrc);
 	if (h == SR_HOLE_SENT)
-		h = send_holes(t, lrc, &lrc->next, le32_to_cpu(lrc->lost));
+		h = send_holes_first(t, lrc);
 	if (h == SR_HOLE_SENT && !mark_waits(t, lrc)) {
 		set_mark(t, lrc);
 		lrc->again_end = lrc->again;

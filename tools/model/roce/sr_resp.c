@@ -105,6 +105,36 @@ static void let_go(struct skua_lrc *lrc, uint32_t psn)
 	lrc->held = cpu_to_le32(held ? held - 1 : 0);
 }
 
+/* Which of eight PSNs are held: a bit for each of the eight codes of a word. */
+static uint32_t held_of(uint32_t codes)
+{
+	codes |= codes >> 1;
+	codes |= codes >> 2;
+	codes &= 0x11111111;
+	codes |= codes >> 3;
+	codes &= 0x03030303;
+	codes |= codes >> 6;
+	return (codes & 0xf) | (codes >> 12 & 0xf0);
+}
+
+/* A bit for each of @n PSNs from @psn on; @to is zero. */
+static void held_bits(const struct skua_lrc *lrc, uint32_t psn, uint32_t n,
+		      uint8_t to[SKUA_LRC_PSNS / 8])
+{
+	const uint32_t words = SKUA_LRC_PSNS / 8;
+	uint32_t at = psn % SKUA_LRC_PSNS, shift = at % 8;
+
+	for (uint32_t i = 0; i < n; i += 8) {
+		uint32_t word = (at + i) / 8;
+		uint32_t held = held_of(le32_to_cpu(lrc->code[word % words])) |
+				held_of(le32_to_cpu(lrc->code[(word + 1) % words])) << 8;
+
+		to[i / 8] = (uint8_t)(held >> shift);
+	}
+	if (n % 8)
+		to[n / 8] &= (uint8_t)((1u << n % 8) - 1);
+}
+
 uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *only_came)
 {
 	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
@@ -123,10 +153,9 @@ uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *onl
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_DROPPED);
 	if (bits > (int32_t)window(lrc))
 		bits = (int32_t)window(lrc);
-	for (int32_t i = 1; i < bits; i++) {
-		if (code_get(lrc, psn_add(epsn, (uint32_t)i)))
-			to[i / 8] |= (uint8_t)(1u << i % 8);
-	}
+	held_bits(lrc, epsn, bits > 1 ? (uint32_t)bits : 0, to);
+	/* It is not held; a context from memory of the host may say so. */
+	to[0] &= (uint8_t)~1u;
 	*only_came = came > 1 && came > bits && came <= (int32_t)window(lrc);
 	if (*only_came) {
 		bits = came;

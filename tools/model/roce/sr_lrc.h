@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Requester of selective repeat: the words of its loss recovery context, for the files that
+ * keep them.
+ */
+#ifndef SKUA_ROCE_SR_LRC_H
+#define SKUA_ROCE_SR_LRC_H
+
+#include "sr.h"
+
+static inline uint32_t una(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->una_psn);
+}
+
+static inline uint32_t max_psn(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->max_psn);
+}
+
+/* --- PSNs that have arrived --- */
+
+static inline bool arrived(const struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t bit = psn % SKUA_LRC_PSNS;
+
+	return le64_to_cpu(lrc->arrived[bit / 64]) >> bit % 64 & 1;
+}
+
+/* Those of the 64 PSNs from @psn on, that in the lowest bit. */
+static inline uint64_t arrived_word(const struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t bit = psn % SKUA_LRC_PSNS, i = bit / 64;
+	uint64_t low = le64_to_cpu(lrc->arrived[i]) >> bit % 64;
+
+	if (!(bit % 64))
+		return low;
+	return low | le64_to_cpu(lrc->arrived[(i + 1) % (SKUA_LRC_PSNS / 64)]) << (64 - bit % 64);
+}
+
+static inline void set_arrived(struct skua_lrc *lrc, uint32_t psn, bool is)
+{
+	uint32_t bit = psn % SKUA_LRC_PSNS;
+	const __le64 mask = cpu_to_le64(1ull << bit % 64);
+
+	if (is)
+		lrc->arrived[bit / 64] |= mask;
+	else
+		lrc->arrived[bit / 64] &= ~mask;
+}
+
+/* --- marks --- */
+
+static inline void raise(__le32 *psn, uint32_t to)
+{
+	if (ib_psn_diff(to, le32_to_cpu(*psn)) > 0)
+		*psn = cpu_to_le32(to);
+}
+
+static inline void lower(__le32 *psn, uint32_t to)
+{
+	if (ib_psn_diff(le32_to_cpu(*psn), to) > 0)
+		*psn = cpu_to_le32(to);
+}
+
+/* --- READ requests and others that have answers --- */
+
+static inline bool rr_is(const struct skua_lrc *lrc, uint32_t bits)
+{
+	return le32_to_cpu(lrc->rr_held) & bits;
+}
+
+/*
+ * READ requests, atomics ... by their number modulo those that may be under way: the peer holds
+ * it; it was sent again, and nothing is known of that yet.
+ */
+static inline uint32_t rr_held(uint32_t number)
+{
+	return u32_encode_bits(1u << number % SKUA_RR_PER_QP, SKUA_LRC_RR_HELD);
+}
+
+static inline uint32_t rr_asked(uint32_t number)
+{
+	return u32_encode_bits(1u << number % SKUA_RR_PER_QP, SKUA_LRC_RR_ASKED);
+}
+
+/* The number of the one that @psn belongs to. */
+static inline uint32_t rr_number(const struct sr_walk *w, uint32_t psn)
+{
+	return w->rr_seq + psn_sub(psn, w->psn) / ENGINE_READ_PSNS;
+}
+
+/* --- sr_read.c --- */
+/* The response @psn came: those before it that did not are holes. */
+void sr_read_gap(struct turn *t, struct skua_lrc *lrc, uint32_t psn);
+/* Has a response to this part of a READ come? Then the peer has the request. */
+bool sr_read_begun(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
+		   uint32_t psn);
+/* Missing responses from @psn on, up to @end; all of a request that may be lost itself. */
+uint32_t sr_read_run(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
+		     uint32_t *psn, uint32_t end);
+/*
+ * Are responses to this READ still to come, from @psn on? Then they are not asked for. @again: the
+ * hole may have been asked for before; @quiet: for long nothing came.
+ */
+bool sr_read_to_come(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
+		     uint32_t psn, bool again, bool quiet);
+
+#endif /* SKUA_ROCE_SR_LRC_H */
