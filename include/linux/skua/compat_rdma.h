@@ -124,25 +124,21 @@ static inline void skua_compat_port_event(struct ib_device *ibdev, struct net_de
 #include <linux/hmm.h>
 #include <rdma/ib_umem_odp.h>
 
-#define ib_umem_odp_map_dma_and_lock(umem, va, len, access, fault)			\
-	ib_umem_odp_map_dma_and_lock(umem, va, len, ODP_READ_ALLOWED_BIT |		\
-				     ((access) & HMM_PFN_WRITE ? ODP_WRITE_ALLOWED_BIT : 0), \
-				     fault)
-
-/*
- * Paged in for reading, a page loses the mark that it is mapped for writing as well,
- * and would not be written back: *write tells on entry whether it was.
- */
-static inline int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *addr,
-				   bool *write)
+static inline int skua_ib_odp_map(struct ib_umem_odp *umem, u32 i, unsigned long pfn,
+				  dma_addr_t *addr)
 {
-	if (!(umem->dma_list[i] & ODP_READ_ALLOWED_BIT))
-		return 0;
-	if (*write)
-		umem->dma_list[i] |= ODP_WRITE_ALLOWED_BIT;
 	*addr = umem->dma_list[i] & ODP_DMA_ADDR_MASK;
-	*write = umem->dma_list[i] & ODP_WRITE_ALLOWED_BIT;
-	return 1;
+	if (!*addr) {
+		*addr = ib_dma_map_page(umem->umem.ibdev, hmm_pfn_to_page(pfn), 0, PAGE_SIZE,
+					DMA_BIDIRECTIONAL);
+		if (ib_dma_mapping_error(umem->umem.ibdev, *addr))
+			return -EFAULT;
+		umem->pfn_list[i] = pfn;
+		umem->npages++;
+	}
+	umem->dma_list[i] = *addr | ODP_READ_ALLOWED_BIT |
+			    (pfn & HMM_PFN_WRITE ? ODP_WRITE_ALLOWED_BIT : 0);
+	return 0;
 }
 #endif
 

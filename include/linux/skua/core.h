@@ -347,9 +347,8 @@ int skua_mtt_dir_set(struct skua_dev *dev, const struct skua_mtt *dir, u32 i,
 		     const struct skua_mtt *block);
 void skua_mtt_dir_clear(struct skua_dev *dev, const struct skua_mtt *dir, u32 i);
 void skua_mtt_dir_free(struct skua_dev *dev, const struct skua_mtt *dir);
-void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
+bool skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
 		  bool write);
-bool skua_mtt_writable(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i);
 u32 skua_mtt_zap(struct skua_dev *dev, const struct skua_mtt *mtt, u32 first, u32 count);
 
 /* --- Page faults (fault.c) --- */

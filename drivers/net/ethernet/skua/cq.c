@@ -23,8 +23,7 @@ static int skua_cq_publish(struct skua_dev *dev, struct skua_cq *cq)
 static void skua_cq_retire(struct skua_dev *dev, struct skua_cq *cq)
 {
 	xa_erase(&dev->comp_eq[cq->vector].cqs, cq->obj.num);
-	/* The completion callback runs in the interrupt handler and nowhere else. */
-	synchronize_irq(cq->irq);
+	skua_eq_sync_comp(dev, cq->vector);
 	skua_obj_retire(&dev->cqs, &cq->obj);
 }
 
@@ -76,6 +75,7 @@ void skua_cq_destroy(struct skua_dev *dev, struct skua_cq *cq)
 {
 	trace_skua_destroy(dev, "CQ", cq->obj.num);
 	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_CQ, cq->obj.num);
+	skua_eq_flush_comp(dev, cq->vector);
 	skua_cq_retire(dev, cq);
 	skua_eq_flush_async(dev);
 	skua_icm_put(dev, SKUA_ICM_CQC, cq->obj.num);

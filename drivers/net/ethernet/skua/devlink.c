@@ -2,12 +2,13 @@
 /*
  * devlink: information, parameters, reload, health.
  */
+#include <kunit/visibility.h>
 #include <linux/pci.h>
 #include <net/devlink.h>
 
 #include "skua.h"
 
-/* Why cannot it be done? */
+/* Set the extack message for an error of skua_take_down(), skua_bring_back() or skua_recover(). */
 static void skua_devlink_tell_why(struct skua_dev *dev, int err, struct netlink_ext_ack *extack)
 {
 	if (err == -EBUSY)
@@ -125,7 +126,7 @@ static int skua_devlink_loss_recovery_set(struct devlink *devlink, u32 id,
 	return 0;
 }
 
-/* What the administrator wants, else what the device has by itself. */
+/* The values that were set, or else the defaults of the device. */
 static int skua_devlink_turn_get(struct devlink *devlink, u32 id,
 				 struct devlink_param_gset_ctx *ctx,
 				 struct netlink_ext_ack *extack)
@@ -202,10 +203,10 @@ static int skua_devlink_turn_validate(struct devlink *devlink, u32 id,
 }
 
 /**
- * skua_devlink_turn_up() - tell the device what send queues may do at a time, if that was set
- * @dev: the function, of which commands are executed; the instance lock is held
+ * skua_devlink_turn_up() - write sq_turn_wqes and sq_turn_bytes to the device again
+ * @dev: the function, which takes commands; the instance lock is held
  *
- * A reset has made it forget.
+ * The device has lost them in the reset.
  *
  * Return: 0 or a negative errno.
  */
@@ -217,9 +218,10 @@ int skua_devlink_turn_up(struct skua_dev *dev)
 }
 
 /*
- * They have no effect on a device without RoCE or without selective repeat. The latter is
- * no runtime parameter, as QPs may have agreed on it with their peers already. Who keeps the
- * loss state is the matter of a QP's own side alone, and is fixed when it leaves INIT.
+ * enable_roce and selective_repeat have no effect on a device without these capabilities.
+ * selective_repeat takes effect at a reload only, since existing QPs may have agreed with
+ * their peers to use it. loss_recovery is a runtime parameter: it concerns one side of a
+ * connection only, and a QP takes the value of the time at which it leaves INIT.
  */
 static const struct devlink_param skua_devlink_params[] = {
 	DEVLINK_PARAM_GENERIC(ENABLE_ROCE, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL, NULL),
@@ -273,13 +275,15 @@ bool skua_devlink_want_sr(struct skua_dev *dev)
 
 /* --- Health --- */
 
-/* @priv_ctx tells a report of the driver from a request of the administrator. */
+/* @priv_ctx: not NULL for a report of the driver, NULL for a request of the administrator. */
 static int skua_devlink_recover(struct devlink_health_reporter *reporter, void *priv_ctx,
 				struct netlink_ext_ack *extack)
 {
 	struct skua_dev *dev = devlink_health_reporter_priv(reporter);
 	int err;
 
+	if (!priv_ctx)
+		dev->recoveries_by_hand++;
 	err = skua_recover(dev, priv_ctx);
 	skua_devlink_tell_why(dev, err, extack);
 	return err;
@@ -296,7 +300,7 @@ static int skua_devlink_diagnose(struct devlink_health_reporter *reporter,
 	devlink_fmsg_string_pair_put(fmsg, "state", skua_state_name(state));
 	devlink_fmsg_string_pair_put(fmsg, "last failure", why ?: "none");
 	devlink_fmsg_u32_pair_put(fmsg, "recoveries in a row", dev->failures);
-	/* In reset, after a PCI error and in sleep the device must not be read. */
+	/* During a reset, a PCI error and sleep the registers must not be read. */
 	if (state != SKUA_UP && state != SKUA_DEAD && state != SKUA_OFF)
 		return 0;
 	status = skua_read32(dev, SKUA_REG_STATUS);
@@ -319,8 +323,8 @@ static int skua_devlink_test(struct devlink_health_reporter *reporter,
 }
 
 /*
- * Without a graceful period, in which devlink would leave a device that fails once more
- * to the administrator: skua_recover() takes care not to do so all the time.
+ * The graceful period is 0: with another one devlink would not recover a device that fails
+ * again within that time. skua_recover() limits how often a device is recovered.
  */
 static const struct devlink_health_reporter_ops skua_devlink_reporter_ops = {
 	.name = "fw_fatal",
@@ -331,44 +335,66 @@ static const struct devlink_health_reporter_ops skua_devlink_reporter_ops = {
 };
 
 /**
- * skua_devlink_health() - have devlink know whether the device works
+ * skua_devlink_health() - update the state of devlink's health reporter
  * @dev: the function; the instance lock is held
+ * @healthy: it was brought up. It may have failed since: its own work item reports that, and
+ *	devlink recovers only a device that was healthy before.
  */
-void skua_devlink_health(struct skua_dev *dev)
+void skua_devlink_health(struct skua_dev *dev, bool healthy)
 {
 	if (!dev->registered || IS_ERR_OR_NULL(dev->reporter))
 		return;
-	devlink_health_reporter_state_update(dev->reporter, dev->state == SKUA_UP ?
+	devlink_health_reporter_state_update(dev->reporter, healthy ?
 					     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY :
 					     DEVLINK_HEALTH_REPORTER_STATE_ERROR);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_devlink_health);
 
 /**
  * skua_devlink_report() - tell devlink that the device failed
  * @dev: the function
  *
- * devlink then recovers it, unless told otherwise. Not with the instance lock.
+ * devlink then recovers the device, unless the reporter's auto_recover is off, or the device
+ * fails again within the reporter's grace period (-ECANCELED). In two cases devlink would do
+ * nothing though it should: the reporter is in error, because the report of an earlier failure
+ * came late; and a recovery by hand ended meanwhile, after which devlink takes the device for
+ * healthy. In the latter the failure is reported once more.
+ *
+ * Context: process; the instance lock is not held, devlink takes it.
  */
 void skua_devlink_report(struct skua_dev *dev)
 {
 	struct devlink *devlink = priv_to_devlink(dev);
 	const char *why = READ_ONCE(dev->why_dead);
+	unsigned int by_hand;
 	int err;
 
 	if (IS_ERR_OR_NULL(dev->reporter))
 		return;
-	/* Whoever declares it dead writes the state first, and then the reason. */
+	/* A recovery by hand that is under way has ended then. */
+	devl_lock(devlink);
+	by_hand = dev->recoveries_by_hand;
+	if (dev->state == SKUA_DEAD)
+		skua_devlink_health(dev, true);
+	devl_unlock(devlink);
+	/* skua_declare_dead() sets the state before the reason, which may be NULL here. */
 	err = devlink_health_report(dev->reporter, why ?: "the device failed", dev);
 	devl_lock(devlink);
-	/* Something else may bring it back, or have done so before this report. */
+	if (dev->state == SKUA_DEAD && dev->recoveries_by_hand != by_hand) {
+		skua_devlink_health(dev, true);
+		queue_work(system_freezable_wq, &dev->report_work);
+		err = 0;
+	}
+	/* The device may be up again by now; then the report must not leave it in error. */
 	if (err && dev->state == SKUA_DEAD)
 		dev_err(dev->dev, "not recovered: %pe\n", ERR_PTR(err));
 	if (dev->state == SKUA_UP)
-		skua_devlink_health(dev);
+		skua_devlink_health(dev, true);
 	devl_unlock(devlink);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_devlink_report);
 
-/* --- Coming and going --- */
+/* --- Create and destroy --- */
 
 /**
  * skua_devlink_alloc() - allocate a function
@@ -385,7 +411,7 @@ struct skua_dev *skua_devlink_alloc(struct pci_dev *pdev)
 }
 
 /**
- * skua_devlink_init() - parameters and health reporter
+ * skua_devlink_init() - register parameters and create the health reporter
  * @dev: the function; the instance lock is held
  *
  * Return: 0 or a negative errno.
@@ -403,7 +429,7 @@ int skua_devlink_init(struct skua_dev *dev)
 	devl_param_driverinit_value_set(devlink, DEVLINK_PARAM_GENERIC_ID_ENABLE_ROCE, &val);
 	devl_param_driverinit_value_set(devlink, SKUA_DEVLINK_PARAM_SELECTIVE_REPEAT, &val);
 	dev->reporter = devl_health_reporter_create(devlink, &skua_devlink_reporter_ops, dev);
-	/* One can live without. */
+	/* Without a reporter the device works, but is not recovered automatically. */
 	if (IS_ERR(dev->reporter))
 		dev_warn(dev->dev, "no health reporter: %pe\n", dev->reporter);
 	return 0;

@@ -88,14 +88,15 @@ int skua_en_poll(struct napi_struct *napi, int budget)
 	if (tx_more || done == budget)
 		return budget;
 
+	/* Before NAPI is given up: skua_en_dim_stop() follows napi_disable(). */
+	if (READ_ONCE(ch->en->adaptive))
+		skua_en_dim(ch);
 	/*
 	 * If the device has written a CQE at or past the index that is armed here, of which
 	 * no event has told yet, it interrupts at once: a completion between the last look and
 	 * the arm is not lost.
 	 */
 	if (napi_complete_done(napi, done)) {
-		if (READ_ONCE(ch->en->adaptive))
-			skua_en_dim(ch);
 		skua_en_cq_arm(ch->en, &ch->txcq);
 		skua_en_cq_arm(ch->en, &ch->rxcq);
 	}
@@ -404,6 +405,8 @@ void skua_en_channel_start(struct skua_en_channel *ch)
 /**
  * skua_en_channel_stop() - disable NAPI
  * @ch: the channel
+ *
+ * On return skua_en_poll() does not run, and will not.
  */
 void skua_en_channel_stop(struct skua_en_channel *ch)
 {
@@ -412,8 +415,14 @@ void skua_en_channel_stop(struct skua_en_channel *ch)
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, NULL);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, NULL);
 	napi_disable(&ch->napi);
+	/*
+	 * The end of a poll that has given NAPI up arms the CQs. Wait for it, or it would do so
+	 * when these are destroyed and their numbers may belong to other CQs.
+	 */
+	synchronize_net();
 	skua_en_dim_stop(ch);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_channel_stop);
 
 /**
  * skua_en_channel_destroy() - undo skua_en_channel_create()

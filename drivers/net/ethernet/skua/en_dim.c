@@ -4,6 +4,7 @@
  * frames and bytes the kernel's DIM library finds a delay and a number of frames, which a
  * work item gives to the device.
  */
+#include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <linux/dim.h>
 
@@ -52,6 +53,7 @@ void skua_en_dim(struct skua_en_channel *ch)
 {
 	struct dim_sample sample = {};
 
+	KUNIT_STATIC_STUB_REDIRECT(skua_en_dim, ch);
 	dim_update_sample(READ_ONCE(ch->rx_events), ch->rx_stats.packets, ch->rx_stats.bytes,
 			  &sample);
 	net_dim(&ch->dim, &sample);

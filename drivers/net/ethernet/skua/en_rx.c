@@ -170,7 +170,8 @@ static void skua_en_rx_offloads(struct sk_buff *skb, const struct skua_cqe *cqe,
 	} else if (csum & SKUA_CQE_CSUM_L4_OK) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		stats->csum_ok++;
-	} else if (csum & (SKUA_CQE_CSUM_TCP | SKUA_CQE_CSUM_UDP)) {
+	} else if (csum & (SKUA_CQE_CSUM_TCP | SKUA_CQE_CSUM_UDP) &&
+		   !(csum & SKUA_CQE_CSUM_L4_NONE)) {
 		/* CHECKSUM_NONE: the stack verifies it and counts the error. */
 		stats->csum_bad++;
 	} else {

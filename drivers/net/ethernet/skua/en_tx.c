@@ -30,6 +30,16 @@ static struct skua_en_tx_dma *skua_en_tx_dma(const struct skua_en_channel *ch, u
 	return &ch->tx_dma[(index * SKUA_WQE_SEGS_PER_BLOCK + seg) & mask];
 }
 
+/*
+ * Has the packet an 802.1ad tag? The stack writes it into the frame, and the device parses behind
+ * an 802.1Q tag only.
+ */
+static bool skua_en_provider_tagged(const struct sk_buff *skb)
+{
+	return skb->protocol == htons(ETH_P_8021AD) ||
+	       (skb_vlan_tag_present(skb) && skb->vlan_proto == htons(ETH_P_8021AD));
+}
+
 /* Can the device compute this packet's checksum: TCP or UDP directly behind the IP header? */
 static bool skua_en_csum_fits(const struct sk_buff *skb)
 {
@@ -65,17 +75,18 @@ static bool skua_en_csum_fits(const struct sk_buff *skb)
 netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device *ndev,
 					 netdev_features_t features)
 {
+	/* Removes these offloads from packets with two tags. */
 	features = vlan_features_check(skb, features);
 	if (skb_is_gso(skb) && skb_shinfo(skb)->gso_size > FIELD_MAX(SKUA_WQE_ETH_MSS))
 		features &= ~NETIF_F_GSO_MASK;
-	if (skb->encapsulation)
+	if (skb->encapsulation || skua_en_provider_tagged(skb))
 		return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
 	if (skb->ip_summed == CHECKSUM_PARTIAL && !skb_csum_is_sctp(skb) &&
 	    !skua_en_csum_fits(skb))
 		return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
 	return features;
 }
-	/* Removes these offloads from packets with two tags. */
+EXPORT_SYMBOL_IF_KUNIT(skua_en_features_check);
 
 static void skua_en_tx_unmap(struct skua_en_channel *ch, u32 index)
 {

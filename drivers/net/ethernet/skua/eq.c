@@ -228,6 +228,11 @@ void skua_eq_work(struct work_struct *work)
 			break;
 		cond_resched();
 	}
+	if (recovery) {
+		rcu_read_lock();
+		skua_recovery_expire(eq->dev);
+		rcu_read_unlock();
+	}
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_eq_work);
 
@@ -282,6 +287,61 @@ static void skua_eq_flush(struct skua_dev *dev, struct skua_eq *eq)
 void skua_eq_flush_async(struct skua_dev *dev)
 {
 	skua_eq_flush(dev, &dev->async_eq);
+}
+
+/**
+ * skua_eq_flush_comp() - handle the completion events that are in the EQ
+ * @dev: the function
+ * @vector: completion vector of the EQ
+ *
+ * Called after the destroy command of a CQ, before its number can be reused: its last events
+ * are in the EQ by then, and would be taken for those of the next CQ of this number.
+ *
+ * Context: process; not from a callback.
+ */
+void skua_eq_flush_comp(struct skua_dev *dev, unsigned int vector)
+{
+	struct skua_eq *eq = &dev->comp_eq[vector];
+	int irq = skua_comp_vector_irq(dev, vector);
+	unsigned int n;
+	u32 i;
+
+	guard(mutex)(&eq->flush_lock);
+	if (irq)
+		disable_irq(irq);
+	/* The whole ring, but not more, in case the device keeps writing. */
+	for (i = 0; i <= 1U << eq->log_size; i += SKUA_EQ_BUDGET) {
+		/* Callbacks run as in the interrupt handler, which is a thread with PREEMPT_RT. */
+		local_bh_disable();
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			local_irq_disable();
+		n = skua_eq_poll(eq);
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			local_irq_enable();
+		local_bh_enable();
+		if (n < SKUA_EQ_BUDGET)
+			break;
+	}
+	if (irq)
+		enable_irq(irq);
+}
+
+/**
+ * skua_eq_sync_comp() - wait until callbacks of an EQ's CQs that have begun are over
+ * @dev: the function
+ * @vector: completion vector of the EQ
+ *
+ * They run in the interrupt handler, and in skua_eq_flush_comp() on behalf of any CQ of the EQ.
+ *
+ * Context: process; not from a callback.
+ */
+void skua_eq_sync_comp(struct skua_dev *dev, unsigned int vector)
+{
+	struct skua_eq *eq = &dev->comp_eq[vector];
+
+	mutex_lock(&eq->flush_lock);
+	mutex_unlock(&eq->flush_lock);
+	synchronize_irq(skua_comp_vector_irq(dev, vector));
 }
 
 /**
@@ -357,6 +417,7 @@ static void skua_eq_setup(struct skua_dev *dev, struct skua_eq *eq, u32 eqn,
 	eq->defer = eqn == SKUA_EQN_ASYNC || eqn == SKUA_EQN_FAULT || eqn == SKUA_EQN_RECOVERY;
 	xa_init(&eq->cqs);
 	INIT_WORK(&eq->work, skua_eq_work);
+	mutex_init(&eq->flush_lock);
 	v->eq[v->num_eqs++] = eq;
 }
 

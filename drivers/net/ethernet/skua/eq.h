@@ -57,6 +57,8 @@ struct skua_eq {
 	struct xarray cqs;
 	bool defer;
 	struct work_struct work;
+	/* Serializes skua_eq_flush_comp(). */
+	struct mutex flush_lock;
 	u64 count;
 	u64 bad;
 };
@@ -78,6 +80,8 @@ struct skua_vector {
 int skua_eqs_init(struct skua_dev *dev);
 void skua_eqs_exit(struct skua_dev *dev);
 void skua_eq_flush_async(struct skua_dev *dev);
+void skua_eq_flush_comp(struct skua_dev *dev, unsigned int vector);
+void skua_eq_sync_comp(struct skua_dev *dev, unsigned int vector);
 void skua_eq_flush_recovery(struct skua_dev *dev);
 void skua_eq_work(struct work_struct *work);
 void skua_eq_kick(struct skua_dev *dev);

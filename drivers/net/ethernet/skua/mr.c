@@ -27,6 +27,10 @@ static int skua_key_alloc(struct skua_dev *dev, u32 *index)
 	u32 range = max;
 	int i, err;
 
+	if (!max) {
+		atomic_dec(&dev->num_keys);
+		return -ENOSPC;
+	}
 	if (num <= max / SKUA_KEY_RANGE_PER_KEY)
 		range = clamp(num * SKUA_KEY_RANGE_PER_KEY, min(SKUA_KEY_RANGE_MIN, max), max);
 	for (i = 0; i < SKUA_KEY_DRAWS; i++) {

@@ -212,33 +212,18 @@ EXPORT_SYMBOL_NS_GPL(skua_mtt_free, "SKUA");
  *
  * Return: true if the entry had no page before.
  */
-void skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
+bool skua_mtt_set(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i, dma_addr_t addr,
 		  bool write)
 {
 	u64 val = addr | SKUA_MTT_PRESENT | (write ? SKUA_MTT_WRITE : 0);
 	u32 run;
 	__le64 *entry = skua_icm_entry(dev, SKUA_ICM_MTT, mtt->first + i, &run);
+	bool fresh = !*entry;
 
 	skua_mtt_store(entry, cpu_to_le64(val));
+	return fresh;
 }
 EXPORT_SYMBOL_NS_GPL(skua_mtt_set, "SKUA");
-
-/**
- * skua_mtt_writable() - check whether an entry has a writable page
- * @dev: the function
- * @mtt: entries that contexts may use
- * @i: index in @mtt
- *
- * Return: true if it has.
- */
-bool skua_mtt_writable(struct skua_dev *dev, const struct skua_mtt *mtt, u32 i)
-{
-	u32 run;
-	__le64 *entry = skua_icm_entry(dev, SKUA_ICM_MTT, mtt->first + i, &run);
-
-	return le64_to_cpu(*entry) & SKUA_MTT_WRITE;
-}
-EXPORT_SYMBOL_NS_GPL(skua_mtt_writable, "SKUA");
 
 /**
  * skua_mtt_zap() - clear those of a range of entries that have a page

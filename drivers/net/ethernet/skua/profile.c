@@ -5,6 +5,7 @@
  * The tables are as large as the device allows, because only parts that are used take up
  * host memory.
  */
+#include <kunit/visibility.h>
 #include <linux/random.h>
 
 #include "skua.h"
@@ -35,6 +36,20 @@ static bool skua_icm_desc_ok(u32 entry_size, u32 log_num)
 	       log_num + ilog2(entry_size) < SKUA_ICM_ADDR_BITS;
 }
 
+/* The fewest entries of table @id that are of use to the driver. */
+static u32 skua_icm_min(unsigned int id)
+{
+	switch (id) {
+	case SKUA_ICM_MPT:
+	case SKUA_ICM_CQC:
+		return SKUA_OBJ_FIRST + 1;
+	case SKUA_ICM_EQC:
+		return SKUA_EQN_COMP + 1;
+	default:
+		return 1;
+	}
+}
+
 /* Lay the tables out one after the other. */
 static int skua_profile_tables(struct skua_dev *dev, const struct skua_cmd_query_device_out *out,
 			       struct skua_cmd_init_device_in *in)
@@ -56,6 +71,11 @@ static int skua_profile_tables(struct skua_dev *dev, const struct skua_cmd_query
 				"QUERY_DEVICE: ICM table %u has 2^%u entries of %u bytes: size must be a power of two up to %u (MTT: %u), the table at most 2^%u bytes\n",
 				i, log_num, entry_size, SKUA_ICM_CHUNK_SIZE, SKUA_ICM_MTT_SIZE,
 				SKUA_ICM_ADDR_BITS - 1);
+			return -EPROTO;
+		}
+		if (skua_pow2(log_num) < skua_icm_min(i)) {
+			dev_err(dev->dev, "QUERY_DEVICE: ICM table %u has %u entries, must be at least %u\n",
+				i, skua_pow2(log_num), skua_icm_min(i));
 			return -EPROTO;
 		}
 		/* A table that the driver does not know gets one entry, which is not used. */
@@ -249,6 +269,7 @@ int skua_profile_init(struct skua_dev *dev)
 	skua_objects_init(dev);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_profile_init);
 
 /**
  * skua_profile_exit() - free the object and ICM tables
@@ -259,3 +280,4 @@ void skua_profile_exit(struct skua_dev *dev)
 	skua_objects_exit(dev);
 	skua_tables_exit(dev);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_profile_exit);

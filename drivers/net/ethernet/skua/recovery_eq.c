@@ -47,6 +47,8 @@ struct skua_qp_recovery {
 	struct hrtimer timer;
 	struct skua_qp_recovery *next;
 	bool listed;
+	struct llist_node due;
+	bool waits;
 	struct rcu_head rcu;
 	struct skua_recovery state;
 };
@@ -56,8 +58,7 @@ static void skua_qp_recovery_act(struct skua_qp_recovery *rec, u64 now)
 {
 	struct skua_recovery *r = &rec->state;
 
-	if (rec->paused)
-		return;
+	lockdep_assert_held(&rec->lock);
 	if (r->pi != rec->told) {
 		rec->told = r->pi;
 		/* The ring is coherent memory: the doorbell's store is ordered behind it. */
@@ -74,15 +75,16 @@ static void skua_qp_recovery_act(struct skua_qp_recovery *rec, u64 now)
 static enum hrtimer_restart skua_qp_recovery_timer(struct hrtimer *timer)
 {
 	struct skua_qp_recovery *rec = container_of(timer, struct skua_qp_recovery, timer);
-	u64 now;
+	struct skua_dev *dev = rec->dev;
 
 	guard(spinlock)(&rec->lock);
-	now = ktime_get_ns();
 	rec->armed = 0;
-	if (!rec->paused) {
-		skua_recovery_timer(&rec->state, now);
-		skua_qp_recovery_act(rec, now);
-	}
+	/* Whoever ends the pause looks at the time. */
+	if (rec->paused || rec->waits)
+		return HRTIMER_NORESTART;
+	rec->waits = true;
+	llist_add(&rec->due, &dev->recovery_due);
+	queue_work(dev->wq, &dev->recovery_eq.work);
 	return HRTIMER_NORESTART;
 }
 
@@ -143,6 +145,31 @@ void skua_recovery_flush(struct skua_dev *dev)
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_recovery_flush);
+
+/**
+ * skua_recovery_expire() - look at the QPs whose timers have expired
+ * @dev: the function
+ *
+ * By the work of the recovery EQ, when it has handled the reports that it found there, in
+ * an RCU read-side section.
+ */
+void skua_recovery_expire(struct skua_dev *dev)
+{
+	struct skua_qp_recovery *rec, *next;
+
+	llist_for_each_entry_safe(rec, next, llist_del_all(&dev->recovery_due), due) {
+		u64 now;
+
+		guard(spinlock_bh)(&rec->lock);
+		rec->waits = false;
+		if (rec->paused)
+			continue;
+		now = ktime_get_ns();
+		skua_recovery_timer(&rec->state, now);
+		skua_qp_recovery_act(rec, now);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_recovery_expire);
 
 /**
  * skua_recovery_wanted() - who is to keep the loss state of QPs that leave INIT from now on?

@@ -66,6 +66,7 @@ int skua_hw_reset(struct skua_dev *dev)
 		usleep_range(500, 1000);
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_hw_reset);
 
 /* The device takes no commands any more: fail those in flight, and queue the clients' event. */
 static void skua_kill(struct skua_dev *dev)
@@ -311,7 +312,13 @@ static int skua_start(struct skua_dev *dev)
 		msleep(SKUA_START_PAUSE_MS << try);
 		skua_life(dev, SKUA_START);
 	}
-	skua_devlink_health(dev);
+	skua_devlink_health(dev, !err);
+	/*
+	 * A failure since then may have been reported before the line above, and refused or
+	 * taken for over.
+	 */
+	if (!err && skua_dead(dev))
+		queue_work(system_freezable_wq, &dev->report_work);
 	return err;
 }
 
@@ -484,8 +491,7 @@ static pci_ers_result_t skua_slot_reset(struct pci_dev *pdev)
 
 	/* The state was saved with memory decoding on and bus mastering off. */
 	pci_restore_state(pdev);
-	/* What is restored was good for once on older kernels. */
-	pci_save_state(pdev);
+	skua_save_state(pdev);
 	if (skua_gone(dev)) {
 		skua_hold(dev, SKUA_ERROR_FAIL, "not there after a slot reset");
 		return PCI_ERS_RESULT_DISCONNECT;

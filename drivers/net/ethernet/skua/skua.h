@@ -8,6 +8,7 @@
 #include <linux/bitops.h>
 #include <linux/cleanup.h>
 #include <linux/idr.h>
+#include <linux/llist.h>
 #include <linux/maple_tree.h>
 #include <linux/slab.h>
 
@@ -107,8 +108,8 @@ struct skua_turn {
  * @recovery_eq: loss reports (SKUA_CAP_RECOVERY)
  * @recoveries: struct skua_qp_recovery by index of the QP; read under RCU
  * @recovery_list: those of which the work of @recovery_eq has reports; the work's alone
- * @recovery_by_device: the administrator wants the device to keep the loss state all the same
  * @recovery_due: those whose timers have expired, for that work
+ * @recovery_by_device: the administrator wants the device to keep the loss state all the same
  * @recovery_bad: reports that made no sense, of QPs that are gone
  * @recovery_stale: reports of an earlier time of loss, of QPs that are gone
  * @comp_eq: completion events, by completion vector
@@ -144,8 +145,8 @@ struct skua_turn {
  * @still: how many times it has been the same
  * @why_dead: reason
  * @reporter: devlink health reporter
- * @adev_eth: auxiliary device of the netdev, or NULL
  * @recoveries_by_hand: how often an administrator asked for a recovery
+ * @adev_eth: auxiliary device of the netdev, or NULL
  * @adev_rdma: auxiliary device of the ib_device, or NULL
  * @adev_id: their instance number
  * @netdev_lock: protects @netdev
@@ -186,6 +187,7 @@ struct skua_dev {
 	struct skua_eq recovery_eq;
 	struct xarray recoveries;
 	struct skua_qp_recovery *recovery_list;
+	struct llist_head recovery_due;
 	bool recovery_by_device;
 	atomic64_t recovery_bad;
 	atomic64_t recovery_stale;
@@ -224,6 +226,7 @@ struct skua_dev {
 	unsigned int still;
 	const char *why_dead;
 	struct devlink_health_reporter *reporter;
+	unsigned int recoveries_by_hand;
 
 	struct skua_adev *adev_eth;
 	struct skua_adev *adev_rdma;
@@ -292,6 +295,7 @@ void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault)
 /* recovery_eq.c */
 bool skua_recovery_report(struct skua_dev *dev, const struct skua_eqe_recovery *e);
 void skua_recovery_flush(struct skua_dev *dev);
+void skua_recovery_expire(struct skua_dev *dev);
 bool skua_recovery_wanted(const struct skua_dev *dev);
 size_t skua_recovery_bytes(const struct skua_dev *dev);
 int skua_recovery_add(struct skua_dev *dev, struct skua_qp *qp, u32 log_window);
@@ -314,7 +318,7 @@ void skua_devlink_exit(struct skua_dev *dev);
 bool skua_devlink_want_roce(struct skua_dev *dev);
 bool skua_devlink_want_sr(struct skua_dev *dev);
 void skua_devlink_report(struct skua_dev *dev);
-void skua_devlink_health(struct skua_dev *dev);
+void skua_devlink_health(struct skua_dev *dev, bool healthy);
 int skua_devlink_turn_up(struct skua_dev *dev);
 
 /* cc.c */

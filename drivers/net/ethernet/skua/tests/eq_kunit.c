@@ -265,6 +265,74 @@ static void test_garbage(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->qp_events[SKUA_QP_EV_FATAL], 1);
 }
 
+/* The device's last event for a CQ is in the ring when DESTROY_CQ is answered. */
+static u32 serve_last_event(struct fake *fake, struct skua_cmd_slot *slot, const void *in,
+			    void *out)
+{
+	struct eqt *e = fake->test->priv;
+
+	if (le16_to_cpu(slot->opcode) == SKUA_CMD_DESTROY_CQ) {
+		unsigned int i;
+
+		for (i = 0; i < SKUA_EQ_BUDGET + 10; i++)
+			produce(e, SKUA_EQE_COMP, 0, e->cq.obj.num);
+		return SKUA_CMD_ST_OK;
+	}
+	if (le16_to_cpu(slot->opcode) == SKUA_CMD_CREATE_CQ)
+		return SKUA_CMD_ST_OK;
+	return fake_serve_icm(fake, slot, in, out);
+}
+
+/* A CQ that gets the number of an earlier one gets none of its events. */
+static void test_cq_reuse(struct kunit *test)
+{
+	struct eqt *e = kunit_kzalloc(test, sizeof(*e), GFP_KERNEL);
+	struct skua_vector *vector = kunit_kzalloc(test, sizeof(*vector), GFP_KERNEL);
+	struct skua_cqc cqc = {};
+	struct skua_dev *dev;
+	struct skua_eq *eq;
+	u32 num;
+
+	KUNIT_ASSERT_NOT_NULL(test, e);
+	KUNIT_ASSERT_NOT_NULL(test, vector);
+	e->fake = fake_create(test);
+	e->fake->serve = serve_last_event;
+	test->priv = e;
+	dev = &e->fake->dev;
+	eq = &e->eq;
+	eq->dev = dev;
+	eq->eqn = SKUA_EQN_COMP;
+	eq->log_size = 8;
+	xa_init(&eq->cqs);
+	KUNIT_ASSERT_EQ(test, skua_buf_alloc(dev, &eq->buf, sizeof(struct skua_eqe) << 8), 0);
+	eq->created = true;
+	mutex_init(&eq->flush_lock);
+	INIT_WORK(&dev->async_eq.work, skua_eq_work);
+	dev->vectors = vector;
+	dev->comp_eq = eq;
+	dev->num_comp = 1;
+	skua_obj_table_init(&dev->cqs, 1, 1000, 24, 24);
+	skua_icm_table_init(&dev->icm[SKUA_ICM_CQC], 0, SKUA_ICM_CQC_SIZE, 10);
+
+	e->cq.comp = on_comp;
+	KUNIT_EXPECT_EQ(test, skua_cq_create(dev, &e->cq, &cqc), 0);
+	num = e->cq.obj.num;
+	skua_cq_destroy(dev, &e->cq);
+	e->comps = 0;
+	KUNIT_EXPECT_EQ(test, skua_cq_create(dev, &e->cq, &cqc), 0);
+	KUNIT_EXPECT_EQ(test, e->cq.obj.num, num);
+	skua_eq_poll(eq);
+	skua_eq_poll(eq);
+	KUNIT_EXPECT_EQ(test, eq->ci, e->pi);
+	KUNIT_EXPECT_EQ(test, e->comps, 0);
+	KUNIT_EXPECT_EQ(test, eq->bad, 0);
+	skua_cq_destroy(dev, &e->cq);
+
+	skua_icm_table_exit(dev, &dev->icm[SKUA_ICM_CQC]);
+	skua_obj_table_exit(&dev->cqs);
+	skua_buf_free(dev, &eq->buf);
+}
+
 static struct kunit_case skua_eq_cases[] = {
 	KUNIT_CASE(test_empty),
 	KUNIT_CASE(test_wrap),
@@ -275,6 +343,7 @@ static struct kunit_case skua_eq_cases[] = {
 	KUNIT_CASE(test_async_elsewhere),
 	KUNIT_CASE(test_fatal),
 	KUNIT_CASE(test_garbage),
+	KUNIT_CASE(test_cq_reuse),
 	{}
 };
 

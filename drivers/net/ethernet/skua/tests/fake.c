@@ -169,10 +169,10 @@ u32 fake_serve_icm(struct fake *fake, struct skua_cmd_slot *slot, const void *in
 	}
 }
 
-kunit_test_suites(&skua_cc_suite, &skua_cmd_suite, &skua_counter_suite, &skua_eq_suite,
-		  &skua_fault_suite, &skua_icm_suite, &skua_lifecycle_suite, &skua_mr_suite,
-		  &skua_mtt_suite, &skua_obj_suite, &skua_qp_suite,
-		  &skua_recovery_suite);
+kunit_test_suites(&skua_cc_suite, &skua_cmd_suite, &skua_core_srq_suite, &skua_counter_suite,
+		  &skua_eq_suite, &skua_fault_suite, &skua_icm_suite, &skua_lifecycle_suite,
+		  &skua_mr_suite, &skua_mtt_suite, &skua_obj_suite, &skua_profile_suite,
+		  &skua_qp_suite, &skua_recovery_suite, &skua_reset_suite);
 
 MODULE_DESCRIPTION("KUnit tests of skua_core");
 MODULE_LICENSE("GPL");

@@ -64,6 +64,7 @@ u32 fake_serve_icm(struct fake *fake, struct skua_cmd_slot *slot, const void *in
 
 extern struct kunit_suite skua_cc_suite;
 extern struct kunit_suite skua_cmd_suite;
+extern struct kunit_suite skua_core_srq_suite;
 extern struct kunit_suite skua_counter_suite;
 extern struct kunit_suite skua_eq_suite;
 extern struct kunit_suite skua_fault_suite;
@@ -72,7 +73,9 @@ extern struct kunit_suite skua_lifecycle_suite;
 extern struct kunit_suite skua_mr_suite;
 extern struct kunit_suite skua_mtt_suite;
 extern struct kunit_suite skua_obj_suite;
+extern struct kunit_suite skua_profile_suite;
 extern struct kunit_suite skua_qp_suite;
 extern struct kunit_suite skua_recovery_suite;
+extern struct kunit_suite skua_reset_suite;
 
 #endif /* SKUA_TESTS_FAKE_H */

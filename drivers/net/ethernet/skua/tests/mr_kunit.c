@@ -295,6 +295,18 @@ static void test_refill_far(struct kunit *test)
 	skua_mtt_free(dev, &mtt);
 }
 
+/* A device whose table has no entry for software: no key, rather than a division by zero. */
+static void test_no_keys(struct kunit *test)
+{
+	struct mr_log *log = test->priv;
+	struct skua_mr mr = {};
+
+	log->fake->dev.limits.max_mr = 0;
+	KUNIT_EXPECT_EQ(test, skua_mr_reserve(&log->fake->dev, &mr), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, atomic_read(&log->fake->dev.num_keys), 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&log->fake->dev.keys));
+}
+
 static struct kunit_case skua_mr_cases[] = {
 	KUNIT_CASE(test_key_again),
 	KUNIT_CASE(test_key_random),
@@ -303,6 +315,7 @@ static struct kunit_case skua_mr_cases[] = {
 	KUNIT_CASE(test_create_refused),
 	KUNIT_CASE(test_refill),
 	KUNIT_CASE(test_refill_far),
+	KUNIT_CASE(test_no_keys),
 	{}
 };
 

@@ -116,7 +116,6 @@ static void test_page_sizes(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, val & SKUA_MTT_ADDR, pages[i]);
 			KUNIT_EXPECT_EQ(test, val & ~SKUA_MTT_ADDR,
 					SKUA_MTT_PRESENT | (write ? SKUA_MTT_WRITE : 0));
-			KUNIT_EXPECT_EQ(test, skua_mtt_writable(dev, &mtt, i), write);
 		}
 		/* The rest of the group is nobody's, and empty. */
 		for (; i < SKUA_MTT_GROUP; i++)
@@ -222,15 +221,16 @@ static void test_zap(struct kunit *test)
 	for (i = 0; i < num; i++)
 		KUNIT_ASSERT_EQ(test, entry_at(m, mtt.first + i) & SKUA_MTT_PRESENT, 0);
 	KUNIT_EXPECT_EQ(test, skua_mtt_zap(dev, &mtt, 0, num), 0);
-	skua_mtt_set(dev, &mtt, 10, 10 << LOG_MIN, false);
+	KUNIT_EXPECT_TRUE(test, skua_mtt_set(dev, &mtt, 10, 9 << LOG_MIN, true));
+	KUNIT_EXPECT_FALSE(test, skua_mtt_set(dev, &mtt, 10, 10 << LOG_MIN, false));
 	skua_mtt_set(dev, &mtt, MTT_CHUNK - 1, 11 << LOG_MIN, true);
 	skua_mtt_set(dev, &mtt, MTT_CHUNK, 12 << LOG_MIN, true);
 	skua_mtt_set(dev, &mtt, num - 1, 13 << LOG_MIN, false);
 	KUNIT_EXPECT_EQ(test, m->syncs, 0);
 	KUNIT_EXPECT_EQ(test, entry_at(m, mtt.first + 10), 10 << LOG_MIN | SKUA_MTT_PRESENT);
-	KUNIT_EXPECT_FALSE(test, skua_mtt_writable(dev, &mtt, 10));
-	KUNIT_EXPECT_TRUE(test, skua_mtt_writable(dev, &mtt, MTT_CHUNK));
-	KUNIT_EXPECT_FALSE(test, skua_mtt_writable(dev, &mtt, 11));
+	KUNIT_EXPECT_FALSE(test, entry_at(m, mtt.first + 10) & SKUA_MTT_WRITE);
+	KUNIT_EXPECT_TRUE(test, entry_at(m, mtt.first + MTT_CHUNK) & SKUA_MTT_WRITE);
+	KUNIT_EXPECT_FALSE(test, entry_at(m, mtt.first + 11) & SKUA_MTT_WRITE);
 
 	KUNIT_EXPECT_EQ(test, skua_mtt_zap(dev, &mtt, 11, num - 12), 2);
 	KUNIT_EXPECT_EQ(test, m->syncs, 1);

@@ -230,6 +230,35 @@ static void test_pause_timer(struct kunit *test)
 	wait_doorbell(test, doorbell(t));
 }
 
+/*
+ * The timer expires, but the work that looks at the QP then runs only when it is paused: nothing
+ * is written until the QP goes on.
+ */
+static void test_pause_due(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	struct skua_dev *dev = &t->fake->dev;
+	struct work_struct *work = &dev->recovery_eq.work;
+	unsigned int n;
+	u64 old;
+
+	disable_work_sync(work);
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_OPEN, 5 * NSEC_PER_MSEC));
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(2), SKUA_RECOVERY_ARRIVED, 2));
+	for (n = 0; n < 10000 && llist_empty(&dev->recovery_due); n++)
+		usleep_range(100, 200);
+	KUNIT_EXPECT_FALSE(test, llist_empty(&dev->recovery_due));
+	old = doorbell(t);
+	skua_recovery_pause(&t->qp[0], true);
+	rcu_read_lock();
+	skua_recovery_expire(dev);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, doorbell(t), old);
+	enable_work(work);
+	skua_recovery_pause(&t->qp[0], false);
+	wait_doorbell(test, old);
+}
+
 /* What is in the EQ when a QP ends is nothing to the one that has its number next. */
 static void test_outlived(struct kunit *test)
 {
@@ -306,11 +335,34 @@ static void test_del(struct kunit *test)
 	}
 }
 
+/*
+ * The time after which a packet counts as lost is over, but the EQ has the report that it
+ * arrived, though no interrupt has come: nothing is sent again.
+ */
+static void test_told_late(struct kunit *test)
+{
+	struct rt *t = test->priv;
+	struct skua_eq *eq = &t->fake->dev.recovery_eq;
+	unsigned int n;
+
+	/* First, or the time may be over before it is there. */
+	produce(t, QPN(3), SKUA_RECOVERY_ARRIVED, 0x5);
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(3), SKUA_RECOVERY_OPEN, 50 * NSEC_PER_MSEC));
+	KUNIT_EXPECT_TRUE(test, report(t, QPN(3), SKUA_RECOVERY_ARRIVED, 0xa));
+	for (n = 0; n < 10000 && !READ_ONCE(eq->ci) && !doorbell(t); n++)
+		usleep_range(100, 200);
+	flush_work(&eq->work);
+	KUNIT_EXPECT_EQ(test, eq->ci, 1);
+	KUNIT_EXPECT_EQ(test, doorbell(t), 0);
+}
+
 static struct kunit_case skua_recovery_cases[] = {
 	KUNIT_CASE(test_lost),
+	KUNIT_CASE(test_told_late),
 	KUNIT_CASE(test_nobody),
 	KUNIT_CASE(test_pause),
 	KUNIT_CASE(test_pause_timer),
+	KUNIT_CASE(test_pause_due),
 	KUNIT_CASE(test_outlived),
 	KUNIT_CASE(test_wanted),
 	KUNIT_CASE(test_counts),

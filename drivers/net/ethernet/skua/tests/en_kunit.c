@@ -1,0 +1,721 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The netdev's queues, with rings in memory and a device that is a few lines of C:
+ * what is published in which order, and a device that does not tell the truth.
+ */
+#include <kunit/static_stub.h>
+#include <linux/completion.h>
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/prandom.h>
+#include <linux/tcp.h>
+#include <net/page_pool/helpers.h>
+
+#include "en_fake.h"
+
+/* --- Receive buffers --- */
+
+/* Of the last one no more than the netdev has */
+static const unsigned int rx_mtus[] = { ETH_MIN_MTU, ETH_DATA_LEN, 2000, 4200, 9000, 65535 };
+
+static void rx_mtu_name(const unsigned int *mtu, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "MTU %u", *mtu);
+}
+
+KUNIT_ARRAY_PARAM(rx_mtu, rx_mtus, rx_mtu_name);
+
+/* Buffer @i of the WQE at @pos: in its page, with what the skb needs around it, and alone. */
+static void rx_frag_check(struct ent *t, u32 pos, unsigned int i)
+{
+	const struct skua_en_channel *ch = t->ch;
+	const struct skua_en_rx_frag *frag = &ch->rx_info[pos].frag[i];
+	const struct skua_wqe_data *seg = (const struct skua_wqe_data *)ch->rq +
+					  (pos << SKUA_EN_RX_LOG_SGE) + i;
+	u32 before = i ? 0 : SKUA_EN_RX_HEADROOM, other, j;
+	u32 behind = i ? 0 : SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+
+	KUNIT_ASSERT_NOT_NULL(t->test, frag->page);
+	KUNIT_EXPECT_LE(t->test, frag->offset + frag->truesize, PAGE_SIZE << ch->rx_order);
+	KUNIT_EXPECT_GE(t->test, frag->truesize, before + ch->rx_room[i] + behind);
+	KUNIT_EXPECT_EQ(t->test, le64_to_cpu(seg->addr),
+			page_pool_get_dma_addr(frag->page) + frag->offset + before);
+	KUNIT_EXPECT_EQ(t->test, le32_to_cpu(seg->len), ch->rx_room[i]);
+	for (other = 0; other < BIT(LOG_RQ); other++) {
+		for (j = 0; j < ch->nsge; j++) {
+			const struct skua_en_rx_frag *o = &ch->rx_info[other].frag[j];
+
+			if (o != frag && o->page == frag->page)
+				KUNIT_EXPECT_TRUE(t->test,
+						  o->offset + o->truesize <= frag->offset ||
+						  frag->offset + frag->truesize <= o->offset);
+		}
+	}
+}
+
+/* The largest frame has room, and buffers that share a page do not overlap. */
+static void test_rx_buffers(struct kunit *test)
+{
+	unsigned int mtu = min_t(u32, *(const unsigned int *)test->param_value, SKUA_EN_MAX_MTU), i;
+	struct ent *t = ent_create(test);
+	struct skua_en_channel *ch = t->ch;
+	u32 pos, room = 0, shared = 0;
+
+	local_bh_disable();
+	skua_en_rx_flush(ch);
+	local_bh_enable();
+	napi_disable(&ch->napi);
+	page_pool_destroy(ch->pool);
+	ch->rx_pi = 0;
+	ch->rx_ci = 0;
+	skua_en_rx_layout(ch, mtu);
+	ch->pool = ent_pool(ch);
+	napi_enable(&ch->napi);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ch->pool));
+	local_bh_disable();
+	skua_en_rx_fill(ch);
+	local_bh_enable();
+	KUNIT_ASSERT_EQ(test, ch->rx_pi, BIT(LOG_RQ));
+	for (i = 0; i < ch->nsge; i++)
+		room += ch->rx_room[i];
+	KUNIT_EXPECT_GE(test, room, mtu + VLAN_ETH_HLEN);
+	for (pos = 0; pos < BIT(LOG_RQ); pos++) {
+		for (i = 0; i < ch->nsge; i++)
+			rx_frag_check(t, pos, i);
+		shared += pos && ch->rx_info[pos].frag[0].page == ch->rx_info[pos - 1].frag[0].page;
+	}
+	/* With pages of 4 KiB two frames of an Ethernet share one, jumbo frames a larger one. */
+	if (mtu <= ETH_DATA_LEN || ch->rx_order)
+		KUNIT_EXPECT_GE(test, shared, BIT(LOG_RQ) / 2);
+	if (mtu <= 9000)
+		KUNIT_EXPECT_EQ(test, ch->nsge, 1);
+}
+
+/* More fragments than an skb has room for are not asked for. */
+static void test_gro_layout(struct kunit *test)
+{
+	unsigned int mtu = min_t(u32, *(const unsigned int *)test->param_value, SKUA_EN_MAX_MTU);
+	struct skua_en_channel *ch = ent_zalloc(test, sizeof(*ch));
+
+	skua_en_rx_layout(ch, mtu);
+	skua_en_rx_gro_init(ch, true);
+	KUNIT_EXPECT_LE(test, ch->rx_gro * ch->nsge - 1, MAX_SKB_FRAGS);
+	KUNIT_EXPECT_GT(test, ch->rx_gro, 1);
+	skua_en_rx_gro_init(ch, false);
+	KUNIT_EXPECT_EQ(test, ch->rx_gro, 0);
+}
+
+/* --- Order --- */
+
+static void publish_rx(struct skua_en_cq *cq)
+{
+	struct ent *t = kunit_get_current_test()->priv;
+
+	t->publishes++;
+	if (cq == &t->ch->rxcq) {
+		/* Receives that the device may complete, and room for them that it knows of */
+		if (le32_to_cpu(t->ch->dbr->rq_pi) - le32_to_cpu(cq->dbr->ci) > BIT(LOG_RQ))
+			t->room_early++;
+	} else if (t->ch->tx_ci != le32_to_cpu(cq->dbr->ci)) {
+		/* One block a packet: the ring's index is the CQ's */
+		t->room_early++;
+	}
+	cq->dbr->ci = cpu_to_le32(cq->ci);
+}
+
+/* A CQ has as many entries as its ring: its index first, then the ring's room. */
+static void test_order(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i, n;
+
+	test->priv = t;
+	kunit_activate_static_stub(test, skua_en_cq_publish, publish_rx);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(t->ch->dbr->rq_pi), BIT(LOG_RQ));
+	for (n = 1; n <= BIT(LOG_RQ); n++) {
+		for (i = 0; i < n; i++)
+			ent_send(t, 0);
+		ent_complete_sends(t, n);
+		ent_receive(t, n);
+		KUNIT_ASSERT_EQ(test, ent_poll(t, 2 * BIT(LOG_RQ)), n);
+		KUNIT_ASSERT_EQ(test, le32_to_cpu(t->ch->rxcq.dbr->ci), t->rx_pi);
+		KUNIT_ASSERT_EQ(test, le32_to_cpu(t->ch->txcq.dbr->ci), t->tx_pi);
+		KUNIT_ASSERT_EQ(test, le32_to_cpu(t->ch->dbr->rq_pi), t->rx_pi + BIT(LOG_RQ));
+		KUNIT_ASSERT_EQ(test, t->ch->tx_ci, t->tx_pi);
+	}
+	KUNIT_EXPECT_GE(test, t->publishes, 2 * BIT(LOG_RQ));
+	KUNIT_EXPECT_EQ(test, t->room_early, 0);
+	KUNIT_EXPECT_FALSE(test, test_bit(SKUA_EN_CH_FAILED, &t->ch->flags));
+}
+
+/* The send doorbell rung since this was asked last, or 0. */
+static u64 send_doorbell(struct ent *t)
+{
+	__le64 *reg = (__force void *)t->dev.uar.map + SKUA_UAR_SQ;
+	u64 word = le64_to_cpu(*reg);
+
+	*reg = 0;
+	return word;
+}
+
+/* Each packet has a doorbell, or with suppression only one that passes the event index. */
+static void test_tx_suppress(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+
+	ent_send(t, 0);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 1);
+	ent_send(t, 0);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 2);
+	t->ch->suppress = true;
+	ent_send(t, 0);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(t->ch->dbr->sq_pi), 3);
+	t->ch->dbr->sq_event = cpu_to_le32(3);
+	ent_send(t, 0);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 4);
+	ent_send(t, 0);
+	KUNIT_EXPECT_EQ(test, send_doorbell(t), 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(t->ch->dbr->sq_pi), 5);
+}
+
+/* Sends do not keep a poll for ever. */
+static void test_tx_budget(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < SKUA_EN_TX_BUDGET + 10; i++)
+		ent_send(t, 0);
+	ent_complete_sends(t, SKUA_EN_TX_BUDGET + 10);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 64);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, SKUA_EN_TX_BUDGET);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, SKUA_EN_TX_BUDGET + 10);
+}
+
+/* Completed, but not polled any more: these were sent. */
+static void test_flush(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < 5; i++)
+		ent_send(t, 0);
+	ent_complete_sends(t, 3);
+	skua_en_tx_flush(t->ch);
+	KUNIT_EXPECT_EQ(test, t->en->stats.tx.packets, 3);
+	KUNIT_EXPECT_EQ(test, t->en->stats.tx.bytes, 3 * FRAME_LEN);
+	KUNIT_EXPECT_EQ(test, t->en->stats.xmit.dropped, 2);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, t->ch->tx_pi);
+}
+
+/* Received, but not polled any more: dropped. A receive that was flushed was no frame. */
+static void test_rx_flush(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+
+	ent_receive(t, 2);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 2);
+	ent_receive(t, 3);
+	ent_cq_write(&t->ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_WR_FLUSH_ERR, 0);
+	skua_en_rx_flush(t->ch);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 2);
+	KUNIT_EXPECT_EQ(test, t->en->stats.rx.dropped, 3);
+}
+
+/* A packet that failed counts as that, not as dropped, too. */
+static void test_flush_failed(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		ent_send(t, 0);
+	ent_cq_write(&t->ch->txcq, t->tx_pi++, 0, SKUA_CQE_LOC_PROT_ERR, 0);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
+	skua_en_tx_flush(t->ch);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_stats.errors, 1);
+	KUNIT_EXPECT_EQ(test, t->en->stats.tx.packets, 0);
+	KUNIT_EXPECT_EQ(test, t->en->stats.xmit.dropped, 2);
+}
+
+/* The whole tag, also its priority, and none for the next packet. */
+static void test_tx_tag(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	const struct skua_wqe_ctrl *ctrl;
+
+	ent_send(t, 0xa123);
+	ent_send(t, 0);
+	ctrl = skua_sq_seg(&t->ch->sq, 0, 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->flags), SKUA_WQE_F_SIGNALED | SKUA_WQE_F_VLAN);
+	KUNIT_EXPECT_EQ(test, le32_get_bits(ctrl->eth, SKUA_WQE_ETH_VLAN_TCI), 0xa123);
+	ctrl = skua_sq_seg(&t->ch->sq, 1, 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->flags), SKUA_WQE_F_SIGNALED);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(ctrl->eth), 0);
+}
+
+/* What the device says of checksums is believed only while that is wanted. */
+static void test_rx_csum(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct skua_en_channel *ch = t->ch;
+	struct skua_cqe *cqe = ch->rxcq.buf.va;
+	unsigned int wanted;
+
+	for (wanted = 0; wanted < 2; wanted++) {
+		if (wanted)
+			t->en->ndev->features |= NETIF_F_RXCSUM;
+		cqe[wanted].eth.csum = cpu_to_le16(SKUA_CQE_CSUM_TCP | SKUA_CQE_CSUM_L4_OK);
+		ent_receive(t, 1);
+		KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 1);
+		KUNIT_EXPECT_EQ(test, ch->rx_stats.csum_none, 1);
+		KUNIT_EXPECT_EQ(test, ch->rx_stats.csum_ok, wanted);
+	}
+}
+
+/* A datagram whose sender made no checksum is not one with a wrong checksum. */
+static void test_rx_no_csum(struct kunit *test)
+{
+	static const struct {
+		u16 csum;
+		u8 ok, none, bad;
+	} frames[] = {
+		{ SKUA_CQE_CSUM_UDP | SKUA_CQE_CSUM_L4_NONE, 0, 1, 0 },
+		{ SKUA_CQE_CSUM_UDP, 0, 0, 1 },
+		{ SKUA_CQE_CSUM_TCP, 0, 0, 1 },
+		{ SKUA_CQE_CSUM_UDP | SKUA_CQE_CSUM_L4_OK, 1, 0, 0 },
+		{ SKUA_CQE_CSUM_IPV4, 0, 1, 0 },
+		{ 0, 0, 1, 0 },
+	};
+	struct ent *t = ent_create(test);
+	struct skua_en_rx_stats *stats = &t->ch->rx_stats;
+	struct skua_cqe *cqe = t->ch->rxcq.buf.va;
+	unsigned int i, ok = 0, none = 0, bad = 0;
+
+	t->en->ndev->features |= NETIF_F_RXCSUM;
+	for (i = 0; i < ARRAY_SIZE(frames); i++) {
+		cqe[i].eth.csum = cpu_to_le16(frames[i].csum);
+		ent_receive(t, 1);
+		KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 1);
+		KUNIT_EXPECT_EQ_MSG(test, stats->csum_ok, ok += frames[i].ok, "frame %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, stats->csum_none, none += frames[i].none, "frame %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, stats->csum_bad, bad += frames[i].bad, "frame %u", i);
+	}
+}
+
+/* Frames for a group, and for all, among others. */
+static void test_rx_multicast(struct kunit *test)
+{
+	static const u8 group[ETH_ALEN] __aligned(2) = { 0x33, 0x33, 0, 0, 0, 1 };
+	static const u8 own[ETH_ALEN] __aligned(2) = { 2, 0, 0, 0, 0, 1 };
+	struct ent *t = ent_create(test);
+	u8 all[ETH_ALEN] __aligned(2);
+
+	eth_broadcast_addr(all);
+	ent_receive_one(t, group);
+	ent_receive_one(t, own);
+	ent_receive_one(t, all);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 3);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.multicast, 2);
+}
+
+/* --- Offloads by headers --- */
+
+struct tags {
+	const char *name;
+	u16 band[2];	/* tags in the frame, the outer one first; 0: none */
+	u16 apart;	/* tag in the skb */
+	bool insert;	/* by the device */
+	bool offload;	/* the device finds the headers */
+};
+
+static const struct tags tagged[] = {
+	{ "untagged", { }, 0, true, true },
+	{ "802.1Q", { }, ETH_P_8021Q, true, true },
+	{ "802.1Q, by software", { }, ETH_P_8021Q, false, true },
+	{ "802.1Q in the frame", { ETH_P_8021Q }, 0, true, true },
+	{ "two, one in the frame", { ETH_P_8021Q }, ETH_P_8021Q, true, false },
+	{ "two, by software", { ETH_P_8021Q }, ETH_P_8021Q, false, false },
+	{ "two in the frame", { ETH_P_8021Q, ETH_P_8021Q }, 0, true, false },
+	{ "802.1ad", { }, ETH_P_8021AD, true, false },
+	{ "802.1ad, by software", { }, ETH_P_8021AD, false, false },
+	{ "802.1ad in the frame", { ETH_P_8021AD }, 0, true, false },
+	{ "802.1Q in 802.1ad", { ETH_P_8021Q }, ETH_P_8021AD, true, false },
+	{ "both in the frame", { ETH_P_8021AD, ETH_P_8021Q }, 0, true, false },
+	{ "802.1ad in 802.1Q", { ETH_P_8021AD }, ETH_P_8021Q, true, false },
+};
+
+static void tags_name(const struct tags *tags, char *name)
+{
+	strscpy(name, tags->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(tags, tagged, tags_name);
+
+/* TCP whose checksum is left to the device, behind the tags. */
+static struct sk_buff *tagged_skb(struct kunit *test, const struct tags *tags, bool v6)
+{
+	unsigned int ip = v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr), i;
+	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
+	__be16 proto = htons(v6 ? ETH_P_IPV6 : ETH_P_IP);
+	__be16 *type;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_reset_mac_header(skb);
+	skb_put_zero(skb, ETH_HLEN);
+	type = (__be16 *)(skb->data + 2 * ETH_ALEN);
+	for (i = 0; i < ARRAY_SIZE(tags->band) && tags->band[i]; i++) {
+		*type = htons(tags->band[i]);
+		type = skb_put_zero(skb, VLAN_HLEN) + 2;
+	}
+	*type = proto;
+	skb->protocol = tags->band[0] ? htons(tags->band[0]) : proto;
+	skb_set_network_header(skb, skb->len);
+	skb_put_zero(skb, ip + sizeof(struct tcphdr) + 50);
+	if (v6) {
+		ipv6_hdr(skb)->version = 6;
+		ipv6_hdr(skb)->nexthdr = IPPROTO_TCP;
+	} else {
+		ip_hdr(skb)->version = 4;
+		ip_hdr(skb)->ihl = 5;
+		ip_hdr(skb)->protocol = IPPROTO_TCP;
+	}
+	skb_set_transport_header(skb, skb_network_offset(skb) + ip);
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct tcphdr, check);
+	if (tags->apart)
+		__vlan_hwaccel_put_tag(skb, htons(tags->apart), 7);
+	return skb;
+}
+
+/* Checksum and segmentation are left to the device only where it finds the headers. */
+static void test_features_tags(struct kunit *test)
+{
+	const struct tags *tags = test->param_value;
+	netdev_features_t offloads = NETIF_F_IP_CSUM | NETIF_F_IPV6_CSUM | NETIF_F_TSO |
+				     NETIF_F_TSO6;
+	netdev_features_t all = offloads | NETIF_F_SG | NETIF_F_HIGHDMA, got;
+	struct ent *t = ent_create(test);
+	unsigned int v6, gso;
+
+	if (tags->insert)
+		all |= NETIF_F_HW_VLAN_CTAG_TX;
+	for (v6 = 0; v6 < 2; v6++) {
+		for (gso = 0; gso < 2; gso++) {
+			struct sk_buff *skb = tagged_skb(test, tags, v6);
+
+			if (gso) {
+				skb_shinfo(skb)->gso_size = 10;
+				skb_shinfo(skb)->gso_segs = 5;
+				skb_shinfo(skb)->gso_type = v6 ? SKB_GSO_TCPV6 : SKB_GSO_TCPV4;
+			}
+			got = skua_en_features_check(skb, t->en->ndev, all) & offloads;
+			if (!tags->offload)
+				KUNIT_EXPECT_EQ(test, got, 0);
+			else
+				KUNIT_EXPECT_EQ(test, got & NETIF_F_CSUM_MASK,
+						offloads & NETIF_F_CSUM_MASK);
+			kfree_skb(skb);
+		}
+	}
+}
+
+/* --- Adaptive moderation --- */
+
+static void dim_owned(struct skua_en_channel *ch)
+{
+	struct ent *t = kunit_get_current_test()->priv;
+
+	t->publishes++;
+	/* napi_disable() waits for this bit, and then the work is cancelled for the last time. */
+	if (!test_bit(NAPI_STATE_SCHED, &ch->napi.state))
+		t->room_early++;
+}
+
+/* Nothing queues the work item of a channel after NAPI was disabled. */
+static void test_dim_in_poll(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+
+	test->priv = t;
+	kunit_activate_static_stub(test, skua_en_dim, dim_owned);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
+	KUNIT_EXPECT_EQ(test, t->publishes, 0);
+	t->en->adaptive = true;
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
+	KUNIT_EXPECT_EQ(test, t->publishes, 1);
+	KUNIT_EXPECT_EQ(test, t->room_early, 0);
+}
+
+static void no_work(struct work_struct *work)
+{
+}
+
+struct poll_end {
+	struct completion began;
+	bool stopped, outlived;
+};
+
+/* As the end of a poll: NAPI is given up, and the CQs are not armed yet. */
+static int poll_end(void *data)
+{
+	struct poll_end *p = data;
+	ktime_t end;
+
+	local_bh_disable();
+	complete(&p->began);
+	end = ktime_add_ms(ktime_get(), 300);
+	while (!READ_ONCE(p->stopped) && ktime_before(ktime_get(), end))
+		cpu_relax();
+	p->outlived = READ_ONCE(p->stopped);
+	local_bh_enable();
+	return 0;
+}
+
+/* A channel that is stopped arms no CQ any more. */
+static void test_stop_waits(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct poll_end p = { .began = COMPLETION_INITIALIZER_ONSTACK(p.began) };
+	struct task_struct *task = kthread_create(poll_end, &p, "skua_en_poll_end");
+
+	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(task), 0);
+	/* It ends by itself. */
+	get_task_struct(task);
+	wake_up_process(task);
+	wait_for_completion(&p.began);
+	INIT_WORK(&t->ch->dim.work, no_work);
+	skua_en_channel_stop(t->ch);
+	WRITE_ONCE(p.stopped, true);
+	kthread_stop(task);
+	put_task_struct(task);
+	KUNIT_EXPECT_FALSE(test, p.outlived);
+	napi_enable(&t->ch->napi);
+}
+
+/* A queue that has no channel: the packet is dropped, and counted. */
+static void test_no_channel(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct rtnl_link_stats64 stats = {};
+	struct sk_buff *skb = alloc_skb(FRAME_LEN, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_zero(skb, FRAME_LEN);
+	skb_set_queue_mapping(skb, 3);
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, (int)skua_en_xmit(skb, t->en->ndev), (int)NETDEV_TX_OK);
+	local_bh_enable();
+	dev_get_stats(t->en->ndev, &stats);
+	KUNIT_EXPECT_EQ(test, stats.tx_dropped, 1);
+}
+
+/* --- A device that does not tell the truth --- */
+
+struct lie {
+	const char *name;
+	bool tx;
+	int index;	/* more than the right one */
+	u32 status;
+	u32 len;
+	unsigned int posted;
+};
+
+static const struct lie lies[] = {
+	{ "a send WQE of later", true, 1, SKUA_CQE_OK, 0, 2 },
+	{ "a send WQE of before", true, -1, SKUA_CQE_OK, 0, 2 },
+	{ "a send that was not posted", true, 0, SKUA_CQE_OK, 0, 0 },
+	{ "a send that failed", true, 0, SKUA_CQE_LOC_PROT_ERR, 0, 2 },
+	{ "a receive WQE of later", false, 1, SKUA_CQE_OK, FRAME_LEN, 0 },
+	{ "a receive WQE of before", false, -1, SKUA_CQE_OK, FRAME_LEN, 0 },
+	{ "no byte", false, 0, SKUA_CQE_OK, 0, 0 },
+	{ "a byte too many", false, 0, SKUA_CQE_OK, PAGE_SIZE, 0 },
+	{ "4 GiB", false, 0, SKUA_CQE_OK, U32_MAX, 0 },
+	{ "a receive that failed", false, 0, SKUA_CQE_LOC_PROT_ERR, 0, 0 },
+	{ "a receive that was flushed", false, 0, SKUA_CQE_WR_FLUSH_ERR, FRAME_LEN, 0 },
+};
+
+static void lie_name(const struct lie *lie, char *name)
+{
+	strscpy(name, lie->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(lie, lies, lie_name);
+
+/* The queue fails, and nothing more is taken from it or given to it. */
+static void test_lie(struct kunit *test)
+{
+	const struct lie *lie = test->param_value;
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < lie->posted; i++)
+		ent_send(t, 0);
+	ent_receive(t, 3);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 3);
+	KUNIT_EXPECT_FALSE(test, test_bit(SKUA_EN_CH_FAILED, &t->ch->flags));
+	if (lie->tx)
+		ent_cq_write(&t->ch->txcq, t->tx_pi++, t->ch->tx_ci + lie->index, lie->status, 0);
+	else
+		ent_cq_write(&t->ch->rxcq, t->rx_pi++, t->ch->rx_ci + lie->index, lie->status,
+			     lie->len);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
+	KUNIT_EXPECT_TRUE(test, test_bit(SKUA_EN_CH_FAILED, &t->ch->flags));
+	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, 0);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.errors, lie->tx ? 0 : 1);
+	KUNIT_EXPECT_EQ(test, t->ch->tx_stats.errors, lie->tx ? 1 : 0);
+	/* Even if it is right afterwards. */
+	ent_complete_sends(t, 1);
+	ent_cq_write(&t->ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_OK, FRAME_LEN);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
+	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 3);
+}
+
+/* Only what was there at the last look, and is still there, is late. */
+static void test_stuck(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	ent_send(t, 0);
+	ent_send(t, 0);
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	ent_complete_sends(t, 1);
+	ent_poll(t, 64);
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	ent_send(t, 0);
+	KUNIT_EXPECT_TRUE(test, skua_en_tx_stuck(t->ch));
+	ent_complete_sends(t, 2);
+	ent_poll(t, 64);
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
+}
+
+static void count_restart(struct work_struct *work)
+{
+	container_of(to_delayed_work(work), struct skua_en, restart)->restarts[0]++;
+}
+
+/* The next send of a channel fails. Return: how often restarts were asked for so far. */
+static u64 fail_send(struct ent *t, struct skua_en_channel *ch)
+{
+	ent_cq_write(&ch->txcq, ch->txcq.ci, ch->tx_ci, SKUA_CQE_LOC_PROT_ERR, 0);
+	local_bh_disable();
+	skua_en_tx_poll(ch, 64);
+	local_bh_enable();
+	flush_delayed_work(&t->en->restart);
+	return t->en->restarts[0];
+}
+
+/* What a channel did is not held against the other one of its queue. */
+static void test_replaced(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct skua_en_channel *old = ent_zalloc(test, sizeof(*old));
+
+	old->en = t->en;
+	ent_rings(t, old);
+	INIT_DELAYED_WORK(&t->en->restart, count_restart);
+	t->en->dead = false;
+	/* Late, of the channel that was replaced: the one in use goes on. */
+	KUNIT_EXPECT_EQ(test, fail_send(t, old), 1);
+	ent_receive(t, 3);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 3);
+	/* The one in use, before the failure of the other one is dealt with */
+	KUNIT_EXPECT_EQ(test, fail_send(t, t->ch), 2);
+	ent_receive(t, 3);
+	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
+	/* Once is enough. */
+	KUNIT_EXPECT_EQ(test, fail_send(t, t->ch), 2);
+	t->en->dead = true;
+}
+
+/* Completions by chance, most of them wrong: nothing is freed twice or left. */
+static void test_noise(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	struct rnd_state rnd;
+	unsigned int i, j;
+
+	prandom_seed_state(&rnd, 1);
+	for (i = 0; i < 2000; i++) {
+		for (j = prandom_u32_state(&rnd) % 4; j--;)
+			ent_send(t, 0);
+		for (j = prandom_u32_state(&rnd) % 3; j--; t->tx_pi++)
+			ent_cq_write(&t->ch->txcq, t->tx_pi,
+				     t->tx_pi + !(prandom_u32_state(&rnd) % 50),
+				     prandom_u32_state(&rnd) % 100 ? SKUA_CQE_OK :
+				     prandom_u32_state(&rnd), prandom_u32_state(&rnd));
+		if (prandom_u32_state(&rnd) % 50)
+			ent_receive(t, 1);
+		else
+			ent_cq_write(&t->ch->rxcq, t->rx_pi++, prandom_u32_state(&rnd),
+				     prandom_u32_state(&rnd) % 3, prandom_u32_state(&rnd));
+		ent_poll(t, 16);
+		if (!test_bit(SKUA_EN_CH_FAILED, &t->ch->flags))
+			continue;
+		/* What a restart does, as far as the rings are concerned */
+		local_bh_disable();
+		skua_en_tx_flush(t->ch);
+		skua_en_rx_flush(t->ch);
+		t->ch->rxcq.ci = t->rx_pi;
+		t->ch->rx_pi = t->rx_pi;
+		t->ch->rx_ci = t->rx_pi;
+		t->rx_wqe = t->rx_pi;
+		t->ch->txcq.ci = t->tx_pi;
+		t->ch->tx_ci = t->tx_pi;
+		t->ch->tx_pi = t->tx_pi;
+		netdev_tx_reset_queue(netdev_get_tx_queue(t->en->ndev, 0));
+		clear_bit(SKUA_EN_CH_FAILED, &t->ch->flags);
+		skua_en_rx_fill(t->ch);
+		local_bh_enable();
+		t->publishes++;
+	}
+	KUNIT_EXPECT_GE(test, t->publishes, 10);
+}
+
+static struct kunit_case skua_en_cases[] = {
+	KUNIT_CASE_PARAM(test_rx_buffers, rx_mtu_gen_params),
+	KUNIT_CASE_PARAM(test_gro_layout, rx_mtu_gen_params),
+	KUNIT_CASE(test_order),
+	KUNIT_CASE(test_tx_suppress),
+	KUNIT_CASE(test_tx_budget),
+	KUNIT_CASE(test_flush),
+	KUNIT_CASE(test_rx_flush),
+	KUNIT_CASE(test_flush_failed),
+	KUNIT_CASE(test_tx_tag),
+	KUNIT_CASE(test_rx_csum),
+	KUNIT_CASE(test_rx_no_csum),
+	KUNIT_CASE(test_rx_multicast),
+	KUNIT_CASE_PARAM(test_features_tags, tags_gen_params),
+	KUNIT_CASE(test_dim_in_poll),
+	KUNIT_CASE(test_stop_waits),
+	KUNIT_CASE(test_no_channel),
+	KUNIT_CASE_PARAM(test_lie, lie_gen_params),
+	KUNIT_CASE(test_stuck),
+	KUNIT_CASE(test_replaced),
+	KUNIT_CASE(test_noise),
+	{}
+};
+
+static struct kunit_suite skua_en_suite = {
+	.name = "skua_en",
+	.test_cases = skua_en_cases,
+};
+
+kunit_test_suite(skua_en_suite);
+
+MODULE_DESCRIPTION("KUnit tests of skua_en");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("SKUA");
+MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");
