@@ -2,6 +2,7 @@
 /*
  * Completion queues: creation, changes and destruction. Kernel CQs are polled in poll.c.
  */
+#include <kunit/visibility.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -63,9 +64,17 @@ void skua_ib_wake_all(struct skua_ib_dev *dev)
 	struct skua_ib_cq *cq;
 
 	guard(spinlock_irqsave)(&dev->cq_lock);
-	list_for_each_entry(cq, &dev->cqs, link)
-		skua_ib_cq_call(cq);
+	list_for_each_entry(cq, &dev->cqs, link) {
+		/*
+		 * ib_alloc_cq() may still be at work on a kernel CQ without QPs: it arms the CQ
+		 * before it sets the workqueue that the handler uses. Nobody waits for a
+		 * completion there. skua_ib_wake_if_dead() wakes it if a QP comes and posts.
+		 */
+		if (!cq->ring || !xa_empty(&cq->qps))
+			skua_ib_cq_call(cq);
+	}
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_wake_all);
 
 /* Check and fill in what user and kernel CQs have in common. */
 static int skua_ib_cq_init(struct skua_ib_cq *cq, const struct ib_cq_init_attr *attr,
@@ -164,10 +173,11 @@ static int skua_ib_user_cq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext 
 					IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
-	if (ib_umem_offset(umem) & (sizeof(struct skua_cqe) - 1)) {
+	/* Each CQE is within a page, of which the device knows where it is. */
+	if (ib_umem_offset(umem) & (req->cqe_size - 1)) {
 		err = skua_ib_refuse(dev, -EINVAL,
-				     "create_cq: buffer at offset %d of a page, must be aligned to %zu",
-				     ib_umem_offset(umem), sizeof(struct skua_cqe));
+				     "create_cq: buffer at offset %d of a page, must be aligned to %u",
+				     ib_umem_offset(umem), req->cqe_size);
 		goto err_umem;
 	}
 	err = skua_ib_umem_map(dev, &cq->mem, umem, false, true);
@@ -209,9 +219,13 @@ static int skua_ib_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_at
 	err = skua_ib_cq_init(cq, attr, &cqc);
 	if (err)
 		return err;
-	err = skua_ib_user_cq_pin(dev, uc, cq, &req, attrs);
+	err = skua_ib_user_own(&cq->user, dev, udata, false, SKUA_IB_RES_CQ);
 	if (err)
 		return err;
+	cq->mem.user = cq->user;
+	err = skua_ib_user_cq_pin(dev, uc, cq, &req, attrs);
+	if (err)
+		goto err_user;
 
 	cq->cqe_size = req.cqe_size;
 	if (req.cqe_size != sizeof(struct skua_cqe))
@@ -236,6 +250,8 @@ err_cq:
 err_pin:
 	skua_ib_db_unmap(uc, &cq->db);
 	skua_ib_umem_unmap(dev, &cq->mem);
+err_user:
+	skua_ib_user_disown(cq->user, SKUA_IB_RES_CQ);
 	return err;
 }
 
@@ -288,6 +304,7 @@ static int skua_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	skua_ib_cq_withdraw(dev, cq);
 	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &cq->db);
 	skua_ib_umem_unmap(dev, &cq->mem);
+	skua_ib_user_disown(cq->user, SKUA_IB_RES_CQ);
 	return 0;
 }
 
@@ -318,10 +335,10 @@ static int skua_ib_cq_switch(struct skua_ib_cq *cq, const struct skua_resize_cq_
 	int err;
 
 	if (req->buf_len < size || size > SIZE_MAX || req->buf_addr > ULONG_MAX ||
-	    req->buf_addr & (sizeof(struct skua_cqe) - 1))
+	    req->buf_addr & (cq->cqe_size - 1))
 		return skua_ib_refuse(dev, -EINVAL,
-				      "resize_cq: buffer at %#llx of %llu bytes, needs %llu, aligned to %zu",
-				      req->buf_addr, req->buf_len, size, sizeof(struct skua_cqe));
+				      "resize_cq: buffer at %#llx of %llu bytes, needs %llu, aligned to %u",
+				      req->buf_addr, req->buf_len, size, cq->cqe_size);
 	umem = ib_umem_get_va(&dev->ibdev, req->buf_addr, size, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);

@@ -30,6 +30,7 @@ static int skua_ib_reg_dmabuf_pinned(struct skua_ib_mr *mr, struct ib_pd *ibpd, 
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	mr->mem.revocable = true;
+	mr->mem.user = skua_ib_pd_user(ibpd);
 	err = skua_ib_mr_map(mr, ibpd, &umem->umem);
 	if (!err)
 		ib_umem_dmabuf_set_revoke_locked(umem, skua_ib_dmabuf_revoke, mr);

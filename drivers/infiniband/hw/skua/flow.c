@@ -19,37 +19,48 @@ struct skua_ib_flow {
 	u32 index;
 };
 
-/* The device requires value bits outside of the mask to be zero. */
-static void skua_ib_flow_bits(void *val, void *mask, const void *from, const void *from_mask,
-			      size_t len)
+/*
+ * Add the bits of a specification to those of the ones before it, in whatever order they
+ * come. The device requires value bits outside of the mask to be zero. Return: -EINVAL if
+ * two specifications contradict each other, since no frame has both.
+ */
+static int skua_ib_flow_bits(void *val, void *mask, const void *from, const void *from_mask,
+			     size_t len)
 {
+	const u8 *new = from, *new_mask = from_mask;
+	u8 *old = val, *old_mask = mask;
 	size_t i;
 
 	for (i = 0; i < len; i++) {
-		((u8 *)mask)[i] = ((const u8 *)from_mask)[i];
-		((u8 *)val)[i] = ((const u8 *)from)[i] & ((const u8 *)from_mask)[i];
+		if ((old[i] ^ new[i]) & old_mask[i] & new_mask[i])
+			return -EINVAL;
+		old[i] |= new[i] & new_mask[i];
+		old_mask[i] |= new_mask[i];
 	}
+	return 0;
 }
 
 #define SKUA_IB_FLOW_BITS(flow, field, spec, from)					\
 	skua_ib_flow_bits(&(flow)->value.field, &(flow)->mask.field, &(spec)->val.from,	\
 			  &(spec)->mask.from, sizeof((spec)->val.from))
 
-static void skua_ib_flow_is(struct skua_flow *flow, u8 flag)
+static int skua_ib_flow_is(struct skua_flow *flow, u8 flag)
 {
+	const u8 ip = SKUA_FLOW_M_IPV4 | SKUA_FLOW_M_IPV6;
+
 	flow->value.flags |= flag;
 	flow->mask.flags |= flag;
+	return (flow->value.flags & ip) == ip ? -EINVAL : 0;
 }
 
 static int skua_ib_flow_eth(struct skua_flow *flow, const struct ib_flow_spec_eth *spec)
 {
-	SKUA_IB_FLOW_BITS(flow, dmac, spec, dst_mac);
-	SKUA_IB_FLOW_BITS(flow, smac, spec, src_mac);
-	SKUA_IB_FLOW_BITS(flow, ethertype, spec, ether_type);
-	SKUA_IB_FLOW_BITS(flow, vlan_tci, spec, vlan_tag);
 	if (spec->mask.vlan_tag)
 		skua_ib_flow_is(flow, SKUA_FLOW_M_VLAN);
-	return 0;
+	return SKUA_IB_FLOW_BITS(flow, dmac, spec, dst_mac) ?:
+	       SKUA_IB_FLOW_BITS(flow, smac, spec, src_mac) ?:
+	       SKUA_IB_FLOW_BITS(flow, ethertype, spec, ether_type) ?:
+	       SKUA_IB_FLOW_BITS(flow, vlan_tci, spec, vlan_tag);
 }
 
 /* IPv4 addresses are in the last four bytes of the address fields. */
@@ -59,35 +70,31 @@ static int skua_ib_flow_ipv4(struct skua_flow *flow, const struct ib_flow_spec_i
 
 	if (spec->mask.tos || spec->mask.ttl || spec->mask.flags)
 		return -EOPNOTSUPP;
-	SKUA_IB_FLOW_BITS(flow, saddr[at], spec, src_ip);
-	SKUA_IB_FLOW_BITS(flow, daddr[at], spec, dst_ip);
-	SKUA_IB_FLOW_BITS(flow, ip_proto, spec, proto);
-	skua_ib_flow_is(flow, SKUA_FLOW_M_IPV4);
-	return 0;
+	return skua_ib_flow_is(flow, SKUA_FLOW_M_IPV4) ?:
+	       SKUA_IB_FLOW_BITS(flow, saddr[at], spec, src_ip) ?:
+	       SKUA_IB_FLOW_BITS(flow, daddr[at], spec, dst_ip) ?:
+	       SKUA_IB_FLOW_BITS(flow, ip_proto, spec, proto);
 }
 
 static int skua_ib_flow_ipv6(struct skua_flow *flow, const struct ib_flow_spec_ipv6 *spec)
 {
 	if (spec->mask.flow_label || spec->mask.traffic_class || spec->mask.hop_limit)
 		return -EOPNOTSUPP;
-	SKUA_IB_FLOW_BITS(flow, saddr, spec, src_ip);
-	SKUA_IB_FLOW_BITS(flow, daddr, spec, dst_ip);
-	SKUA_IB_FLOW_BITS(flow, ip_proto, spec, next_hdr);
-	skua_ib_flow_is(flow, SKUA_FLOW_M_IPV6);
-	return 0;
+	return skua_ib_flow_is(flow, SKUA_FLOW_M_IPV6) ?:
+	       SKUA_IB_FLOW_BITS(flow, saddr, spec, src_ip) ?:
+	       SKUA_IB_FLOW_BITS(flow, daddr, spec, dst_ip) ?:
+	       SKUA_IB_FLOW_BITS(flow, ip_proto, spec, next_hdr);
 }
 
 static int skua_ib_flow_l4(struct skua_flow *flow, const struct ib_flow_spec_tcp_udp *spec,
 			   u8 proto)
 {
-	/* An IP protocol in an earlier specification must be the same. */
-	if ((flow->value.ip_proto ^ proto) & flow->mask.ip_proto)
-		return -EINVAL;
-	flow->value.ip_proto = proto;
-	flow->mask.ip_proto = 0xff;
-	SKUA_IB_FLOW_BITS(flow, sport, spec, src_port);
-	SKUA_IB_FLOW_BITS(flow, dport, spec, dst_port);
-	return 0;
+	const u8 whole = 0xff;
+
+	return skua_ib_flow_bits(&flow->value.ip_proto, &flow->mask.ip_proto, &proto, &whole,
+				 sizeof(proto)) ?:
+	       SKUA_IB_FLOW_BITS(flow, sport, spec, src_port) ?:
+	       SKUA_IB_FLOW_BITS(flow, dport, spec, dst_port);
 }
 
 /* A rule is counted in at most one counter set. */

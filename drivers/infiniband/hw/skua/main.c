@@ -2,6 +2,7 @@
 /*
  * Auxiliary driver of "skua_core.rdma": registration of the ib_device.
  */
+#include <kunit/visibility.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <rdma/ib_cache.h>
@@ -193,8 +194,11 @@ const struct ib_device_ops skua_ib_dev_ops = {
 	.get_dev_fw_str = skua_ib_get_dev_fw_str,
 };
 
-/* The device is dead: report it to consumers and wake those that wait for completions. */
-static void skua_ib_die(struct skua_ib_dev *dev)
+/**
+ * skua_ib_die() - the device has failed: wake those that wait for completions, tell consumers
+ * @dev: the device
+ */
+VISIBLE_IF_KUNIT void skua_ib_die(struct skua_ib_dev *dev)
 {
 	struct ib_event event = {
 		.device = &dev->ibdev,
@@ -208,6 +212,7 @@ static void skua_ib_die(struct skua_ib_dev *dev)
 	skua_ib_wake_all(dev);
 	ib_dispatch_event(&event);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_die);
 
 static int skua_ib_core_event(struct notifier_block *nb, unsigned long event, void *data)
 {
@@ -357,14 +362,13 @@ static void skua_ib_remove(struct auxiliary_device *adev)
 	unregister_netdevice_notifier(&dev->netdev_nb);
 	skua_ib_frmr_exit(dev);
 	skua_ib_odp_exit(dev);
-	WARN_ON_ONCE(!list_empty(&dev->users));
 	/* IB_EVENT_DEVICE_FATAL may still be queued. */
 	flush_workqueue(ib_wq);
+	/* Page faults that wait for their pages have references to the memory of @dev. */
 	ib_dealloc_device(&dev->ibdev);
 }
 
 static const struct auxiliary_device_id skua_ib_id_table[] = {
-	/* Page faults that wait for their pages have references to the memory of @dev. */
 	{ .name = "skua_core.rdma" },
 	{}
 };
@@ -376,7 +380,27 @@ static struct auxiliary_driver skua_ib_driver = {
 	.remove = skua_ib_remove,
 	.id_table = skua_ib_id_table,
 };
-module_auxiliary_driver(skua_ib_driver);
+
+static int __init skua_ib_module_init(void)
+{
+	int err;
+
+	err = skua_ib_odp_module_init();
+	if (err)
+		return err;
+	err = auxiliary_driver_register(&skua_ib_driver);
+	if (err)
+		skua_ib_odp_module_exit();
+	return err;
+}
+module_init(skua_ib_module_init);
+
+static void __exit skua_ib_module_exit(void)
+{
+	auxiliary_driver_unregister(&skua_ib_driver);
+	skua_ib_odp_module_exit();
+}
+module_exit(skua_ib_module_exit);
 
 MODULE_DESCRIPTION("Skua RoCEv2 RDMA driver");
 MODULE_LICENSE("GPL");

@@ -52,9 +52,14 @@ static int skua_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (!new)
 		return -ENOMEM;
 	memcpy(mcg.gid, gid->raw, sizeof(mcg.gid));
-	err = skua_mcg_attach(dev->core, &new->index, &mcg);
+	err = skua_ib_user_charge(qp->user, SKUA_IB_RES_MCG, 1);
 	if (err)
 		return err;
+	err = skua_mcg_attach(dev->core, &new->index, &mcg);
+	if (err) {
+		skua_ib_user_uncharge(qp->user, SKUA_IB_RES_MCG, 1);
+		return err;
+	}
 	new->gid = *gid;
 	new->count = 1;
 	list_add(&no_free_ptr(new)->link, &qp->mcasts);
@@ -76,6 +81,7 @@ static int skua_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (--mc->count)
 		return 0;
 	skua_mcg_detach(dev->core, mc->index);
+	skua_ib_user_uncharge(qp->user, SKUA_IB_RES_MCG, 1);
 	list_del(&mc->link);
 	kfree(mc);
 	return 0;

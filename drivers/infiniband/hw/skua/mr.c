@@ -78,12 +78,18 @@ int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt
 	mpt->flags |= le32_encode_bits(SKUA_MPT_VALID, SKUA_MPT_STATE) |
 		      le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE);
 	mpt->pd = cpu_to_le32(skua_ib_pdn(ibpd));
+	err = skua_ib_user_charge(skua_ib_pd_user(ibpd), SKUA_IB_RES_KEY, 1);
+	if (err)
+		return err;
 	if (mr->frmr)
 		err = skua_mr_enable(core, &mr->core, mpt);
 	else
 		err = skua_mr_create(core, &mr->core, mpt);
-	if (err)
+	if (err) {
+		skua_ib_user_uncharge(skua_ib_pd_user(ibpd), SKUA_IB_RES_KEY, 1);
 		return err;
+	}
+	mr->user = skua_ib_pd_user(ibpd);
 	mr->ibmr.lkey = mr->core.key;
 	mr->ibmr.rkey = mr->core.key;
 	return 0;
@@ -412,6 +418,7 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		err = skua_mr_destroy(dev->core, &mr->core);
 	if (err)
 		return err;
+	skua_ib_user_uncharge(mr->user, SKUA_IB_RES_KEY, 1);
 	skua_ib_fastreg_free(dev, &mr->fr);
 	skua_ib_umem_unmap(dev, &mr->mem);
 	skua_ib_frmr_put(dev, mr);

@@ -9,11 +9,49 @@
  * so does the implicit region, which covers the address space of the process.
  * odp_dmabuf.c has regions over dma-bufs.
  */
+#include <kunit/visibility.h>
+#include <linux/dma-mapping.h>
 #include <linux/hmm.h>
+#include <linux/module.h>
 #include <linux/pci-p2pdma.h>
 #include <linux/slab.h>
 
 #include "odp.h"
+
+/* --- removal of the device --- */
+
+/*
+ * Threads that page in may wait for a page of user space for ever, so the removal of the
+ * device does not wait for them: skua_ib_odp_exit() takes from each region that is left what
+ * it has of the device, its pages and MTT entries, and the thread finds it gone when the page
+ * has come. A thread uses the device and allocates or frees MTT entries between
+ * skua_ib_odp_enter() and skua_ib_odp_leave() only, or with the umem_mutex of a block that
+ * is not gone; it waits for no page then.
+ */
+
+/**
+ * skua_ib_odp_enter() - begin to use the device
+ * @dev: the device, which may be gone
+ *
+ * Return: false if it is gone; else skua_ib_odp_leave() is needed. May not be nested.
+ */
+bool skua_ib_odp_enter(struct skua_ib_dev *dev)
+{
+	down_read(&dev->odp_sem);
+	if (!dev->odp_gone)
+		return true;
+	up_read(&dev->odp_sem);
+	return false;
+}
+
+/**
+ * skua_ib_odp_leave() - end to use the device
+ * @dev: the device
+ */
+void skua_ib_odp_leave(struct skua_ib_dev *dev)
+{
+	up_read(&dev->odp_sem);
+}
 
 /* --- blocks --- */
 
@@ -36,10 +74,14 @@ static bool skua_ib_odp_invalidate(struct mmu_interval_notifier *mni,
 
 	guard(mutex)(&umem->umem_mutex);
 	mmu_interval_set_seq(mni, seq);
-	/* Without pages the block may not be initialized yet. */
-	if (!umem->npages)
-		return true;
+	/*
+	 * A block that is not initialized yet has no pages. Nothing else is taken for a sign
+	 * that there are none: npages follows flags that hmm_range_fault() rewrites without
+	 * umem_mutex, and @present what a faulty device may have written to the page list.
+	 */
 	block = umem->private;
+	if (!block || block->gone)
+		return true;
 	start = max_t(u64, ib_umem_start(umem), range->start);
 	end = min_t(u64, ib_umem_end(umem), range->end);
 	first = (start - block->start) >> PAGE_SHIFT;
@@ -47,10 +89,10 @@ static bool skua_ib_odp_invalidate(struct mmu_interval_notifier *mni,
 			   DIV_ROUND_UP(end - block->start, PAGE_SIZE) - first);
 	/* The device no longer accesses the pages. */
 	ib_umem_odp_unmap_dma_pages(umem, ALIGN_DOWN(start, PAGE_SIZE), end);
+	block->present -= num;
 	atomic64_add(num, &block->odp->invalidations);
-	if (!umem->npages && block->odp->root)
-		queue_delayed_work(block->odp->dev->odp_wq, &block->odp->reap,
-				   SKUA_ODP_REAP_DELAY);
+	if (!block->present && block->odp->root)
+		skua_ib_odp_queue_reap(block->odp);
 	return true;
 }
 
@@ -70,28 +112,75 @@ const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops = {
 int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
 			   struct ib_umem_odp *umem, u64 npages)
 {
-	int err;
+	struct skua_ib_dev *dev = odp->dev;
+	int err = -ENODEV;
 
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
+	if (!skua_ib_odp_enter(dev))
+		goto err_umem;
 	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, npages);
 	if (err)
-		goto err_umem;
-	err = skua_mtt_alloc(odp->dev->core, &block->mtt, NULL, npages, PAGE_SHIFT, false);
+		goto err_leave;
+	err = skua_mtt_alloc(dev->core, &block->mtt, NULL, npages, PAGE_SHIFT, false);
 	if (err)
 		goto err_user;
 	refcount_set(&block->ref, 1);
 	block->odp = odp;
 	block->umem = umem;
 	block->start = ib_umem_start(umem);
-	umem->private = block;
+	/* From here on invalidations use the block. */
+	scoped_guard(mutex, &umem->umem_mutex)
+		umem->private = block;
+	scoped_guard(spinlock, &dev->odp_lock)
+		list_add(&block->link, &dev->odp_blocks);
+	skua_ib_odp_leave(dev);
 	return 0;
 
 err_user:
 	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, npages);
+err_leave:
+	skua_ib_odp_leave(dev);
 err_umem:
 	ib_umem_odp_release(umem);
 	return err;
+}
+
+/*
+ * The umem is released later, when no thread uses it any more. Until then the DMA addresses
+ * that are reserved for it must not remain with a device that has no driver.
+ */
+static void skua_ib_odp_unmap(struct ib_umem_odp *umem)
+{
+	lockdep_assert_held(&umem->umem_mutex);
+	ib_umem_odp_unmap_dma_pages(umem, ib_umem_start(umem), ib_umem_end(umem));
+#ifndef SKUA_COMPAT_ODP
+	if (dma_use_iova(&umem->map.state))
+		dma_iova_free(umem->umem.ibdev->dma_device, &umem->map.state);
+	memset(&umem->map.state, 0, sizeof(umem->map.state));
+#endif
+}
+
+/**
+ * skua_ib_odp_block_detach() - have a block not use the device any more
+ * @block: the block; no entry of the device refers to it
+ *
+ * The caller excludes skua_ib_odp_exit(), or is it.
+ */
+void skua_ib_odp_block_detach(struct skua_ib_odp_block *block)
+{
+	struct skua_ib_odp *odp = block->odp;
+
+	scoped_guard(mutex, &block->umem->umem_mutex) {
+		block->gone = true;
+		skua_mtt_zap(odp->dev->core, &block->mtt, 0, block->mtt.npages);
+		/* The device no longer accesses the pages. */
+		skua_ib_odp_unmap(block->umem);
+	}
+	skua_mtt_free(odp->dev->core, &block->mtt);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, block->mtt.npages);
+	scoped_guard(spinlock, &odp->dev->odp_lock)
+		list_del(&block->link);
 }
 
 /**
@@ -102,51 +191,71 @@ void skua_ib_odp_block_put(struct skua_ib_odp_block *block)
 {
 	if (!refcount_dec_and_test(&block->ref))
 		return;
+	if (skua_ib_odp_enter(block->odp->dev)) {
+		skua_ib_odp_block_detach(block);
+		skua_ib_odp_leave(block->odp->dev);
+	}
+	/* No invalidation runs after this. */
 	ib_umem_odp_release(block->umem);
-	skua_mtt_free(block->odp->dev->core, &block->mtt);
-	skua_ib_user_uncharge(block->odp->user, SKUA_IB_RES_MTT, block->mtt.npages);
 	kfree(block);
 }
 
 /* --- paging in --- */
 
 #ifndef SKUA_COMPAT_ODP
-/* Get the bus address of a page. Return: 1, 0 if it is not present, or a negative errno. */
-static int skua_ib_odp_page(struct ib_umem_odp *umem, u32 i, dma_addr_t *addr, bool *write)
+/**
+ * skua_ib_odp_map() - map a page for DMA, unless it is mapped already
+ * @umem: the memory; umem_mutex is held
+ * @i: index of the page
+ * @pfn: the page, as of hmm_range_fault(), without flags of a mapping
+ * @addr: filled in: its bus address
+ *
+ * Return: 0 or -EFAULT.
+ */
+VISIBLE_IF_KUNIT int skua_ib_odp_map(struct ib_umem_odp *umem, u32 i, unsigned long pfn,
+				     dma_addr_t *addr)
 {
+	unsigned long *known = &umem->map.pfn_list[i];
 	struct pci_p2pdma_map_state p2pdma = {};
-	unsigned long pfn = umem->map.pfn_list[i];
+	bool mapped;
 
-	if (!(pfn & HMM_PFN_VALID))
-		return 0;
+	/* Only threads with umem_mutex change the list, so the flags of a mapping are right. */
+	*known = pfn | (*known & (HMM_PFN_DMA_MAPPED | HMM_PFN_P2PDMA | HMM_PFN_P2PDMA_BUS));
+	mapped = *known & HMM_PFN_DMA_MAPPED;
 	*addr = hmm_dma_map_pfn(umem->umem.ibdev->dma_device, &umem->map, i, &p2pdma);
 	if (ib_dma_mapping_error(umem->umem.ibdev, *addr))
 		return -EFAULT;
-	if (!(pfn & HMM_PFN_DMA_MAPPED))
+	if (!mapped)
 		umem->npages++;
-	*write = pfn & HMM_PFN_WRITE;
-	return 1;
+	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_odp_map);
 #endif
 
-/* Add pages to the MTT. Return: the number of pages added, or an errno if there are none. */
-static int skua_ib_odp_fill(struct skua_ib_odp_block *block, u32 first, u32 num)
+/*
+ * Add pages to the MTT. @pfns: those of the process, from skua_ib_odp_lock_pages(). Return:
+ * the number of pages added, or an errno if there are none.
+ */
+static int skua_ib_odp_fill(struct skua_ib_odp_block *block, u32 first, u32 num,
+			    const unsigned long *pfns)
 {
 	struct skua_dev *core = block->odp->dev->core;
 	dma_addr_t addr;
-	int n = 0, ret;
-	bool write;
+	int n = 0, err;
 	u32 i;
 
 	lockdep_assert_held(&block->umem->umem_mutex);
-	for (i = first; i < first + num; i++) {
-		write = skua_mtt_writable(core, &block->mtt, i);
-		ret = skua_ib_odp_page(block->umem, i, &addr, &write);
-		if (ret < 0)
-			return n ? n : ret;
-		if (!ret)
+	if (block->gone)
+		return -ENODEV;
+	for (i = 0; i < num; i++) {
+		if (!(pfns[i] & HMM_PFN_VALID))
 			continue;
-		skua_mtt_set(core, &block->mtt, i, addr, write && block->odp->write);
+		err = skua_ib_odp_map(block->umem, first + i, pfns[i], &addr);
+		if (err)
+			return n ? n : err;
+		if (skua_mtt_set(core, &block->mtt, first + i, addr,
+				 pfns[i] & HMM_PFN_WRITE && block->odp->write))
+			block->present++;
 		n++;
 	}
 	return n;
@@ -155,18 +264,26 @@ static int skua_ib_odp_fill(struct skua_ib_odp_block *block, u32 first, u32 num)
 static int skua_ib_odp_block_page_in(struct skua_ib_odp_block *block, u64 addr, u64 len,
 				     enum skua_ib_odp_how how)
 {
-	u64 access = 0;
-	int num;
+	u64 start = ALIGN_DOWN(addr, PAGE_SIZE);
+	u32 num = (PAGE_ALIGN(addr + len) - start) >> PAGE_SHIFT;
+	unsigned long need = 0;
+	int ret;
 
-	if (how == SKUA_ODP_WRITE || (how == SKUA_ODP_PRESENT && block->odp->write))
-		access = HMM_PFN_WRITE;
-	num = ib_umem_odp_map_dma_and_lock(block->umem, addr, len, access,
-					   how != SKUA_ODP_PRESENT);
-	if (num < 0)
-		return num;
-	num = skua_ib_odp_fill(block, (addr - block->start) >> PAGE_SHIFT, num);
+	/* Of its own, because other threads may page in the same pages. */
+	unsigned long *pfns __free(kvfree) = kvcalloc(num, sizeof(*pfns), GFP_KERNEL);
+
+	if (!pfns)
+		return -ENOMEM;
+	if (how != SKUA_ODP_PRESENT)
+		need = HMM_PFN_VALID;
+	if (how == SKUA_ODP_WRITE)
+		need |= HMM_PFN_WRITE;
+	ret = skua_ib_odp_lock_pages(block->umem, start, num, need, pfns);
+	if (ret)
+		return ret;
+	ret = skua_ib_odp_fill(block, (start - block->start) >> PAGE_SHIFT, num, pfns);
 	mutex_unlock(&block->umem->umem_mutex);
-	return !num && how != SKUA_ODP_PRESENT ? -EFAULT : num;
+	return !ret && how != SKUA_ODP_PRESENT ? -EFAULT : ret;
 }
 
 /* Get the block of an address, with a reference. @fresh: it was created by this call. */
@@ -222,7 +339,7 @@ int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_o
 	skua_ib_odp_block_put(block);
 	/* A block that got no pages is freed after a while. */
 	if (num <= 0 && odp->root)
-		queue_delayed_work(odp->dev->odp_wq, &odp->reap, SKUA_ODP_REAP_DELAY);
+		skua_ib_odp_queue_reap(odp);
 	return num;
 }
 
@@ -262,6 +379,7 @@ static void skua_ib_odp_destroy(struct skua_ib_odp *odp)
 	if (odp->root)
 		skua_ib_odp_dir_destroy(odp);
 	skua_ib_user_put(odp->user);
+	put_device(&odp->dev->ibdev.dev);
 }
 
 void skua_ib_odp_put(struct skua_ib_odp *odp)
@@ -270,6 +388,11 @@ void skua_ib_odp_put(struct skua_ib_odp *odp)
 		return;
 	skua_ib_odp_destroy(odp);
 	kfree(odp);
+	/*
+	 * If this is a work item, skua_ib_odp_module_exit() waits for its end. It is not left to
+	 * that alone, so that rmmod fails with EBUSY instead of waiting for a page.
+	 */
+	module_put(THIS_MODULE);
 }
 
 /**
@@ -288,8 +411,14 @@ struct skua_ib_odp *skua_ib_odp_alloc(struct ib_pd *ibpd, const struct skua_ib_r
 
 	if (!odp)
 		return NULL;
+	/* A context has no reference: the module may be on its way out. */
+	if (!try_module_get(THIS_MODULE)) {
+		kfree(odp);
+		return NULL;
+	}
 	refcount_set(&odp->ref, 1);
 	odp->dev = to_skua_dev(ibpd->device);
+	get_device(&odp->dev->ibdev.dev);
 	odp->user = skua_ib_user_hold(skua_ib_pd_user(ibpd));
 	odp->range = *range;
 	odp->start = start;
@@ -406,12 +535,9 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 	if (err)
 		goto err_put;
 	skua_ib_odp_mpt(odp, access, &mpt);
-	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_KEY, 1);
-	if (err)
-		goto err_put;
 	err = skua_ib_mr_create(mr, ibpd, &mpt);
 	if (err)
-		goto err_key;
+		goto err_put;
 	odp->key = mr->core.key;
 	/* May replace a region with the same index that is being freed. */
 	err = xa_err(xa_store(&dev->odps, skua_ib_odp_index(odp->key), odp,
@@ -424,8 +550,7 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 err_mr:
 	/* Cannot fail with -EBUSY: without MW_BIND there are no windows. */
 	skua_mr_destroy(dev->core, &mr->core);
-err_key:
-	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_KEY, 1);
+	skua_ib_user_uncharge(mr->user, SKUA_IB_RES_KEY, 1);
 err_put:
 	skua_ib_odp_put(odp);
 	return err;
@@ -468,6 +593,5 @@ void skua_ib_odp_free(struct skua_ib_mr *mr)
 	if (!odp)
 		return;
 	xa_cmpxchg(&odp->dev->odps, skua_ib_odp_index(odp->key), odp, NULL, 0);
-	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_KEY, 1);
 	skua_ib_odp_put(odp);
 }

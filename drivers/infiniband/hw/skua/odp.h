@@ -39,23 +39,27 @@
  */
 struct skua_ib_odp_block {
 	refcount_t ref;
+	struct list_head link;
 	struct skua_ib_odp *odp;
 	struct ib_umem_odp *umem;
 	struct skua_mtt mtt;
+	u32 present;
+	bool gone;
 	u64 start;
 };
 
 /**
  * struct skua_ib_odp_dmabuf - a dma-buf that its exporter may move
  * @odp: the region
+ * @link: entry in the device's list of dma-bufs; removed when @umem and @mtt are released
  * @umem: the buffer. Its reservation lock protects its mapping, the entries of @mtt and
  *	@present.
  * @mtt: the page list
- * @link: entry in the device's list of dma-bufs; removed when @umem and @mtt are released
  * @present: the buffer is mapped and its pages are in @mtt
  */
 struct skua_ib_odp_dmabuf {
 	struct skua_ib_odp *odp;
+	struct list_head link;
 	struct ib_umem_dmabuf *umem;
 	struct skua_mtt mtt;
 	bool present;
@@ -95,6 +99,7 @@ struct skua_ib_odp_dmabuf {
 struct skua_ib_odp {
 	refcount_t ref;
 	struct skua_ib_dev *dev;
+	struct list_head link;
 	struct skua_ib_user *user;
 	struct skua_ib_range range;
 	u64 start;
@@ -127,6 +132,9 @@ int skua_ib_odp_publish(struct skua_ib_odp *odp, struct skua_ib_mr *mr, struct i
 struct skua_ib_odp *skua_ib_odp_get(struct skua_ib_dev *dev, u32 key);
 void skua_ib_odp_put(struct skua_ib_odp *odp);
 bool skua_ib_odp_known(const struct skua_ib_odp *odp);
+bool skua_ib_odp_enter(struct skua_ib_dev *dev);
+void skua_ib_odp_leave(struct skua_ib_dev *dev);
+void skua_ib_odp_queue_reap(struct skua_ib_odp *odp);
 
 /**
  * enum skua_ib_odp_how - how to page in
@@ -142,16 +150,26 @@ enum skua_ib_odp_how {
 
 int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_odp_how how);
 
+#if IS_ENABLED(CONFIG_KUNIT) && !defined(SKUA_COMPAT_ODP)
+int skua_ib_odp_map(struct ib_umem_odp *umem, u32 i, unsigned long pfn, dma_addr_t *addr);
+#endif
+int skua_ib_odp_lock_pages(struct ib_umem_odp *umem, u64 start, u32 num, unsigned long need,
+			   unsigned long *pfns);
+
+extern struct workqueue_struct *skua_ib_odp_wq;
 extern const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops;
 int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
 			   struct ib_umem_odp *umem, u64 npages);
+void skua_ib_odp_block_detach(struct skua_ib_odp_block *block);
 void skua_ib_odp_block_put(struct skua_ib_odp_block *block);
 
 int skua_ib_odp_dir_init(struct skua_ib_odp *odp);
+void skua_ib_odp_dir_detach(struct skua_ib_odp *odp);
 void skua_ib_odp_dir_destroy(struct skua_ib_odp *odp);
 struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr, bool *fresh);
 
 int skua_ib_odp_dmabuf_page_in(struct skua_ib_odp_dmabuf *mem, enum skua_ib_odp_how how);
+void skua_ib_odp_dmabuf_detach(struct skua_ib_odp_dmabuf *mem);
 void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem);
 
 #endif /* SKUA_IB_ODP_H */

@@ -115,10 +115,14 @@ static void skua_ib_odp_unlink(struct skua_ib_odp *odp, unsigned long index)
 
 static void skua_ib_odp_block_drop(struct skua_ib_odp *odp, unsigned long index)
 {
+	bool here = skua_ib_odp_enter(odp->dev);
 	struct skua_ib_odp_block *block = xa_erase(&odp->blocks, index);
 
 	odp->num_blocks--;
-	skua_ib_odp_unlink(odp, index);
+	if (here) {
+		skua_ib_odp_unlink(odp, index);
+		skua_ib_odp_leave(odp->dev);
+	}
 	skua_ib_odp_block_put(block);
 }
 
@@ -148,6 +152,29 @@ static int skua_ib_odp_block_fill(struct skua_ib_odp *odp, struct skua_ib_odp_bl
 	return err;
 }
 
+/*
+ * Add a block to the region. @odp->blocks has the blocks that are linked as long as the device
+ * is not gone, for skua_ib_odp_dir_detach().
+ */
+static int skua_ib_odp_block_add(struct skua_ib_odp *odp, struct skua_ib_odp_block *block,
+				 unsigned long index)
+{
+	int err;
+
+	if (!skua_ib_odp_enter(odp->dev))
+		return -ENODEV;
+	err = xa_err(xa_store(&odp->blocks, index, block, GFP_KERNEL_ACCOUNT));
+	if (!err) {
+		err = skua_ib_odp_link(odp, index, &block->mtt);
+		if (err)
+			xa_erase(&odp->blocks, index);
+		else
+			odp->num_blocks++;
+	}
+	skua_ib_odp_leave(odp->dev);
+	return err;
+}
+
 static struct skua_ib_odp_block *skua_ib_odp_block_new(struct skua_ib_odp *odp,
 						       unsigned long index)
 {
@@ -160,20 +187,12 @@ static struct skua_ib_odp_block *skua_ib_odp_block_new(struct skua_ib_odp *odp,
 	err = skua_ib_odp_block_fill(odp, block, index);
 	if (err)
 		return ERR_PTR(err);
-	err = xa_err(xa_store(&odp->blocks, index, block, GFP_KERNEL_ACCOUNT));
-	if (err)
-		goto err_put;
-	err = skua_ib_odp_link(odp, index, &block->mtt);
-	if (err)
-		goto err_erase;
-	odp->num_blocks++;
+	err = skua_ib_odp_block_add(odp, block, index);
+	if (err) {
+		skua_ib_odp_block_put(block);
+		return ERR_PTR(err);
+	}
 	return block;
-
-err_erase:
-	xa_erase(&odp->blocks, index);
-err_put:
-	skua_ib_odp_block_put(block);
-	return ERR_PTR(err);
 }
 
 /*
@@ -236,7 +255,7 @@ static void skua_ib_odp_reap(struct work_struct *work)
 		bool empty;
 
 		scoped_guard(mutex, &block->umem->umem_mutex)
-			empty = !block->umem->npages;
+			empty = !block->present;
 		/* If it gets pages meanwhile, the device faults on them once more. */
 		if (empty && refcount_read(&block->ref) == 1)
 			skua_ib_odp_block_drop(odp, index);
@@ -281,6 +300,8 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 	/* The umem does not hold a reference to the mm_struct. */
 	mmgrab(root->umem.owning_mm);
 	odp->root = root;
+	scoped_guard(spinlock, &odp->dev->odp_lock)
+		list_add(&odp->link, &odp->dev->odp_dirs);
 	return 0;
 
 err_dir:
@@ -288,6 +309,28 @@ err_dir:
 err_user:
 	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, entries);
 	return err;
+}
+
+/**
+ * skua_ib_odp_dir_detach() - have the directories of a region not use the device any more
+ * @odp: the region, of which the MPT entry is destroyed
+ *
+ * The caller excludes skua_ib_odp_exit(), or is it. That one does not take the region's lock,
+ * with which a thread may be waiting for the mmap lock: who changes the directories excludes
+ * it by skua_ib_odp_enter().
+ */
+void skua_ib_odp_dir_detach(struct skua_ib_odp *odp)
+{
+	struct skua_ib_odp_block *block;
+	unsigned long index;
+
+	xa_for_each(&odp->blocks, index, block)
+		skua_ib_odp_unlink(odp, index);
+	WARN_ON_ONCE(!xa_empty(&odp->mids));
+	skua_mtt_dir_free(odp->dev->core, &odp->dir);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, odp->dir.npages);
+	scoped_guard(spinlock, &odp->dev->odp_lock)
+		list_del(&odp->link);
 }
 
 /**
@@ -304,9 +347,10 @@ void skua_ib_odp_dir_destroy(struct skua_ib_odp *odp)
 		xa_for_each(&odp->blocks, index, block)
 			skua_ib_odp_block_drop(odp, index);
 	xa_destroy(&odp->blocks);
-	WARN_ON_ONCE(!xa_empty(&odp->mids));
+	if (skua_ib_odp_enter(odp->dev)) {
+		skua_ib_odp_dir_detach(odp);
+		skua_ib_odp_leave(odp->dev);
+	}
 	mmdrop(odp->root->umem.owning_mm);
 	ib_umem_odp_release(odp->root);
-	skua_mtt_dir_free(odp->dev->core, &odp->dir);
-	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, odp->dir.npages);
 }

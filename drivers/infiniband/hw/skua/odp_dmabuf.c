@@ -64,17 +64,25 @@ static int skua_ib_odp_dmabuf_fill(struct skua_ib_odp_dmabuf *mem)
  * @how: SKUA_ODP_PRESENT: do nothing if the buffer is not mapped
  *
  * Return: the number of pages that were added, -ENODEV if the exporter has revoked the
- * buffer, or another negative errno of the exporter; never -EBUSY, upon which callers
- * would retry for ever.
+ * buffer or the device is gone, or another negative errno of the exporter; never -EBUSY,
+ * upon which callers would retry for ever.
  */
 int skua_ib_odp_dmabuf_page_in(struct skua_ib_odp_dmabuf *mem, enum skua_ib_odp_how how)
 {
+	struct skua_ib_dev *dev = mem->odp->dev;
 	int num = 0;
 
+	/*
+	 * The removal of the device waits for this. Unlike a page of user space, the exporter
+	 * and its fences may not take arbitrarily long.
+	 */
+	if (!skua_ib_odp_enter(dev))
+		return -ENODEV;
 	ib_umem_dmabuf_revoke_lock(mem->umem);
 	if (!mem->present && how != SKUA_ODP_PRESENT)
 		num = skua_ib_odp_dmabuf_fill(mem);
 	ib_umem_dmabuf_revoke_unlock(mem->umem);
+	skua_ib_odp_leave(dev);
 	return num;
 }
 
@@ -106,6 +114,8 @@ static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 	mem->umem = umem;
 	umem->private = mem;
 	odp->dmabuf = mem;
+	scoped_guard(spinlock, &odp->dev->odp_lock)
+		list_add(&mem->link, &odp->dev->odp_dmabufs);
 	return 0;
 
 err_user:
@@ -118,15 +128,35 @@ err_mem:
 }
 
 /**
- * skua_ib_odp_dmabuf_free() - release the buffer
+ * skua_ib_odp_dmabuf_detach() - release the buffer and its MTT entries
+ * @mem: the buffer, to which no MPT entry of the device refers any more
+ *
+ * The caller excludes skua_ib_odp_exit(), or is it.
+ */
+void skua_ib_odp_dmabuf_detach(struct skua_ib_odp_dmabuf *mem)
+{
+	struct skua_ib_odp *odp = mem->odp;
+
+	/* No invalidation runs after this. */
+	ib_umem_release(&mem->umem->umem);
+	skua_mtt_free(odp->dev->core, &mem->mtt);
+	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, mem->mtt.npages);
+	scoped_guard(spinlock, &odp->dev->odp_lock)
+		list_del(&mem->link);
+}
+
+/**
+ * skua_ib_odp_dmabuf_free() - release the buffer, unless this was done, and free @mem
  * @mem: the buffer, to which no MPT entry of the device refers any more
  */
 void skua_ib_odp_dmabuf_free(struct skua_ib_odp_dmabuf *mem)
 {
-	/* No invalidation runs after this. */
-	ib_umem_release(&mem->umem->umem);
-	skua_mtt_free(mem->odp->dev->core, &mem->mtt);
-	skua_ib_user_uncharge(mem->odp->user, SKUA_IB_RES_MTT, mem->mtt.npages);
+	struct skua_ib_dev *dev = mem->odp->dev;
+
+	if (skua_ib_odp_enter(dev)) {
+		skua_ib_odp_dmabuf_detach(mem);
+		skua_ib_odp_leave(dev);
+	}
 	kfree(mem);
 }
 

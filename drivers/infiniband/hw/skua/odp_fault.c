@@ -2,6 +2,7 @@
 /*
  * Page faults of the device in on-demand regions, and prefetches by ibv_advise_mr().
  */
+#include <kunit/visibility.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -20,6 +21,19 @@
 /* Bytes paged in at a time, to limit how long the mmap lock is held. */
 #define SKUA_ODP_FAULT_LEN	SZ_1M
 #define SKUA_ODP_ADVICE_LEN	SZ_2M
+
+/* Page faults, prefetches in the background and freeing of empty blocks. */
+struct workqueue_struct *skua_ib_odp_wq;
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_odp_wq);
+
+/**
+ * skua_ib_odp_queue_reap() - free the empty blocks of a region after a while
+ * @odp: the region, which is divided
+ */
+void skua_ib_odp_queue_reap(struct skua_ib_odp *odp)
+{
+	queue_delayed_work(skua_ib_odp_wq, &odp->reap, SKUA_ODP_REAP_DELAY);
+}
 
 /* --- page faults --- */
 
@@ -63,10 +77,14 @@ static int skua_ib_fault_serve(struct skua_ib_odp *odp, const struct skua_page_f
 static void skua_ib_fault_end(struct skua_ib_dev *dev, const struct skua_page_fault *what,
 			      int err)
 {
+	/* If the device is gone, so are the queue and the PCI device that the message names. */
+	if (!skua_ib_odp_enter(dev))
+		return;
 	if (err)
 		ibdev_dbg(&dev->ibdev, "QP %#x: page fault at %#llx of key %#x failed: %pe\n",
 			  what->qpn, what->va, what->key, ERR_PTR(err));
 	skua_fault_resume(dev->core, what->token, err);
+	skua_ib_odp_leave(dev);
 }
 
 /* A fault of the user was served: get the next one that waits, or NULL. */
@@ -129,7 +147,11 @@ static void skua_ib_fault(struct skua_fault_handler *handler, const struct skua_
 		skua_ib_fault_end(dev, what, -ENOENT);
 		return;
 	}
-	fault = kmalloc_obj(*fault);
+	/*
+	 * This runs on the workqueue that the end of QPs waits for, also in memory reclaim: it
+	 * must not wait for memory.
+	 */
+	fault = kmalloc_obj(*fault, GFP_NOWAIT);
 	if (!fault) {
 		/* Have the device retry; there may be memory then. */
 		skua_ib_odp_put(odp);
@@ -140,7 +162,7 @@ static void skua_ib_fault(struct skua_fault_handler *handler, const struct skua_
 	fault->odp = odp;
 	fault->what = *what;
 	if (skua_ib_fault_admit(fault, odp->user))
-		queue_work(dev->odp_wq, &fault->work);
+		queue_work(skua_ib_odp_wq, &fault->work);
 }
 
 /* --- ibv_advise_mr() --- */
@@ -240,8 +262,13 @@ static struct skua_ib_advice *skua_ib_advice_new(struct ib_pd *ibpd, enum skua_i
 static int skua_ib_advice_interrupted(const struct skua_ib_advice_range *range)
 {
 	const struct skua_ib_odp *odp = range->odp;
+	bool dead;
 
-	if (skua_dead(odp->dev->core))
+	if (!skua_ib_odp_enter(odp->dev))
+		return -ENODEV;
+	dead = skua_dead(odp->dev->core);
+	skua_ib_odp_leave(odp->dev);
+	if (dead)
 		return -EIO;
 	if (fatal_signal_pending(current))
 		return -EINTR;
@@ -338,7 +365,7 @@ static int skua_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice
 		return skua_ib_advice_do(advice);
 	skua_ib_user_hold(advice->user);
 	INIT_WORK(&advice->work, skua_ib_advice_work);
-	queue_work(to_skua_dev(ibpd->device)->odp_wq, &no_free_ptr(advice)->work);
+	queue_work(skua_ib_odp_wq, &no_free_ptr(advice)->work);
 	return 0;
 }
 
@@ -385,8 +412,7 @@ int skua_ib_odp_fill_res(struct sk_buff *msg, const struct skua_ib_mr *mr)
 	if (odp->whole)
 		return rdma_nl_put_driver_string(msg, "translation", "on demand") ||
 		       rdma_nl_put_driver_u32(msg, "pages", odp->whole->mtt.npages) ||
-		       rdma_nl_put_driver_u32(msg, "present",
-					      READ_ONCE(odp->whole->umem->npages));
+		       rdma_nl_put_driver_u32(msg, "present", READ_ONCE(odp->whole->present));
 	return rdma_nl_put_driver_string(msg, "translation", odp->implicit ?
 					 "on demand, implicit" : "on demand, in blocks") ||
 	       rdma_nl_put_driver_u32(msg, "blocks", READ_ONCE(odp->num_blocks));
@@ -410,9 +436,11 @@ int skua_ib_odp_init(struct skua_ib_dev *dev)
 	if (!skua_ib_has_odp(dev->lim))
 		return 0;
 	xa_init(&dev->odps);
-	dev->odp_wq = alloc_workqueue("skua_ib_odp", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
-	if (!dev->odp_wq)
-		return -ENOMEM;
+	init_rwsem(&dev->odp_sem);
+	spin_lock_init(&dev->odp_lock);
+	INIT_LIST_HEAD(&dev->odp_blocks);
+	INIT_LIST_HEAD(&dev->odp_dirs);
+	INIT_LIST_HEAD(&dev->odp_dmabufs);
 	dev->odp_handler.fault = skua_ib_fault;
 	skua_fault_set_handler(dev->core, &dev->odp_handler);
 	return 0;
@@ -427,12 +455,46 @@ int skua_ib_odp_init(struct skua_ib_dev *dev)
  */
 void skua_ib_odp_exit(struct skua_ib_dev *dev)
 {
+	struct skua_ib_odp_dmabuf *mem, *next_mem;
+	struct skua_ib_odp_block *block, *next;
+	struct skua_ib_odp *odp, *next_odp;
+
 	if (!skua_ib_has_odp(dev->lim))
 		return;
 	skua_fault_set_handler(dev->core, NULL);
-	/* Work items may hold the last references to regions. */
-	flush_workqueue(dev->odp_wq);
-	destroy_workqueue(dev->odp_wq);
 	WARN_ON_ONCE(!xa_empty(&dev->odps));
-	xa_destroy(&dev->odps);
+	guard(rwsem_write)(&dev->odp_sem);
+	dev->odp_gone = true;
+	/* The lists do not change, because that takes skua_ib_odp_enter(). */
+	list_for_each_entry_safe(odp, next_odp, &dev->odp_dirs, link)
+		skua_ib_odp_dir_detach(odp);
+	list_for_each_entry_safe(block, next, &dev->odp_blocks, link)
+		skua_ib_odp_block_detach(block);
+	list_for_each_entry_safe(mem, next_mem, &dev->odp_dmabufs, link)
+		skua_ib_odp_dmabuf_detach(mem);
+}
+
+/**
+ * skua_ib_odp_module_init() - allocate the workqueue of all devices
+ *
+ * It does not belong to a device, because work items that wait for pages may outlive that.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int __init skua_ib_odp_module_init(void)
+{
+	skua_ib_odp_wq = alloc_workqueue("skua_ib_odp", WQ_UNBOUND | WQ_MEM_RECLAIM,
+					 WQ_MAX_ACTIVE);
+	return skua_ib_odp_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * skua_ib_odp_module_exit() - undo skua_ib_odp_module_init()
+ *
+ * Waits for work items. Regions have references to the module, so none of these waits for a
+ * page.
+ */
+void skua_ib_odp_module_exit(void)
+{
+	destroy_workqueue(skua_ib_odp_wq);
 }

@@ -28,19 +28,26 @@ static int skua_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	if (skua_ib_dead(dev))
 		return -EIO;
 	mutex_init(&pd->null_lock);
-	err = skua_pd_alloc(dev->core, &pd->pdn);
+	err = skua_ib_user_charge(skua_ib_pd_user(ibpd), SKUA_IB_RES_PD, 1);
 	if (err)
 		return err;
+	err = skua_pd_alloc(dev->core, &pd->pdn);
+	if (err)
+		goto err_user;
 	if (udata) {
 		resp.pdn = pd->pdn;
 		err = ib_respond_udata(udata, resp);
-		if (err) {
-			skua_pd_free(dev->core, pd->pdn);
-			return err;
-		}
+		if (err)
+			goto err_pd;
 	}
 	trace_skua_ib_alloc_pd(ibpd->device, pd->pdn);
 	return 0;
+
+err_pd:
+	skua_pd_free(dev->core, pd->pdn);
+err_user:
+	skua_ib_user_uncharge(skua_ib_pd_user(ibpd), SKUA_IB_RES_PD, 1);
+	return err;
 }
 
 static int skua_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
@@ -57,6 +64,7 @@ static int skua_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	}
 	trace_skua_ib_dealloc_pd(ibpd->device, pd->pdn);
 	skua_pd_free(core, pd->pdn);
+	skua_ib_user_uncharge(skua_ib_pd_user(ibpd), SKUA_IB_RES_PD, 1);
 	return 0;
 }
 

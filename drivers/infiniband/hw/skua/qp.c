@@ -257,57 +257,90 @@ static int skua_ib_kernel_publish(struct skua_ib_qp *qp, const struct ib_qp_init
 	return err;
 }
 
+/* The CQ's lock protects consumer indices, the queue's lock producer indices. */
+static void skua_ib_rq_restart(struct skua_ib_qp *qp)
+{
+	lockdep_assert_held(&to_skua_cq(qp->ibqp.recv_cq)->lock);
+	lockdep_assert_held(&qp->rq.lock);
+	qp->rq.pi = 0;
+	qp->rq.ci = 0;
+	WRITE_ONCE(qp->dbr->rq_pi, 0);
+}
+
+static void skua_ib_sq_restart(struct skua_ib_qp *qp)
+{
+	lockdep_assert_held(&to_skua_cq(qp->ibqp.send_cq)->lock);
+	lockdep_assert_held(&qp->sq.lock);
+	qp->sq.pi = 0;
+	qp->sq.ci = 0;
+	WRITE_ONCE(qp->dbr->sq_pi, 0);
+}
+
 /* Reset the rings after the device has taken the QP to RESET. */
 static void skua_ib_kernel_reset(struct skua_ib_qp *qp)
 {
-	struct skua_ib_cq *send = to_skua_cq(qp->ibqp.send_cq);
-	struct skua_ib_cq *recv = to_skua_cq(qp->ibqp.recv_cq);
-
 	skua_ib_cq_forget(qp, false);
-	/* The CQ's lock protects consumer indices, the queue's lock producer indices. */
-	scoped_guard(spinlock_irqsave, &recv->lock) {
+	scoped_guard(spinlock_irqsave, &to_skua_cq(qp->ibqp.recv_cq)->lock) {
 		guard(spinlock)(&qp->rq.lock);
-		qp->rq.pi = 0;
-		qp->rq.ci = 0;
-		WRITE_ONCE(qp->dbr->rq_pi, 0);
+		skua_ib_rq_restart(qp);
 	}
-	scoped_guard(spinlock_irqsave, &send->lock) {
+	scoped_guard(spinlock_irqsave, &to_skua_cq(qp->ibqp.send_cq)->lock) {
 		guard(spinlock)(&qp->sq.lock);
-		qp->sq.pi = 0;
-		qp->sq.ci = 0;
-		WRITE_ONCE(qp->dbr->sq_pi, 0);
+		skua_ib_sq_restart(qp);
 	}
 	clear_bit(0, &qp->failed);
 }
 
 /* --- user QPs --- */
 
-static int skua_ib_check_req(const struct skua_limits *lim, const struct skua_create_qp_req *req,
+static int skua_ib_check_sq_req(struct skua_ib_dev *dev, const struct skua_create_qp_req *req,
+				const struct ib_qp_cap *cap)
+{
+	u32 most = min_t(u32, dev->lim->max_sq_blocks, SKUA_IB_MAX_RING);
+
+	if (req->has_sq)
+		return skua_ib_range(dev, "create_qp", "log_sq", req->log_sq,
+				     order_base_2(cap->max_send_wr), ilog2(most));
+	return skua_ib_range(dev, "create_qp", "log_sq of no send ring", req->log_sq, 0, 0) ?:
+	       skua_ib_range(dev, "create_qp", "max_send_wr of no send ring", cap->max_send_wr, 0,
+			     0);
+}
+
+static int skua_ib_check_rq_req(struct skua_ib_dev *dev, const struct skua_create_qp_req *req,
+				const struct ib_qp_cap *cap)
+{
+	u32 most = min_t(u32, dev->lim->max_rq_wqes, SKUA_IB_MAX_RING);
+
+	if (req->has_rq)
+		return skua_ib_range(dev, "create_qp", "log_rq", req->log_rq,
+				     order_base_2(cap->max_recv_wr), ilog2(most)) ?:
+		       skua_ib_range(dev, "create_qp", "log_rq_stride", req->log_rq_stride,
+				     order_base_2(cap->max_recv_sge),
+				     order_base_2(dev->lim->max_rq_sge));
+	return skua_ib_range(dev, "create_qp", "log_rq of no receive ring", req->log_rq, 0, 0) ?:
+	       skua_ib_range(dev, "create_qp", "log_rq_stride of no receive ring",
+			     req->log_rq_stride, 0, 0) ?:
+	       skua_ib_range(dev, "create_qp", "max_recv_wr of no receive ring", cap->max_recv_wr,
+			     0, 0);
+}
+
+static int skua_ib_check_req(struct skua_ib_dev *dev, const struct skua_create_qp_req *req,
 			     const struct ib_qp_cap *cap)
 {
-	u32 max_sq = min_t(u32, lim->max_sq_blocks, SKUA_IB_MAX_RING);
-	u32 max_rq = min_t(u32, lim->max_rq_wqes, SKUA_IB_MAX_RING);
+	u32 known = SKUA_CREATE_QP_PUSH;
 
+	if (dev->lim->caps & SKUA_CAP_SCATTER_CQE)
+		known |= SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ;
+	if (dev->lim->caps & SKUA_CAP_DB_SUPPRESS)
+		known |= SKUA_CREATE_QP_DB_SUPPRESS;
 	if (memchr_inv(req->reserved, 0, sizeof(req->reserved)))
-		return -EOPNOTSUPP;
-	if (req->flags & ~(SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ |
-			   SKUA_CREATE_QP_DB_SUPPRESS | SKUA_CREATE_QP_PUSH) ||
-	    (req->flags & (SKUA_CREATE_QP_SCATTER_RQ | SKUA_CREATE_QP_SCATTER_SQ) &&
-	     !(lim->caps & SKUA_CAP_SCATTER_CQE)) ||
-	    (req->flags & SKUA_CREATE_QP_DB_SUPPRESS && !(lim->caps & SKUA_CAP_DB_SUPPRESS)))
-		return -EOPNOTSUPP;
-	if (req->has_sq > 1 || req->has_rq > 1)
-		return -EINVAL;
-	if (req->has_sq ? req->log_sq > ilog2(max_sq) || BIT(req->log_sq) < cap->max_send_wr :
-			  req->log_sq || cap->max_send_wr)
-		return -EINVAL;
-	if (!req->has_rq)
-		return req->log_rq || req->log_rq_stride || cap->max_recv_wr ? -EINVAL : 0;
-	if (req->log_rq > ilog2(max_rq) || BIT(req->log_rq) < cap->max_recv_wr ||
-	    req->log_rq_stride > order_base_2(lim->max_rq_sge) ||
-	    BIT(req->log_rq_stride) < cap->max_recv_sge)
-		return -EINVAL;
-	return 0;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: reserved bytes are not 0");
+	if (req->flags & ~known)
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: flags %#x, supported %#x",
+				      req->flags, known);
+	return skua_ib_range(dev, "create_qp", "has_sq", req->has_sq, 0, 1) ?:
+	       skua_ib_range(dev, "create_qp", "has_rq", req->has_rq, 0, 1) ?:
+	       skua_ib_check_sq_req(dev, req, cap) ?: skua_ib_check_rq_req(dev, req, cap);
 }
 
 /* Pin the buffer of both rings, given by a uverbs attribute or by @req->buf_addr. */
@@ -410,13 +443,9 @@ static int skua_ib_user_qp(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struc
 	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
 	if (err)
 		return err;
-	err = skua_ib_check_req(dev->lim, &req, cap);
+	err = skua_ib_check_req(dev, &req, cap);
 	if (err)
-		return skua_ib_refuse(dev, err,
-				      "create_qp: flags %#x, has_sq %u log_sq %u, has_rq %u log_rq %u log_rq_stride %u do not fit send_wr %u, recv_wr %u, recv_sge %u",
-				      req.flags, req.has_sq, req.log_sq, req.has_rq, req.log_rq,
-				      req.log_rq_stride, cap->max_send_wr, cap->max_recv_wr,
-				      cap->max_recv_sge);
+		return err;
 	if (req.has_rq && !skua_ib_may_have_rq(&qp->ibqp))
 		return skua_ib_refuse(dev, -EINVAL,
 				      "create_qp: type %d%s must not have a receive ring",
@@ -568,9 +597,14 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_NO_LOOPBACK);
 	if (qp->sig_all)
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_SIG_ALL);
-	err = skua_ib_queues(dev, qp, udata, &init->cap, &in);
+	/* The RDMA core creates XRC targets without udata. */
+	err = skua_ib_user_own(&qp->user, dev, udata, type == SKUA_QP_XRC_TGT, SKUA_IB_RES_QP);
 	if (err)
 		return err;
+	qp->mem.user = qp->user;
+	err = skua_ib_queues(dev, qp, udata, &init->cap, &in);
+	if (err)
+		goto err_user;
 
 	qp->cap = init->cap;
 	in.sq.max_inline = cpu_to_le32(init->cap.max_inline_data);
@@ -587,6 +621,8 @@ err_qp:
 	skua_qp_destroy(dev->core, &qp->core);
 err_free:
 	skua_ib_qp_free(dev, qp, udata);
+err_user:
+	skua_ib_user_disown(qp->user, SKUA_IB_RES_QP);
 	return err;
 }
 
@@ -615,6 +651,7 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	}
 	skua_qp_destroy(dev->core, &qp->core);
 	skua_ib_qp_free(dev, qp, udata);
+	skua_ib_user_disown(qp->user, SKUA_IB_RES_QP);
 	return 0;
 }
 

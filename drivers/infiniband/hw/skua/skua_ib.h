@@ -12,6 +12,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
+#include <linux/rwsem.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
@@ -52,10 +53,15 @@
  * @retired: sums of the values of destroyed sets
  * @optional_base: values of optional counters when they were enabled
  * @user_lock: protects @users and their reference counts
- * @users: struct skua_ib_user of all users with contexts or regions that outlive these
+ * @users: struct skua_ib_user of all users with contexts, or with objects that outlive these
  * @odps: on-demand regions by index of their key, for page faults and prefetches
- * @odp_wq: workqueue for page faults, prefetches and freeing of empty blocks
  * @odp_handler: page fault handler
+ * @odp_sem: held for reading by skua_ib_odp_enter(), for writing to set @odp_gone
+ * @odp_gone: the device is removed: what is left of on-demand regions may not use it
+ * @odp_lock: protects @odp_blocks, @odp_dirs and @odp_dmabufs; with @odp_sem held
+ * @odp_blocks: struct skua_ib_odp_block of all regions
+ * @odp_dirs: struct skua_ib_odp of all divided regions
+ * @odp_dmabufs: struct skua_ib_odp_dmabuf of all regions
  * @frmrs: handles of the FRMR pools
  * @frmr_idle: number of idle handles
  * @frmr_idle_mtt: number of their MTT entries
@@ -81,8 +87,13 @@ struct skua_ib_dev {
 	struct mutex user_lock; /* see above */
 	struct list_head users;
 	struct xarray odps;
-	struct workqueue_struct *odp_wq;
 	struct skua_fault_handler odp_handler;
+	struct rw_semaphore odp_sem; /* see above */
+	bool odp_gone;
+	spinlock_t odp_lock; /* see above */
+	struct list_head odp_blocks;
+	struct list_head odp_dirs;
+	struct list_head odp_dmabufs;
 	struct xarray frmrs;
 	atomic_t frmr_idle;
 	atomic_t frmr_idle_mtt;
@@ -108,6 +119,16 @@ static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
 	(err);										\
 })
 
+/* Refuse a value that is not one of @min to @max, naming verb and field. */
+#define skua_ib_range(dev, verb, field, val, min, max)					\
+({											\
+	u32 val_ = (val), min_ = (min), max_ = (max);					\
+											\
+	val_ >= min_ && val_ <= max_ ? 0 :						\
+		skua_ib_refuse(dev, -EINVAL, verb ": " field " %u, must be %u to %u",	\
+			       val_, min_, max_);					\
+})
+
 /*
  * Destroy callbacks do not check udata. If the RDMA core cannot copy the response of a
  * create method to user space it destroys the object with the udata of that method, and
@@ -116,6 +137,9 @@ static inline bool skua_ib_dead(const struct skua_ib_dev *dev)
 
 /* --- main.c, port.c --- */
 extern const struct ib_device_ops skua_ib_dev_ops;
+#if IS_ENABLED(CONFIG_KUNIT)
+void skua_ib_die(struct skua_ib_dev *dev);
+#endif
 extern const struct ib_device_ops skua_ib_port_ops;
 int skua_ib_active_mtu(struct skua_ib_dev *dev, enum ib_mtu *mtu);
 int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr);
@@ -124,10 +148,16 @@ int skua_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *p
 
 /**
  * enum skua_ib_resource - device resources of which each user gets a limited share
- * @SKUA_IB_RES_MTT: MTT entries of memory that is not pinned
- * @SKUA_IB_RES_KEY: keys of such memory, and of memory windows and null regions
+ * @SKUA_IB_RES_MTT: MTT entries of memory that does not count against RLIMIT_MEMLOCK
+ * @SKUA_IB_RES_KEY: keys of regions, memory windows and null regions
  * @SKUA_IB_RES_UAR: UAR pages, one for each context
  * @SKUA_IB_RES_DM: bytes of device memory, until the last mapping is gone
+ * @SKUA_IB_RES_QP: QPs, work queues included
+ * @SKUA_IB_RES_CQ: CQs
+ * @SKUA_IB_RES_SRQ: SRQs
+ * @SKUA_IB_RES_PD: protection domains
+ * @SKUA_IB_RES_XRCD: XRC domains
+ * @SKUA_IB_RES_MCG: members of multicast groups
  * @SKUA_IB_RES_COUNT: number of resources
  */
 enum skua_ib_resource {
@@ -135,6 +165,12 @@ enum skua_ib_resource {
 	SKUA_IB_RES_KEY,
 	SKUA_IB_RES_UAR,
 	SKUA_IB_RES_DM,
+	SKUA_IB_RES_QP,
+	SKUA_IB_RES_CQ,
+	SKUA_IB_RES_SRQ,
+	SKUA_IB_RES_PD,
+	SKUA_IB_RES_XRCD,
+	SKUA_IB_RES_MCG,
 	SKUA_IB_RES_COUNT
 };
 
@@ -168,6 +204,9 @@ void skua_ib_user_put(struct skua_ib_user *user);
 struct skua_ib_user *skua_ib_pd_user(struct ib_pd *ibpd);
 int skua_ib_user_charge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num);
 void skua_ib_user_uncharge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num);
+int skua_ib_user_own(struct skua_ib_user **user, struct skua_ib_dev *dev, struct ib_udata *udata,
+		     bool shared, enum skua_ib_resource res);
+void skua_ib_user_disown(struct skua_ib_user *user, enum skua_ib_resource res);
 
 /* --- ucontext.c --- */
 
@@ -288,6 +327,8 @@ struct skua_ib_frmr;
 /**
  * struct skua_ib_umem - a pinned buffer and its translation
  * @umem: the pinned pages
+ * @user: the account that the MTT entries of a dma-buf are charged to, since these pages do
+ *	not count against RLIMIT_MEMLOCK; NULL for other memory
  * @revocable: the exporter may revoke the pages at any time. They are always listed in the
  *	MTT, from where they can be removed while the region exists.
  * @frmr: the FRMR handle to which @mtt belongs, or NULL
@@ -301,6 +342,7 @@ struct skua_ib_frmr;
  */
 struct skua_ib_umem {
 	struct ib_umem *umem;
+	struct skua_ib_user *user;
 	bool revocable;
 	struct skua_ib_frmr *frmr;
 	u8 mode;
@@ -374,6 +416,7 @@ struct skua_ib_fastreg {
  * struct skua_ib_mr - memory region
  * @ibmr: the RDMA core's part
  * @core: skua_core's part
+ * @user: the account that the key is charged to, or NULL
  * @range: user region: iova, length, access and domain
  * @mem: user region: pinned memory
  * @frmr: user region: the FRMR handle that its key belongs to, or NULL
@@ -383,6 +426,7 @@ struct skua_ib_fastreg {
 struct skua_ib_mr {
 	struct ib_mr ibmr;
 	struct skua_mr core;
+	struct skua_ib_user *user;
 	struct skua_ib_range range;
 	struct skua_ib_umem mem;
 	struct skua_ib_frmr *frmr;
@@ -442,7 +486,7 @@ static inline void skua_ib_frmr_put(struct skua_ib_dev *dev, struct skua_ib_mr *
 }
 #endif
 
-/* --- odp.c, odp_dir.c, odp_dmabuf.c, odp_fault.c: on-demand paging --- */
+/* --- odp.c, odp_dir.c, odp_dmabuf.c, odp_fault.c, odp_mm.c: on-demand paging --- */
 extern const struct ib_device_ops skua_ib_odp_ops;
 #if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
 static inline bool skua_ib_has_odp(const struct skua_limits *lim)
@@ -455,6 +499,8 @@ int skua_ib_odp_reg_dmabuf(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 offset
 void skua_ib_odp_free(struct skua_ib_mr *mr);
 int skua_ib_odp_init(struct skua_ib_dev *dev);
 void skua_ib_odp_exit(struct skua_ib_dev *dev);
+int skua_ib_odp_module_init(void);
+void skua_ib_odp_module_exit(void);
 int skua_ib_odp_fill_res(struct sk_buff *msg, const struct skua_ib_mr *mr);
 #else
 static inline bool skua_ib_has_odp(const struct skua_limits *lim)
@@ -484,6 +530,15 @@ static inline int skua_ib_odp_init(struct skua_ib_dev *dev)
 }
 
 static inline void skua_ib_odp_exit(struct skua_ib_dev *dev)
+{
+}
+
+static inline int skua_ib_odp_module_init(void)
+{
+	return 0;
+}
+
+static inline void skua_ib_odp_module_exit(void)
 {
 }
 
@@ -530,6 +585,7 @@ extern const struct uapi_definition skua_ib_dm_defs[];
  *	are removed with @lock held, so that poll needs no reference.
  * @wake: calls the completion handler when a dead device leaves WQEs to be flushed
  * @resize_lock: serializes changes of @mem, and changes of moderation against @closed
+ * @user: the account that it is charged to, or NULL
  * @cqe_size: user CQ: bytes of an entry
  * @mem: user CQ: ring
  * @db: user CQ: doorbell record
@@ -551,6 +607,7 @@ struct skua_ib_cq {
 	struct work_struct wake;
 
 	struct mutex resize_lock; /* see above */
+	struct skua_ib_user *user;
 	u32 cqe_size;
 	struct skua_ib_umem mem;
 	struct skua_ib_db db;
@@ -570,8 +627,15 @@ void skua_ib_cq_forget(struct skua_ib_qp *qp, bool remove);
 
 /* --- srq.c --- */
 
+/**
+ * struct skua_ib_xrcd - XRC domain
+ * @ibxrcd: the RDMA core's part
+ * @user: the account that it is charged to, or NULL
+ * @num: its number
+ */
 struct skua_ib_xrcd {
 	struct ib_xrcd ibxrcd;
+	struct skua_ib_user *user;
 	u32 num;
 };
 
@@ -584,6 +648,7 @@ static inline struct skua_ib_xrcd *to_skua_xrcd(struct ib_xrcd *ibxrcd)
  * struct skua_ib_srq - shared receive queue
  * @ibsrq: the RDMA core's part
  * @core: skua_core's part
+ * @user: the account that it is charged to, or NULL
  * @mutex: serializes modify and query
  * @wqes: size of the ring
  * @log_segs: log2 of the segments of a WQE
@@ -604,6 +669,7 @@ static inline struct skua_ib_xrcd *to_skua_xrcd(struct ib_xrcd *ibxrcd)
 struct skua_ib_srq {
 	struct ib_srq ibsrq;
 	struct skua_srq core;
+	struct skua_ib_user *user;
 	struct mutex mutex; /* see above */
 	u32 wqes;
 	u32 log_segs;
@@ -691,6 +757,7 @@ struct skua_ib_rq {
  * struct skua_ib_qp - queue pair
  * @ibqp: the RDMA core's part
  * @core: skua_core's part
+ * @user: the account that it is charged to, or NULL
  * @lock: serializes modify and query; protects @mcasts
  * @state: state as last modified or queried; the device may have entered an error state
  * @failed: kernel QP: bit 0 is set when a completion in error or an error event has shown
@@ -713,6 +780,7 @@ struct skua_ib_rq {
 struct skua_ib_qp {
 	struct ib_qp ibqp;
 	struct skua_qp core;
+	struct skua_ib_user *user;
 	struct mutex lock; /* see above */
 	enum ib_qp_state state;
 	unsigned long failed;

@@ -211,18 +211,19 @@ static int skua_ib_user_srq(struct skua_ib_dev *dev, struct skua_ib_srq *srq,
 	return 0;
 }
 
-static int skua_ib_srq_check_req(const struct skua_limits *lim,
-				 const struct skua_create_srq_req *req,
+/* One WQE more than can be posted: the last one of the list stays free. */
+static int skua_ib_srq_check_req(struct skua_ib_dev *dev, const struct skua_create_srq_req *req,
 				 const struct ib_srq_attr *attr)
 {
 	if (req->reserved)
-		return -EOPNOTSUPP;
-	if (req->log_wqes > ilog2(skua_ib_max_srq_wr(lim) + 1) ||
-	    BIT(req->log_wqes) <= attr->max_wr || !req->log_stride ||
-	    req->log_stride > order_base_2(lim->max_rq_sge + 1) ||
-	    BIT(req->log_stride) <= attr->max_sge)
-		return -EINVAL;
-	return 0;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_srq: reserved is %#x, must be 0",
+				      req->reserved);
+	return skua_ib_range(dev, "create_srq", "log_wqes", req->log_wqes,
+			     order_base_2(attr->max_wr + 1),
+			     ilog2(skua_ib_max_srq_wr(dev->lim) + 1)) ?:
+	       skua_ib_range(dev, "create_srq", "log_stride", req->log_stride,
+			     max(order_base_2(attr->max_sge + 1), 1),
+			     order_base_2(dev->lim->max_rq_sge + 1));
 }
 
 /* --- both --- */
@@ -238,21 +239,24 @@ static void skua_ib_srq_free(struct skua_ib_dev *dev, struct skua_ib_srq *srq,
 	skua_ib_umem_unmap(dev, &srq->mem);
 }
 
-static int skua_ib_srq_check(const struct skua_limits *lim, const struct ib_srq_init_attr *init,
+static int skua_ib_srq_check(struct skua_ib_dev *dev, const struct ib_srq_init_attr *init,
 			     const struct ib_udata *udata)
 {
 	u64 need = init->srq_type == IB_SRQT_XRC ? SKUA_CAP_SRQ | SKUA_CAP_XRC : SKUA_CAP_SRQ;
 
 	if ((init->srq_type != IB_SRQT_BASIC && init->srq_type != IB_SRQT_XRC) ||
-	    (lim->caps & need) != need)
-		return -EOPNOTSUPP;
-	/* Kernel consumers cannot create XRC SRQs. */
+	    (dev->lim->caps & need) != need)
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "create_srq: type %d is not supported by the device",
+				      init->srq_type);
 	if (init->srq_type == IB_SRQT_XRC && !udata)
-		return -EOPNOTSUPP;
-	if (!init->attr.max_wr || init->attr.max_wr > skua_ib_max_srq_wr(lim) ||
-	    init->attr.max_sge > lim->max_rq_sge)
-		return -EINVAL;
-	return 0;
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "create_srq: type %d is not supported for kernel consumers",
+				      init->srq_type);
+	return skua_ib_range(dev, "create_srq", "max_wr", init->attr.max_wr, 1,
+			     skua_ib_max_srq_wr(dev->lim)) ?:
+	       skua_ib_range(dev, "create_srq", "max_sge", init->attr.max_sge, 0,
+			     dev->lim->max_rq_sge);
 }
 
 static int skua_ib_srq_hw(struct skua_ib_dev *dev, struct skua_ib_srq *srq,
@@ -278,24 +282,18 @@ static int skua_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *ini
 	struct skua_srqc srqc = {};
 	int err;
 
-	err = skua_ib_srq_check(dev->lim, init, udata);
+	err = skua_ib_srq_check(dev, init, udata);
 	if (err)
-		return skua_ib_refuse(dev, err,
-				      "create_srq: type %d, max_wr %u max_sge %u; supported are 1 to %u and 0 to %u",
-				      init->srq_type, init->attr.max_wr, init->attr.max_sge,
-				      skua_ib_max_srq_wr(dev->lim), dev->lim->max_rq_sge);
+		return err;
 	if (skua_ib_dead(dev))
 		return -EIO;
 	if (udata) {
 		err = ib_copy_validate_udata_in_cm(udata, req, reserved, 0);
 		if (err)
 			return err;
-		err = skua_ib_srq_check_req(dev->lim, &req, &init->attr);
+		err = skua_ib_srq_check_req(dev, &req, &init->attr);
 		if (err)
-			return skua_ib_refuse(dev, err,
-					      "create_srq: ring of 2^%u WQEs of 2^%u segments does not fit max_wr %u, max_sge %u",
-					      req.log_wqes, req.log_stride, init->attr.max_wr,
-					      init->attr.max_sge);
+			return err;
 	} else {
 		req.log_wqes = order_base_2(init->attr.max_wr + 1);
 		req.log_stride = order_base_2(max(init->attr.max_sge, 1U) + 1);
@@ -307,6 +305,9 @@ static int skua_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *ini
 	srq->log_segs = req.log_stride;
 	srq->max_sge = min_t(u32, BIT(req.log_stride) - 1, dev->lim->max_rq_sge);
 	srq->core.event = skua_ib_srq_event;
+	err = skua_ib_user_own(&srq->user, dev, udata, false, SKUA_IB_RES_SRQ);
+	if (err)
+		return err;
 	if (udata)
 		err = skua_ib_user_srq(dev, srq, &req, udata, &srqc);
 	else
@@ -314,7 +315,7 @@ static int skua_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *ini
 	if (err) {
 		if (!udata)
 			skua_ib_kernel_srq_free(dev, srq);
-		return err;
+		goto err_user;
 	}
 	err = skua_ib_srq_hw(dev, srq, init, req.log_wqes, req.log_stride, &srqc);
 	if (err)
@@ -336,6 +337,8 @@ err_srq:
 	skua_srq_destroy(dev->core, &srq->core);
 err_free:
 	skua_ib_srq_free(dev, srq, udata);
+err_user:
+	skua_ib_user_disown(srq->user, SKUA_IB_RES_SRQ);
 	return err;
 }
 
@@ -346,6 +349,7 @@ static int skua_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 
 	skua_srq_destroy(dev->core, &srq->core);
 	skua_ib_srq_free(dev, srq, udata);
+	skua_ib_user_disown(srq->user, SKUA_IB_RES_SRQ);
 	return 0;
 }
 
@@ -440,6 +444,7 @@ static int skua_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 static int skua_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibxrcd->device);
+	struct skua_ib_xrcd *xrcd = to_skua_xrcd(ibxrcd);
 	int err;
 
 	if (!(dev->lim->caps & SKUA_CAP_XRC))
@@ -450,12 +455,21 @@ static int skua_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 		return err;
 	if (skua_ib_dead(dev))
 		return -EIO;
-	return skua_xrcd_alloc(dev->core, &to_skua_xrcd(ibxrcd)->num);
+	err = skua_ib_user_own(&xrcd->user, dev, udata, udata, SKUA_IB_RES_XRCD);
+	if (err)
+		return err;
+	err = skua_xrcd_alloc(dev->core, &xrcd->num);
+	if (err)
+		skua_ib_user_disown(xrcd->user, SKUA_IB_RES_XRCD);
+	return err;
 }
 
 static int skua_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
-	skua_xrcd_free(to_skua_dev(ibxrcd->device)->core, to_skua_xrcd(ibxrcd)->num);
+	struct skua_ib_xrcd *xrcd = to_skua_xrcd(ibxrcd);
+
+	skua_xrcd_free(to_skua_dev(ibxrcd->device)->core, xrcd->num);
+	skua_ib_user_disown(xrcd->user, SKUA_IB_RES_XRCD);
 	return 0;
 }
 

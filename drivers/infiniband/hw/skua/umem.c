@@ -43,6 +43,7 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 {
 	struct ib_block_iter biter;
 	size_t i = 0;
+	int err;
 
 	/* Checked first, to avoid a large allocation that is of no use. */
 	if (m->npages > dev->lim->max_mtt)
@@ -57,10 +58,17 @@ static int skua_ib_umem_mtt(struct skua_ib_dev *dev, struct skua_ib_umem *m, boo
 		return -ENOMEM;
 	rdma_umem_for_each_dma_block(m->umem, &biter, BIT_ULL(m->log_page))
 		pages[i++] = rdma_block_iter_dma_address(&biter);
-	if (!m->frmr)
-		return skua_mtt_alloc(dev->core, &m->mtt, pages, m->npages, m->log_page, write);
-	skua_ib_frmr_fill(dev, m, pages, write);
-	return 0;
+	if (m->frmr) {
+		skua_ib_frmr_fill(dev, m, pages, write);
+		return 0;
+	}
+	err = skua_ib_user_charge(m->user, SKUA_IB_RES_MTT, m->npages);
+	if (err)
+		return err;
+	err = skua_mtt_alloc(dev->core, &m->mtt, pages, m->npages, m->log_page, write);
+	if (err)
+		skua_ib_user_uncharge(m->user, SKUA_IB_RES_MTT, m->npages);
+	return err;
 }
 
 /**
@@ -95,6 +103,8 @@ int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct 
 				      U32_MAX);
 
 	m->umem = umem;
+	if (!umem->is_dmabuf)
+		m->user = NULL;
 	m->mode = m->revocable ? SKUA_XLAT_MTT :
 				 skua_ib_umem_mode(npages, contig, may_inline);
 	if (m->mode == SKUA_XLAT_CONTIG) {
@@ -152,8 +162,10 @@ int skua_ib_umem_map(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_
 void skua_ib_umem_mtt_free(struct skua_ib_dev *dev, struct skua_ib_umem *m)
 {
 	/* The entries of a pool handle stay with the handle. */
-	if (m->mode == SKUA_XLAT_MTT && !m->frmr)
+	if (m->mode == SKUA_XLAT_MTT && !m->frmr) {
 		skua_mtt_free(dev->core, &m->mtt);
+		skua_ib_user_uncharge(m->user, SKUA_IB_RES_MTT, m->npages);
+	}
 }
 
 /**

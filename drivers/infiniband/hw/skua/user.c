@@ -39,6 +39,7 @@ struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev)
 	user = kzalloc_obj(*user, GFP_KERNEL_ACCOUNT);
 	if (!user)
 		return NULL;
+	get_device(&dev->ibdev.dev);
 	user->dev = dev;
 	user->uid = uid;
 	user->refs = 1;
@@ -81,6 +82,7 @@ void skua_ib_user_put(struct skua_ib_user *user)
 	for (res = 0; res < SKUA_IB_RES_COUNT; res++)
 		WARN_ON_ONCE(atomic64_read(&user->used[res]));
 	WARN_ON_ONCE(user->serving);
+	put_device(&user->dev->ibdev.dev);
 	kfree(user);
 }
 
@@ -114,6 +116,25 @@ static u64 skua_ib_user_max(const struct skua_ib_user *user, enum skua_ib_resour
 	case SKUA_IB_RES_DM:
 		total = lim->dm_size;
 		break;
+	case SKUA_IB_RES_QP:
+		total = lim->max_qp;
+		break;
+	case SKUA_IB_RES_CQ:
+		total = lim->max_cq;
+		break;
+	case SKUA_IB_RES_SRQ:
+		total = lim->max_srq;
+		break;
+	/* Domains are but numbers. One that no key, or no SRQ, belongs to is of no use. */
+	case SKUA_IB_RES_PD:
+		total = lim->max_mr;
+		break;
+	case SKUA_IB_RES_XRCD:
+		total = lim->max_srq;
+		break;
+	case SKUA_IB_RES_MCG:
+		total = lim->max_mcg;
+		break;
 	case SKUA_IB_RES_COUNT:
 		break;
 	}
@@ -126,7 +147,7 @@ static u64 skua_ib_user_max(const struct skua_ib_user *user, enum skua_ib_resour
  */
 static bool skua_ib_user_exempt(enum skua_ib_resource res)
 {
-	return (res == SKUA_IB_RES_UAR || res == SKUA_IB_RES_DM) && capable(CAP_SYS_RESOURCE);
+	return res != SKUA_IB_RES_MTT && capable(CAP_SYS_RESOURCE);
 }
 
 /**
@@ -140,10 +161,16 @@ static bool skua_ib_user_exempt(enum skua_ib_resource res)
 int skua_ib_user_charge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num)
 {
 	static const char * const name[] = {
-		[SKUA_IB_RES_MTT] = "MTT entries of memory that is not pinned",
-		[SKUA_IB_RES_KEY] = "keys of regions that are not pinned, and of windows",
+		[SKUA_IB_RES_MTT] = "MTT entries of memory that RLIMIT_MEMLOCK does not cover",
+		[SKUA_IB_RES_KEY] = "keys of regions and windows",
 		[SKUA_IB_RES_UAR] = "UAR pages",
 		[SKUA_IB_RES_DM] = "bytes of device memory",
+		[SKUA_IB_RES_QP] = "QPs",
+		[SKUA_IB_RES_CQ] = "CQs",
+		[SKUA_IB_RES_SRQ] = "SRQs",
+		[SKUA_IB_RES_PD] = "protection domains",
+		[SKUA_IB_RES_XRCD] = "XRC domains",
+		[SKUA_IB_RES_MCG] = "members of multicast groups",
 	};
 	u64 max;
 
@@ -171,4 +198,49 @@ void skua_ib_user_uncharge(struct skua_ib_user *user, enum skua_ib_resource res,
 {
 	if (user)
 		atomic64_sub(num, &user->used[res]);
+}
+
+/**
+ * skua_ib_user_own() - charge an object to an account that it keeps
+ * @user: filled in: the account with a reference, or NULL for a kernel consumer
+ * @dev: the device
+ * @udata: of the context that the object belongs to, or NULL
+ * @shared: processes share the object, so that it may outlive the context it is created in:
+ *	it is charged to the calling user
+ * @res: the kind of object
+ *
+ * Return: 0, -ENOSPC if the user would exceed its share, or -ENOMEM.
+ */
+int skua_ib_user_own(struct skua_ib_user **user, struct skua_ib_dev *dev, struct ib_udata *udata,
+		     bool shared, enum skua_ib_resource res)
+{
+	struct skua_ib_user *u = NULL;
+	int err;
+
+	if (shared) {
+		u = skua_ib_user_get(dev);
+		if (!u)
+			return -ENOMEM;
+	} else if (udata) {
+		u = skua_ib_user_hold(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext,
+								ibuc)->user);
+	}
+	err = skua_ib_user_charge(u, res, 1);
+	if (err) {
+		skua_ib_user_put(u);
+		u = NULL;
+	}
+	*user = u;
+	return err;
+}
+
+/**
+ * skua_ib_user_disown() - undo skua_ib_user_own()
+ * @user: the account, or NULL
+ * @res: the kind of object
+ */
+void skua_ib_user_disown(struct skua_ib_user *user, enum skua_ib_resource res)
+{
+	skua_ib_user_uncharge(user, res, 1);
+	skua_ib_user_put(user);
 }

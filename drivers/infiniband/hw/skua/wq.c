@@ -22,6 +22,7 @@
 struct skua_ib_wq {
 	struct ib_wq ibwq;
 	struct skua_qp core;
+	struct skua_ib_user *user;
 	struct mutex lock; /* see above */
 	struct skua_ib_umem mem;
 	struct skua_ib_db db;
@@ -51,22 +52,28 @@ static void skua_ib_wq_event(struct skua_qp *core, enum skua_qp_event what)
 		wq->ibwq.event_handler(&event, wq->ibwq.wq_context);
 }
 
-static int skua_ib_wq_check(const struct skua_limits *lim, const struct ib_wq_init_attr *init,
+static int skua_ib_wq_check(struct skua_ib_dev *dev, const struct ib_wq_init_attr *init,
 			    const struct skua_create_wq_req *req)
 {
-	u32 max_wr = min_t(u32, lim->max_rq_wqes, SKUA_IB_MAX_RING);
+	u32 max_wr = min_t(u32, dev->lim->max_rq_wqes, SKUA_IB_MAX_RING);
+	u32 max_sge = dev->lim->max_rq_sge;
 
-	if (!(lim->caps & SKUA_CAP_ETH) || init->wq_type != IB_WQT_RQ ||
-	    init->create_flags & ~(u32)IB_WQ_FLAGS_CVLAN_STRIPPING)
-		return -EOPNOTSUPP;
+	if (!(dev->lim->caps & SKUA_CAP_ETH) || init->wq_type != IB_WQT_RQ)
+		return skua_ib_refuse(dev, -EOPNOTSUPP,
+				      "create_wq: type %d is not supported by the device",
+				      init->wq_type);
+	if (init->create_flags & ~(u32)IB_WQ_FLAGS_CVLAN_STRIPPING)
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_wq: flags %#x, supported %#x",
+				      init->create_flags, IB_WQ_FLAGS_CVLAN_STRIPPING);
 	if (req->reserved)
-		return -EOPNOTSUPP;
-	if (!init->max_wr || init->max_wr > max_wr || init->max_sge > lim->max_rq_sge ||
-	    req->log_wqes > ilog2(max_wr) || BIT(req->log_wqes) < init->max_wr ||
-	    req->log_stride > order_base_2(lim->max_rq_sge) ||
-	    BIT(req->log_stride) < init->max_sge)
-		return -EINVAL;
-	return 0;
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_wq: reserved is %#x, must be 0",
+				      req->reserved);
+	return skua_ib_range(dev, "create_wq", "max_wr", init->max_wr, 1, max_wr) ?:
+	       skua_ib_range(dev, "create_wq", "max_sge", init->max_sge, 0, max_sge) ?:
+	       skua_ib_range(dev, "create_wq", "log_wqes", req->log_wqes,
+			     order_base_2(init->max_wr), ilog2(max_wr)) ?:
+	       skua_ib_range(dev, "create_wq", "log_stride", req->log_stride,
+			     order_base_2(init->max_sge), order_base_2(max_sge));
 }
 
 static int skua_ib_wq_pin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
@@ -137,9 +144,12 @@ static int skua_ib_wq_init(struct skua_ib_dev *dev, struct skua_ib_wq *wq, struc
 	struct skua_create_wq_resp resp = {};
 	int err;
 
-	err = skua_ib_wq_pin(dev, uc, wq, req);
+	err = skua_ib_user_own(&wq->user, dev, udata, false, SKUA_IB_RES_QP);
 	if (err)
 		return err;
+	err = skua_ib_wq_pin(dev, uc, wq, req);
+	if (err)
+		goto err_user;
 	err = skua_ib_wq_qp(dev, uc, wq, ibpd, init, req);
 	if (err)
 		goto err_pin;
@@ -155,6 +165,8 @@ err_qp:
 	skua_qp_destroy(dev->core, &wq->core);
 err_pin:
 	skua_ib_wq_unpin(dev, uc, wq);
+err_user:
+	skua_ib_user_disown(wq->user, SKUA_IB_RES_QP);
 	return err;
 }
 
@@ -171,14 +183,9 @@ static struct ib_wq *skua_ib_create_wq(struct ib_pd *ibpd, struct ib_wq_init_att
 	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
 	if (err)
 		return ERR_PTR(err);
-	err = skua_ib_wq_check(dev->lim, init, &req);
+	err = skua_ib_wq_check(dev, init, &req);
 	if (err)
-		return ERR_PTR(skua_ib_refuse(dev, err,
-					      "create_wq: type %d, flags %#x, max_wr %u (max %u), max_sge %u (max %u), ring of 2^%u WQEs of 2^%u segments",
-					      init->wq_type, init->create_flags, init->max_wr,
-					      min_t(u32, dev->lim->max_rq_wqes, SKUA_IB_MAX_RING),
-					      init->max_sge, dev->lim->max_rq_sge, req.log_wqes,
-					      req.log_stride));
+		return ERR_PTR(err);
 	if (skua_ib_dead(dev))
 		return ERR_PTR(-EIO);
 
@@ -203,6 +210,7 @@ static int skua_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 
 	skua_qp_destroy(dev->core, &wq->core);
 	skua_ib_wq_unpin(dev, rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), wq);
+	skua_ib_user_disown(wq->user, SKUA_IB_RES_QP);
 	kfree(wq);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/fdtable.h>
+#include <linux/hmm.h>
 #include <linux/kthread.h>
 
 #include "../odp.h"
@@ -381,7 +382,7 @@ static void fault(struct skua_ib_dev *dev, u32 key, u64 va, u32 len, bool write)
 	struct skua_page_fault what = { 1, key, va, len, U32_MAX, write };
 
 	dev->odp_handler.fault(&dev->odp_handler, &what);
-	flush_workqueue(dev->odp_wq);
+	flush_workqueue(skua_ib_odp_wq);
 }
 
 /* A page that may only be read is not had for writing, nor one outside of the region. */
@@ -411,6 +412,35 @@ static void test_faults_refused(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(dev->dead));
 }
 
+/*
+ * A page that two threads bring in is mapped once, and unmapped once: what the second one was
+ * told of the page has no flag of the mapping by the first.
+ */
+static void test_mapped_once(struct kunit *test)
+{
+	struct device *dma = live_dev->dma_device;
+	struct ib_umem_odp *umem = kunit_kzalloc(test, sizeof(*umem), GFP_KERNEL);
+	struct page *page = alloc_page(GFP_KERNEL);
+	dma_addr_t addr[2] = {};
+	unsigned long pfn;
+
+	KUNIT_ASSERT_NOT_NULL(test, umem);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	umem->umem.ibdev = live_dev;
+	KUNIT_ASSERT_EQ(test, hmm_dma_map_alloc(dma, &umem->map, 4, PAGE_SIZE), 0);
+	pfn = page_to_pfn(page) | HMM_PFN_VALID;
+	KUNIT_EXPECT_EQ(test, skua_ib_odp_map(umem, 2, pfn, &addr[0]), 0);
+	KUNIT_EXPECT_EQ(test, umem->npages, 1);
+	KUNIT_EXPECT_EQ(test, skua_ib_odp_map(umem, 2, pfn | HMM_PFN_WRITE, &addr[1]), 0);
+	KUNIT_EXPECT_EQ(test, umem->npages, 1);
+	KUNIT_EXPECT_EQ(test, addr[0], addr[1]);
+	KUNIT_EXPECT_EQ(test, umem->map.pfn_list[2], pfn | HMM_PFN_WRITE | HMM_PFN_DMA_MAPPED);
+	KUNIT_EXPECT_TRUE(test, hmm_dma_unmap_pfn(dma, &umem->map, 2));
+	KUNIT_EXPECT_FALSE(test, hmm_dma_unmap_pfn(dma, &umem->map, 2));
+	hmm_dma_map_free(dma, &umem->map);
+	__free_page(page);
+}
+
 static void test_ranges(struct kunit *test)
 {
 	static const struct { u64 offset, len; int err; } range[] = {
@@ -438,6 +468,7 @@ static struct kunit_case skua_dmabuf_cases[] = {
 	KUNIT_CASE_SLOW(test_part),
 	KUNIT_CASE_SLOW(test_taken),
 	KUNIT_CASE_SLOW(test_faults_refused),
+	KUNIT_CASE(test_mapped_once),
 	KUNIT_CASE_SLOW(test_ranges),
 	{}
 };
@@ -454,3 +485,4 @@ kunit_test_suite(skua_dmabuf_suite);
 MODULE_DESCRIPTION("KUnit tests of dma-bufs that move under a Skua device");
 MODULE_LICENSE("GPL");
 MODULE_IMPORT_NS("DMA_BUF");
+MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");

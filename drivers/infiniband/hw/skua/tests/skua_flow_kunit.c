@@ -11,7 +11,7 @@
 /* A rule of one specification. */
 struct flow_rule {
 	struct ib_flow_attr attr;
-	union ib_flow_spec spec[3];
+	union ib_flow_spec spec[4];
 };
 
 static struct flow_rule *rule_alloc(struct kunit *test)
@@ -89,6 +89,37 @@ static void test_flow_five_tuple(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_ib_flow_build(&r->attr, &flow), -EOPNOTSUPP);
 }
 
+/* Specifications in any order, and more than one of a layer: a frame must match them all. */
+static void test_flow_order(struct kunit *test)
+{
+	struct flow_rule *r = rule_alloc(test);
+	struct ib_flow_spec_tcp_udp *udp = rule_add(r, IB_FLOW_SPEC_UDP, sizeof(*udp));
+	struct ib_flow_spec_ipv4 *ip = rule_add(r, IB_FLOW_SPEC_IPV4, sizeof(*ip));
+	struct ib_flow_spec_ipv4 *more = rule_add(r, IB_FLOW_SPEC_IPV4, sizeof(*more));
+	struct skua_flow flow;
+
+	ip->val.dst_ip = cpu_to_be32(0x0a000001);
+	ip->mask.dst_ip = cpu_to_be32(~0U);
+	more->val.src_ip = cpu_to_be32(0x0a000002);
+	more->mask.src_ip = cpu_to_be32(~0U);
+	KUNIT_ASSERT_EQ(test, skua_ib_flow_build(&r->attr, &flow), 0);
+	KUNIT_EXPECT_EQ(test, flow.value.ip_proto, IPPROTO_UDP);
+	KUNIT_EXPECT_EQ(test, flow.mask.ip_proto, 0xff);
+	KUNIT_EXPECT_MEMEQ(test, flow.value.daddr + 12, &ip->val.dst_ip, 4);
+	KUNIT_EXPECT_MEMEQ(test, flow.value.saddr + 12, &more->val.src_ip, 4);
+	/* Contradictions, which no frame can match. */
+	more->val.dst_ip = cpu_to_be32(0x0a000003);
+	more->mask.dst_ip = cpu_to_be32(0xff);
+	KUNIT_EXPECT_EQ(test, skua_ib_flow_build(&r->attr, &flow), -EINVAL);
+	more->mask.dst_ip = 0;
+	more->val.proto = IPPROTO_TCP;
+	more->mask.proto = 0xff;
+	KUNIT_EXPECT_EQ(test, skua_ib_flow_build(&r->attr, &flow), -EINVAL);
+	more->mask.proto = 0;
+	rule_add(r, IB_FLOW_SPEC_IPV6, sizeof(struct ib_flow_spec_ipv6));
+	KUNIT_EXPECT_EQ(test, skua_ib_flow_build(&r->attr, &flow), -EINVAL);
+}
+
 static void test_flow_ipv6(struct kunit *test)
 {
 	struct flow_rule *r = rule_alloc(test);
@@ -159,6 +190,7 @@ static void test_rss_fields(struct kunit *test)
 static struct kunit_case skua_flow_cases[] = {
 	KUNIT_CASE(test_flow_eth),
 	KUNIT_CASE(test_flow_five_tuple),
+	KUNIT_CASE(test_flow_order),
 	KUNIT_CASE(test_flow_ipv6),
 	KUNIT_CASE(test_flow_types),
 	KUNIT_CASE(test_rss_fields),

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of what skua_ib does when the device fails, which need no device: who is woken, and
+ * what programs and clients are told.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "../skua_ib.h"
+
+enum { ARMED, NEVER_ARMED, USER, NO_HANDLER, NO_QP, CQS };
+
+/**
+ * struct death - a device that is not registered
+ * @dev: the device
+ * @cq: its CQs
+ * @cqe: ring of the kernel's
+ * @calls: of the completion handlers
+ * @uc: a context of a program
+ * @status: its status page
+ * @handler: of events of the device
+ * @fatal: events of the device
+ * @other: events that are none of it
+ * @seen_dead: the status page was cleared, and the CQs woken, before the event
+ */
+struct death {
+	struct skua_ib_dev *dev;
+	struct skua_ib_cq cq[CQS];
+	struct skua_cqe cqe;
+	int calls[CQS];
+	struct skua_ib_ucontext uc;
+	struct skua_status_page status;
+	struct ib_event_handler handler;
+	int fatal;
+	int other;
+	bool seen_dead;
+};
+
+static void on_comp(struct ib_cq *ibcq, void *context)
+{
+	int *calls = context;
+
+	(*calls)++;
+}
+
+static void on_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct death *d = container_of(handler, struct death, handler);
+
+	if (event->event == IB_EVENT_DEVICE_FATAL)
+		d->fatal++;
+	else
+		d->other++;
+	d->seen_dead = !d->status.alive && d->calls[USER];
+}
+
+static void death_exit(void *data)
+{
+	struct death *d = data;
+	unsigned int i;
+
+	for (i = 0; i < CQS; i++)
+		xa_destroy(&d->cq[i].qps);
+	ib_unregister_event_handler(&d->handler);
+	ib_dealloc_device(&d->dev->ibdev);
+}
+
+static int death_init(struct kunit *test)
+{
+	struct death *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	test->priv = d;
+	d->dev = ib_alloc_device(skua_ib_dev, ibdev);
+	KUNIT_ASSERT_NOT_NULL(test, d->dev);
+	spin_lock_init(&d->dev->cq_lock);
+	INIT_LIST_HEAD(&d->dev->cqs);
+	mutex_init(&d->dev->uc_lock);
+	INIT_LIST_HEAD(&d->dev->ucontexts);
+	INIT_IB_EVENT_HANDLER(&d->handler, &d->dev->ibdev, on_event);
+	ib_register_event_handler(&d->handler);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, death_exit, d), 0);
+
+	d->status.alive = 1;
+	d->uc.status = &d->status;
+	list_add(&d->uc.link, &d->dev->ucontexts);
+	for (i = 0; i < CQS; i++) {
+		struct skua_ib_cq *cq = &d->cq[i];
+
+		cq->ibcq.device = &d->dev->ibdev;
+		cq->ibcq.comp_handler = i == NO_HANDLER ? NULL : on_comp;
+		cq->ibcq.cq_context = &d->calls[i];
+		cq->ring = i == USER ? NULL : &d->cqe;
+		cq->arm_serial = i == ARMED || i == NO_HANDLER || i == NO_QP;
+		list_add(&cq->link, &d->dev->cqs);
+		xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
+		if (i != USER && i != NO_QP)
+			KUNIT_ASSERT_EQ(test, xa_insert_irq(&cq->qps, 2, d, GFP_KERNEL), 0);
+	}
+	return 0;
+}
+
+static void expect_woken(struct kunit *test, int times)
+{
+	struct death *d = test->priv;
+
+	KUNIT_EXPECT_EQ(test, d->calls[ARMED], times);
+	KUNIT_EXPECT_EQ(test, d->calls[USER], times);
+	/* The RDMA core may not even have set the handler of this one. */
+	KUNIT_EXPECT_EQ(test, d->calls[NEVER_ARMED], 0);
+	/* Or it has armed this one and not yet set what the handler uses. */
+	KUNIT_EXPECT_EQ(test, d->calls[NO_QP], 0);
+}
+
+/* Whoever waits for a completion polls again, kernel and user space. */
+static void test_wake_all(struct kunit *test)
+{
+	struct death *d = test->priv;
+
+	skua_ib_wake_all(d->dev);
+	expect_woken(test, 1);
+	skua_ib_wake_all(d->dev);
+	expect_woken(test, 2);
+}
+
+/* Once, however often it is heard of; programs that only poll see it before the event. */
+static void test_die(struct kunit *test)
+{
+	struct death *d = test->priv;
+
+	skua_ib_die(d->dev);
+	flush_workqueue(ib_wq);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(d->dev->dead));
+	KUNIT_EXPECT_EQ(test, d->status.alive, 0);
+	KUNIT_EXPECT_EQ(test, d->fatal, 1);
+	KUNIT_EXPECT_TRUE(test, d->seen_dead);
+	expect_woken(test, 1);
+
+	skua_ib_die(d->dev);
+	flush_workqueue(ib_wq);
+	KUNIT_EXPECT_EQ(test, d->fatal, 1);
+	KUNIT_EXPECT_EQ(test, d->other, 0);
+	expect_woken(test, 1);
+}
+
+static struct kunit_case skua_death_cases[] = {
+	KUNIT_CASE(test_wake_all),
+	KUNIT_CASE(test_die),
+	{}
+};
+
+static struct kunit_suite skua_death_suite = {
+	.name = "skua_death",
+	.init = death_init,
+	.test_cases = skua_death_cases,
+};
+
+kunit_test_suite(skua_death_suite);
+
+MODULE_DESCRIPTION("KUnit tests of skua_ib when the device fails");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");
