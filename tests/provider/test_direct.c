@@ -182,6 +182,34 @@ static void test_cq_size(void **state)
 	}
 }
 
+/* It belongs to its channel and has the program's context, as one of ibv_create_cq_ex(). */
+static void test_cq_channel(void **state)
+{
+	struct ibv_comp_channel channel = { .context = fake.ctx, .fd = -1 };
+	struct skuadv_cq_init_attr sattr = {};
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 16, .cq_context = &sattr, .channel = &channel,
+	};
+	struct ibv_cq_ex *x;
+	struct ibv_cq *c;
+
+	(void)state;
+	x = skuadv_create_cq(fake.ctx, &attr, &sattr, sizeof(sattr));
+	assert_non_null(x);
+	c = ibv_cq_ex_to_cq(x);
+	assert_ptr_equal(c->context, fake.ctx);
+	assert_ptr_equal(c->channel, &channel);
+	assert_ptr_equal(c->cq_context, &sattr);
+	assert_int_equal(channel.refcnt, 1);
+	/* What events are acknowledged with: usable, and none came yet. */
+	ibv_ack_cq_events(c, 1);
+	assert_int_equal(c->comp_events_completed, 1);
+	assert_int_equal(c->async_events_completed, 0);
+	c->comp_events_completed = 0;
+	fake_destroy_cq(c);
+	assert_int_equal(channel.refcnt, 0);
+}
+
 static void test_rings(void **state)
 {
 	struct ibv_srq_init_attr sattr = { .attr = { .max_wr = 8, .max_sge = 1 } };
@@ -260,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_query_without, NULL, teardown),
 		cmocka_unit_test_setup_teardown(test_qp_flags, NULL, teardown),
 		cmocka_unit_test_setup_teardown(test_cq_size, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cq_channel, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
 	};

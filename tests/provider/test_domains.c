@@ -2,6 +2,8 @@
 /*
  * Domains, memory, counters and what else is no queue.
  */
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "fake.h"
 
 static struct ibv_cq *cq;
@@ -294,21 +296,33 @@ static void test_device_memory(void **state)
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-static void test_counters(void **state)
+static struct ibv_counters *make_counters(void)
 {
 	struct ibv_counters_init_attr init = {};
 	struct ibv_counters *c = ibv_create_counters(fake.ctx, &init);
-	struct ibv_counter_attach_attr at = { .counter_desc = IBV_COUNTER_BYTES, .index = 2 };
+
+	assert_non_null(c);
+	return c;
+}
+
+static int attach(struct ibv_counters *c, uint32_t what, uint32_t index)
+{
+	struct ibv_counter_attach_attr at = { .counter_desc = what, .index = index };
+
+	return ibv_attach_counters_point_flow(c, &at, NULL);
+}
+
+static void test_counters(void **state)
+{
+	struct ibv_counter_attach_attr at = { .counter_desc = IBV_COUNTER_BYTES };
+	struct ibv_counters_init_attr init = { .comp_mask = 1 };
+	struct ibv_counters *c = make_counters();
 	uint64_t v[4] = { 9, 9, 9, 9 };
 	unsigned int i;
 
 	(void)state;
-	assert_non_null(c);
-	assert_false(ibv_attach_counters_point_flow(c, &at, NULL));
-	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);
-	at.index = 0;
-	at.counter_desc = IBV_COUNTER_PACKETS;
-	assert_false(ibv_attach_counters_point_flow(c, &at, NULL));
+	assert_false(attach(c, IBV_COUNTER_BYTES, 2));
+	assert_false(attach(c, IBV_COUNTER_PACKETS, 0));
 	assert_false(ibv_read_counters(c, v, 3, 0));
 	assert_int_equal(v[0], 1111);
 	assert_int_equal(v[1], 0);
@@ -319,29 +333,126 @@ static void test_counters(void **state)
 	assert_false(ibv_read_counters(c, v, 1, 0));
 	assert_int_equal(v[0], 1111);
 	assert_int_equal(v[2], 9);
-	at.index = 64;
-	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);
-	at.index = 1;
-	at.counter_desc = IBV_COUNTER_BYTES + 1;
-	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);
-	at.counter_desc = 0;
+	assert_int_equal(attach(c, IBV_COUNTER_PACKETS, 64), EINVAL);
+	assert_int_equal(attach(c, IBV_COUNTER_PACKETS, ~0U), EINVAL);
+	/* What the device does not count is not supported, at whichever index */
+	assert_int_equal(attach(c, IBV_COUNTER_BYTES + 1, 1), ENOTSUP);
+	assert_int_equal(attach(c, ~0U, 1), ENOTSUP);
 	at.comp_mask = 1;
 	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EOPNOTSUPP);
 	at.comp_mask = 0;
 	assert_int_equal(ibv_attach_counters_point_flow(c, &at, (void *)1), EOPNOTSUPP);
-	for (i = 0; i < 64; i++) {
-		at.index = i;
-		assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL),
-				 i == 0 || i == 2 ? EINVAL : 0);
-	}
+	for (i = 3; i < 64; i++)
+		assert_false(attach(c, IBV_COUNTER_PACKETS, i));
 	fake.fail_at = 1;
 	assert_int_equal(ibv_read_counters(c, v, 1, 0), ENOMEM);
 	fake.fail_at = 1;
 	assert_int_equal(ibv_destroy_counters(c), ENOMEM);
 	assert_false(ibv_destroy_counters(c));
-	init.comp_mask = 1;
 	assert_null(ibv_create_counters(fake.ctx, &init));
 	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+/* An index that is set more than once has the sum */
+static void test_counters_sum(void **state)
+{
+	struct ibv_counters *c = make_counters();
+	uint64_t v[3] = { 9, 9, 9 };
+	unsigned int i;
+
+	(void)state;
+	assert_false(attach(c, IBV_COUNTER_PACKETS, 1));
+	assert_false(attach(c, IBV_COUNTER_BYTES, 1));
+	for (i = 0; i < 100; i++)
+		assert_false(attach(c, IBV_COUNTER_BYTES, 0));
+	assert_false(ibv_read_counters(c, v, 3, 0));
+	assert_int_equal(v[0], 100 * 2222);
+	assert_int_equal(v[1], 1111 + 2222);
+	assert_int_equal(v[2], 0);
+	assert_false(ibv_destroy_counters(c));
+}
+
+static struct ibv_flow *make_flow(struct ibv_qp *qp, struct ibv_counters *c)
+{
+	struct __attribute__((packed)) {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+		struct ibv_flow_spec_counter_action count;
+	} a = {
+		.attr = { .size = sizeof(a), .port = FAKE_PORT, .num_of_specs = 2 },
+		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(a.eth) },
+		.count = {
+			.type = IBV_FLOW_SPEC_ACTION_COUNT,
+			.size = sizeof(a.count),
+			.counters = c,
+		},
+	};
+
+	return ibv_create_flow(qp, (void *)&a);
+}
+
+static struct ibv_counters *between;
+static int between_answer;
+
+/* Another thread, while the kernel has destroyed the flow that the call returns to */
+static void destroy_counters_between(unsigned int object, unsigned int method)
+{
+	if (object != UVERBS_OBJECT_FLOW || method != UVERBS_METHOD_FLOW_DESTROY)
+		return;
+	fake.after_cmd = NULL;
+	between_answer = ibv_destroy_counters(between);
+}
+
+/* While flows count in it, a set stays as it is */
+static void test_counters_bound(void **state)
+{
+	struct ibv_counters *c = make_counters();
+	struct ibv_counters foreign = { .context = &(struct ibv_context){
+		.device = &(struct verbs_device){}.device,
+	} };
+	struct ibv_flow *flow[2];
+	struct ibv_qp *qp;
+	uint64_t v;
+
+	(void)state;
+	cq = fake_make_cq(16);
+	qp = fake_make_qp(cq, IBV_QPT_RAW_PACKET);
+	assert_false(attach(c, IBV_COUNTER_PACKETS, 0));
+	/* One that the kernel refuses does not bind */
+	fake.fail_at = 2;
+	fake.failed = false;
+	assert_null(make_flow(qp, c));
+	assert_true(fake.failed);
+	assert_int_equal(errno, ENOMEM);
+	assert_false(attach(c, IBV_COUNTER_PACKETS, 0));
+	flow[0] = make_flow(qp, c);
+	assert_non_null(flow[0]);
+	flow[1] = make_flow(qp, c);
+	assert_non_null(flow[1]);
+	assert_int_equal(attach(c, IBV_COUNTER_PACKETS, 1), EBUSY);
+	assert_int_equal(attach(c, IBV_COUNTER_PACKETS, 0), EBUSY);
+	assert_false(ibv_destroy_flow(flow[0]));
+	assert_int_equal(attach(c, IBV_COUNTER_PACKETS, 1), EBUSY);
+	assert_int_equal(ibv_destroy_counters(c), EBUSY);
+	assert_false(ibv_read_counters(c, &v, 1, 0));
+	assert_int_equal(v, 2 * 1111);
+	fake.fail_at = 1;
+	assert_int_equal(ibv_destroy_flow(flow[1]), ENOMEM);
+	assert_int_equal(attach(c, IBV_COUNTER_PACKETS, 1), EBUSY);
+	between = c;
+	fake.after_cmd = destroy_counters_between;
+	assert_false(ibv_destroy_flow(flow[1]));
+	assert_null(fake.after_cmd);
+	assert_int_equal(between_answer, EBUSY);
+	assert_false(attach(c, IBV_COUNTER_PACKETS, 1));
+	assert_false(ibv_destroy_counters(c));
+
+	assert_null(make_flow(qp, NULL));
+	assert_int_equal(errno, EINVAL);
+	assert_null(make_flow(qp, &foreign));
+	assert_int_equal(errno, EINVAL);
+	fake_destroy_qp(qp);
+	fake_destroy_cq(cq);
 }
 
 static void test_queries(void **state)
@@ -401,7 +512,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(domains), CASE(domain_fence), CASE(pd_import), CASE(regions),
-		CASE(device_memory), CASE(counters), CASE(queries), CASE(multicast),
+		CASE(device_memory), CASE(counters), CASE(counters_sum), CASE(counters_bound),
+		CASE(queries), CASE(multicast),
 	};
 
 	return cmocka_run_group_tests_name("provider domains", tests, NULL, NULL);

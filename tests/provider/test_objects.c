@@ -3,6 +3,8 @@
  * Objects that are made, changed and unmade: what the kernel is told, what it refuses,
  * and that nothing is left when any step of it fails.
  */
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "fake.h"
 #include "skua.h"
 
@@ -718,6 +720,113 @@ static void test_cq_busy(void **state)
 	fake_destroy_cq(other);
 }
 
+/* --- SRQs: while QPs receive from one, it stays --------------------------------------- */
+
+static struct ibv_srq *srq;
+static int srq_answer;
+
+static struct ibv_qp *make_sharing(enum ibv_qp_type type, uint32_t max_recv_sge)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = type == IBV_QPT_XRC_SEND ? NULL : srq,
+		.qp_type = type,
+		.cap = { 1, 0xffffffff, 1, max_recv_sge, 0 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(fake.pd, &attr);
+
+	if (qp) {
+		assert_int_equal(attr.cap.max_recv_wr, 0);
+		assert_int_equal(attr.cap.max_recv_sge, 0);
+	}
+	return qp;
+}
+
+/* Another thread, while the kernel has destroyed the QP and its CQEs are not yet removed */
+static void destroy_srq_between(unsigned int object, unsigned int method)
+{
+	if (object != UVERBS_OBJECT_QP || method != UVERBS_METHOD_QP_DESTROY)
+		return;
+	fake.after_cmd = NULL;
+	srq_answer = ibv_destroy_srq(srq);
+}
+
+static void test_srq_busy(void **state)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct ibv_qp *qp[2];
+	unsigned int n;
+
+	(void)state;
+	cq = fake_make_cq(16);
+	srq = ibv_create_srq(fake.pd, &attr);
+	assert_non_null(srq);
+	qp[0] = make_sharing(IBV_QPT_RC, 1);
+	qp[1] = make_sharing(IBV_QPT_UD, 1);
+	assert_non_null(qp[0]);
+	assert_non_null(qp[1]);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	fake_destroy_qp(qp[1]);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	/* A QP that the kernel keeps */
+	fake.fail_at = 1;
+	assert_int_equal(ibv_destroy_qp(qp[0]), ENOMEM);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	/* One whose completion is in the CQ: it gives its WQE back */
+	fake_modify(qp[0], IBV_QPS_RTS);
+	assert_false(ibv_post_srq_recv(srq, &wr, &bad));
+	fake_rcvd_shared(qp[0], fake_srq_take(fake_srq(srq)), 0);
+	fake.after_cmd = destroy_srq_between;
+	fake_destroy_qp(qp[0]);
+	assert_null(fake.after_cmd);
+	assert_int_equal(srq_answer, EBUSY);
+	/* One that was never made, whatever failed, does not count */
+	for (n = 1;; n++) {
+		fake.failed = false;
+		fake.fail_at = n;
+		qp[0] = make_sharing(IBV_QPT_RC, 1);
+		if (qp[0])
+			break;
+		assert_true(fake.failed);
+		assert_in_range(n, 1, 20);
+	}
+	fake.fail_at = 0;
+	fake_destroy_qp(qp[0]);
+	fake.fail_at = 1;
+	assert_int_equal(ibv_destroy_srq(srq), ENOMEM);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	fake_destroy_cq(cq);
+}
+
+/* Sizes of a receive queue mean nothing where there is none */
+static void test_srq_recv_sge(void **state)
+{
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
+	};
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_qp *qp;
+	unsigned int i;
+
+	(void)state;
+	cq = fake_make_cq(16);
+	srq = ibv_create_srq(fake.pd, &attr);
+	assert_non_null(srq);
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		qp = make_sharing(types[i], fake.lim.max_rq_sge + 1);
+		assert_non_null(qp);
+		/* Nor does the kernel see them, which would refuse */
+		assert_int_equal(fake_qp(qp)->cap.max_recv_wr, 0);
+		assert_int_equal(fake_qp(qp)->cap.max_recv_sge, 0);
+		assert_false(fake_qp(qp)->qp_req.has_rq);
+		fake_destroy_qp(qp);
+	}
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	fake_destroy_cq(cq);
+}
+
 /* Doorbell records share pages, and stay apart */
 static void test_records(void **state)
 {
@@ -770,7 +879,7 @@ int main(void)
 		CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
 		CASE(qp_caps),
 		CASE(qp_modify), CASE(qp_ece), CASE(qp_ece_some), CASE(cq_sizes), CASE(cq_refused),
-		CASE(cq_busy), CASE(records),
+		CASE(cq_busy), CASE(srq_busy), CASE(srq_recv_sge), CASE(records),
 	};
 
 	return cmocka_run_group_tests_name("provider objects", tests, NULL, NULL);

@@ -23,12 +23,9 @@
  */
 struct skua_counters {
 	struct verbs_counters vcounters;
-	pthread_mutex_t lock;	/* protects what follows */
-	uint32_t num;
-	struct {
-		uint32_t index;
-		uint32_t what;
-	} at[SKUA_COUNTERS_MAX];
+	pthread_mutex_t lock;
+	uint32_t flows;
+	uint32_t times[SKUA_COUNTERS_MAX][SKUA_FLOW_VALUES];
 };
 
 static struct skua_counters *to_scounters(struct ibv_counters *counters)
@@ -58,18 +55,24 @@ struct ibv_counters *skua_create_counters(struct ibv_context *ibctx,
 		return NULL;
 	}
 	pthread_mutex_init(&c->lock, NULL);
+	return &c->vcounters.counters;
+}
+
 /*
  * The kernel's count of the flows is not enough: a thread that destroys one may not have
  * come to skua_counters_unbind() yet.
  */
-	return &c->vcounters.counters;
-}
-
 int skua_destroy_counters(struct ibv_counters *counters)
 {
 	struct skua_counters *c = to_scounters(counters);
+	bool busy;
 	int ret;
 
+	pthread_mutex_lock(&c->lock);
+	busy = c->flows;
+	pthread_mutex_unlock(&c->lock);
+	if (busy)
+		return EBUSY;
 	ret = ibv_cmd_destroy_counters(&c->vcounters);
 	if (ret)
 		return ret;
@@ -79,29 +82,50 @@ int skua_destroy_counters(struct ibv_counters *counters)
 }
 
 /*
- * Record which value goes to which index. This is done before a flow that names the set is
+ * A flow is to count in the set, which stays as it is meanwhile. Returns false if it is no set
+ * of this provider.
+ */
+bool skua_counters_bind(struct ibv_counters *counters)
+{
+	struct skua_counters *c;
+
+	if (!counters || !skua_is_ours(counters->context->device))
+		return false;
+	c = to_scounters(counters);
+	pthread_mutex_lock(&c->lock);
+	c->flows++;
+	pthread_mutex_unlock(&c->lock);
+	return true;
+}
+
+void skua_counters_unbind(struct ibv_counters *counters)
+{
+	struct skua_counters *c = to_scounters(counters);
+
+	pthread_mutex_lock(&c->lock);
+	c->flows--;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/*
+ * Record that a value is added to an index. This is done before a flow that names the set is
  * created; attaching to a flow that exists is not supported.
  */
 int skua_attach_counters_point_flow(struct ibv_counters *counters,
 				    struct ibv_counter_attach_attr *attr, struct ibv_flow *flow)
 {
 	struct skua_counters *c = to_scounters(counters);
-	uint32_t i;
 	int ret = 0;
 
-	if (flow || attr->comp_mask)
-		return EOPNOTSUPP;
-	if (attr->counter_desc >= SKUA_FLOW_VALUES || attr->index >= SKUA_COUNTERS_MAX)
+	if (flow || attr->comp_mask || (uint32_t)attr->counter_desc >= SKUA_FLOW_VALUES)
+		return ENOTSUP;
+	if (attr->index >= SKUA_COUNTERS_MAX)
 		return EINVAL;
 	pthread_mutex_lock(&c->lock);
-	for (i = 0; i < c->num; i++)
-		if (c->at[i].index == attr->index)
-			ret = EINVAL;
-	if (!ret) {
-		c->at[c->num].index = attr->index;
-		c->at[c->num].what = attr->counter_desc;
-		c->num++;
-	}
+	if (c->flows)
+		ret = EBUSY;
+	else
+		c->times[attr->index][attr->counter_desc]++;
 	pthread_mutex_unlock(&c->lock);
 	return ret;
 }
@@ -111,7 +135,7 @@ int skua_read_counters(struct ibv_counters *counters, uint64_t *value, uint32_t 
 {
 	struct skua_counters *c = to_scounters(counters);
 	uint64_t raw[SKUA_FLOW_VALUES] = {};
-	uint32_t i;
+	uint32_t i, j;
 	int ret;
 
 	ret = ibv_cmd_read_counters(&c->vcounters, raw, SKUA_FLOW_VALUES, flags, NULL);
@@ -119,9 +143,9 @@ int skua_read_counters(struct ibv_counters *counters, uint64_t *value, uint32_t 
 		return ret;
 	memset(value, 0, num * sizeof(*value));
 	pthread_mutex_lock(&c->lock);
-	for (i = 0; i < c->num; i++)
-		if (c->at[i].index < num)
-			value[c->at[i].index] = raw[c->at[i].what];
+	for (i = 0; i < num && i < SKUA_COUNTERS_MAX; i++)
+		for (j = 0; j < SKUA_FLOW_VALUES; j++)
+			value[i] += c->times[i][j] * raw[j];
 	pthread_mutex_unlock(&c->lock);
 	return 0;
 }

@@ -31,11 +31,6 @@ static void qp_kick(struct skua_qp *qp)
 	} while (now != pi);
 }
 
-static inline void rq_sge(struct skua_wqe_data *d, const struct ibv_sge *sg)
-{
-	skua_wqe_data_set(d, sg->addr, sg->lkey, sg->length);
-}
-
 /* The end of a post to a QP that is in error, or has no lock. */
 static __attribute__((noinline)) int rq_end_rarely(struct skua_qp *qp, int ret)
 {
@@ -50,40 +45,12 @@ static __attribute__((noinline)) int rq_end_rarely(struct skua_qp *qp, int ret)
 	return ret;
 }
 
-/*
- * Goes on for rq_post() at @wr, which has not exactly one element, or one of no length, or for
- * which there is no room. Locked and unlocked as there.
- */
-static ALWAYS_INLINE inline int rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr,
-					struct ibv_recv_wr **bad)
+/* Give the WQEs up to @pi to the device, and the lock. */
+static ALWAYS_INLINE inline int rq_publish(struct skua_qp *qp, uint32_t pi, int ret)
 {
 	struct skua_rq *rq = &qp->rq;
-	uint32_t pi, old, end;
-	int ret = 0;
 
-	old = atomic_load_explicit(&rq->pi, memory_order_relaxed);
-	end = atomic_load_explicit(&rq->ci, memory_order_acquire) + rq->size;
-	for (pi = old; wr; wr = wr->next, pi++) {
-		struct skua_wqe_data *d = skua_rq_wqe(&rq->ring, pi);
-		unsigned int num = wr->num_sge, i;
-
-		if (unlikely(num > rq->max_sge))
-			ret = EINVAL;
-		else if (unlikely(pi == end))
-			ret = ENOMEM;
-		if (unlikely(ret)) {
-			*bad = wr;
-			break;
-		}
-		if (likely(num)) {
-			rq_sge(d, wr->sg_list);
-			for (i = 1; unlikely(i < num); i++)
-				rq_sge(&d[i], &wr->sg_list[i]);
-		}
-		skua_rq_wqe_end(d, num, rq->segs);
-		rq->wr_id[pi & rq->ring.mask] = wr->wr_id;
-	}
-	if (likely(pi != old)) {
+	if (likely(pi != atomic_load_explicit(&rq->pi, memory_order_relaxed))) {
 		/* After rq->wr_id[]: pollers read its entries below this index. */
 		atomic_store_explicit(&rq->pi, pi, memory_order_release);
 		skua_db_rq(qp->dbr, pi);
@@ -93,6 +60,61 @@ static ALWAYS_INLINE inline int rq_post(struct skua_qp *qp, struct ibv_recv_wr *
 		return rq_end_rarely(qp, ret);
 	skua_unlock_taken(&rq->lock);
 	return ret;
+}
+
+/*
+ * Goes on for rq_post() at @wr, which has not exactly one element, or one of no length, or for
+ * which there is no room. Locked and unlocked as there.
+ */
+static __attribute__((noinline)) int rq_post_any(struct skua_qp *qp, struct ibv_recv_wr *wr,
+						 struct ibv_recv_wr **bad, uint32_t pi)
+{
+	struct skua_rq *rq = &qp->rq;
+	uint32_t end = atomic_load_explicit(&rq->ci, memory_order_acquire) + rq->size;
+	int ret = 0;
+
+	for (; wr; wr = wr->next, pi++) {
+		struct skua_wqe_data *d = skua_rq_wqe(&rq->ring, pi);
+		unsigned int num = wr->num_sge;
+
+		if (unlikely(num > rq->max_sge))
+			ret = EINVAL;
+		else if (unlikely(pi == end))
+			ret = ENOMEM;
+		if (unlikely(ret)) {
+			*bad = wr;
+			break;
+		}
+		skua_rq_wqe_end(d, skua_rq_list(d, wr->sg_list, num), rq->segs);
+		rq->wr_id[pi & rq->ring.mask] = wr->wr_id;
+	}
+	return rq_publish(qp, pi, ret);
+}
+
+/*
+ * The queue is locked; it is not, afterwards. Functions are called as the last step only, so
+ * that few registers must be saved.
+ */
+static ALWAYS_INLINE inline int rq_post(struct skua_qp *qp, struct ibv_recv_wr *wr,
+					struct ibv_recv_wr **bad)
+{
+	struct skua_rq *rq = &qp->rq;
+	uint32_t pi, end;
+
+	pi = atomic_load_explicit(&rq->pi, memory_order_relaxed);
+	end = atomic_load_explicit(&rq->ci, memory_order_acquire) + rq->size;
+	for (; wr; wr = wr->next, pi++) {
+		const struct ibv_sge *sg = wr->sg_list;
+		struct skua_wqe_data *d;
+
+		if (unlikely(pi == end || wr->num_sge != 1 || !sg->length))
+			return rq_post_any(qp, wr, bad, pi);
+		d = skua_rq_wqe(&rq->ring, pi);
+		skua_wqe_data_set(d, sg->addr, sg->lkey, sg->length);
+		skua_rq_wqe_end(d, 1, rq->segs);
+		rq->wr_id[pi & rq->ring.mask] = wr->wr_id;
+	}
+	return rq_publish(qp, pi, 0);
 }
 
 static __attribute__((noinline)) int rq_wait_and_post(struct skua_qp *qp, struct ibv_recv_wr *wr,
@@ -401,6 +423,8 @@ static void qp_attach(struct skua_qp *qp)
 		skua_cq_attach(to_scq(ibqp->send_cq), qp);
 	if (ibqp->recv_cq && ibqp->send_cq != ibqp->recv_cq)
 		skua_cq_attach(to_scq(ibqp->recv_cq), qp);
+	if (ibqp->srq)
+		skua_srq_attach(to_ssrq(ibqp->srq));
 }
 
 static void qp_detach(struct skua_qp *qp)
@@ -411,6 +435,9 @@ static void qp_detach(struct skua_qp *qp)
 		skua_cq_detach(to_scq(ibqp->send_cq), qp);
 	if (ibqp->recv_cq && ibqp->send_cq != ibqp->recv_cq)
 		skua_cq_detach(to_scq(ibqp->recv_cq), qp);
+	/* The WQEs of CQEs that were dropped above went back to it. */
+	if (ibqp->srq)
+		skua_srq_detach(to_ssrq(ibqp->srq));
 }
 
 /* ibv_wr_atomic_write() has 8 inline bytes, even if the program asked for no inline data. */
@@ -467,6 +494,7 @@ static int qp_create_kernel(struct skua_context *ctx, struct skua_qp *qp,
 	/* The kernel checks these against the rings. */
 	init.cap.max_inline_data = told_inline(qp, cap);
 	init.cap.max_recv_wr = cap->max_recv_wr;
+	init.cap.max_recv_sge = cap->max_recv_sge;
 	/* The kernel takes no reference on it, so that it may be destroyed before the QP. */
 	if (attr->qp_type == IBV_QPT_XRC_SEND)
 		init.recv_cq = NULL;
@@ -494,8 +522,10 @@ static int qp_setup(struct skua_context *ctx, struct skua_qp *qp,
 	/* An XRC initiator has no receive queue. */
 	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return EINVAL;
-	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) {
 		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	}
 	/* The kernel pins at least one ring: who asks for no queue at all gets a send queue. */
 	if (!cap->max_send_wr && !cap->max_recv_wr)
 		cap->max_send_wr = 1;

@@ -239,6 +239,10 @@ static int skua_query_context(struct skua_context *ctx)
  */
 static struct verbs_context *skua_import_context(struct ibv_device *ibdev, int cmd_fd)
 {
+	if (sizeof(long) < sizeof(uint64_t)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	return skua_open(ibdev, cmd_fd, skua_query_context);
 }
 

@@ -466,6 +466,7 @@ struct skua_srq {
 	uint32_t head;
 	uint32_t tail;
 	uint32_t posted;
+	uint32_t users;
 	uint32_t pi;
 	uint32_t wqes;
 	uint32_t segs;
@@ -515,6 +516,37 @@ static inline struct skua_ah *to_sah(struct ibv_ah *ah)
 static inline struct skua_cqe *cqe_at(const struct skua_cq *cq, uint32_t index)
 {
 	return (struct skua_cqe *)(cq->ring + ((size_t)(index & cq->ring_mask) << cq->log_cqe));
+}
+
+/*
+ * Write the scatter list of a receive. Elements of no length are left out: with the key
+ * SKUA_INVALID_LKEY, which they may have, they would end the list for the device. Returns
+ * the elements written.
+ */
+static ALWAYS_INLINE inline unsigned int skua_rq_list(struct skua_wqe_data *d,
+						      const struct ibv_sge *sg, unsigned int num)
+{
+	unsigned int n = 0;
+
+	for (; num; num--, sg++)
+		if (likely(sg->length))
+			skua_wqe_data_set(&d[n++], sg->addr, sg->lkey, sg->length);
+	return n;
+}
+
+/* Of a large entry the first half has payload alone. */
+static inline size_t cqe_before(const struct skua_cq *cq)
+{
+	return ((size_t)1 << cq->log_cqe) - sizeof(struct skua_cqe);
+}
+
+/* An entry goes to another place, whole, where its phase is @phase. */
+static inline void cqe_copy(const struct skua_cq *cq, struct skua_cqe *to,
+			    const struct skua_cqe *from, __le32 phase)
+{
+	memcpy((uint8_t *)to - cqe_before(cq), (const uint8_t *)from - cqe_before(cq),
+	       (size_t)1 << cq->log_cqe);
+	to->own = (to->own & ~cpu_to_le32(SKUA_CQE_PHASE)) | phase;
 }
 
 /* Is the payload in the CQE? */
@@ -609,14 +641,8 @@ struct ibv_mr *skua_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off
 			      size_t length, unsigned int access);
 
 /* cq.c */
-struct ibv_cq *skua_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
-			      int comp_vector);
-struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
-struct ibv_cq_ex *skua_create_cq_dv(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr,
-				    uint32_t cqe_size);
-int skua_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
-int skua_destroy_cq(struct ibv_cq *cq);
 int skua_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+extern struct skua_qp skua_no_qp;
 bool skua_cq_next(struct skua_cq *cq, struct ibv_wc *wc);
 int skua_arm_cq(struct ibv_cq *cq, int solicited_only);
 void skua_cq_event(struct ibv_cq *cq);
@@ -625,6 +651,15 @@ void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq);
 void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq);
+
+/* cq_life.c */
+struct ibv_cq *skua_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
+			      int comp_vector);
+struct ibv_cq_ex *skua_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+struct ibv_cq_ex *skua_create_cq_dv(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr,
+				    uint32_t cqe_size);
+int skua_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+int skua_destroy_cq(struct ibv_cq *cq);
 int skua_resize_cq(struct ibv_cq *cq, int cqe);
 
 /* srq.c */
@@ -633,6 +668,8 @@ struct ibv_srq *skua_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_
 int skua_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
 int skua_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int skua_destroy_srq(struct ibv_srq *srq);
+void skua_srq_attach(struct skua_srq *srq);
+void skua_srq_detach(struct skua_srq *srq);
 int skua_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 int skua_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id, const struct skua_cq *cq,
@@ -658,6 +695,8 @@ struct ibv_counters *skua_create_counters(struct ibv_context *ibctx,
 int skua_destroy_counters(struct ibv_counters *counters);
 int skua_attach_counters_point_flow(struct ibv_counters *counters,
 				    struct ibv_counter_attach_attr *attr, struct ibv_flow *flow);
+bool skua_counters_bind(struct ibv_counters *counters);
+void skua_counters_unbind(struct ibv_counters *counters);
 int skua_read_counters(struct ibv_counters *counters, uint64_t *value, uint32_t num,
 		       uint32_t flags);
 struct ibv_flow *skua_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);

@@ -101,6 +101,7 @@ struct ibv_cq_ex *skuadv_create_cq(struct ibv_context *ibctx, struct ibv_cq_init
 				   const struct skuadv_cq_init_attr *skua_attr, uint32_t inlen)
 {
 	struct skuadv_cq_init_attr full = {};
+	struct ibv_cq_ex *cq;
 
 	if (!ctx_ok(ibctx)) {
 		errno = EOPNOTSUPP;
@@ -113,7 +114,11 @@ struct ibv_cq_ex *skuadv_create_cq(struct ibv_context *ibctx, struct ibv_cq_init
 		errno = EINVAL;
 		return NULL;
 	}
-	return skua_create_cq_dv(ibctx, attr, full.cqe_size);
+	cq = skua_create_cq_dv(ibctx, attr, full.cqe_size);
+	/* ibv_create_cq_ex() does this behind the provider's function. */
+	if (cq)
+		verbs_init_cq(ibv_cq_ex_to_cq(cq), ibctx, attr->channel, attr->cq_context);
+	return cq;
 }
 
 /* --- rings ------------------------------------------------------------------------- */

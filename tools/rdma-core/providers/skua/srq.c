@@ -35,17 +35,15 @@ static int srq_put(struct skua_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct skua_srq_slot *slot = &srq->slot[srq->head];
 	struct skua_wqe_data *d;
-	int i;
+	unsigned int num;
 
 	if (unlikely((unsigned int)wr->num_sge > srq->max_sge))
 		return EINVAL;
 	if (unlikely(srq->head == srq->tail))
 		return ENOMEM;
 	d = (struct skua_wqe_data *)((uint8_t *)srq_wqe(srq, srq->head) + SKUA_WQE_SEG);
-	for (i = 0; i < wr->num_sge; i++)
-		skua_wqe_data_set(&d[i], wr->sg_list[i].addr, wr->sg_list[i].lkey,
-				  wr->sg_list[i].length);
-	skua_rq_wqe_end(d, wr->num_sge, srq->segs - 1);
+	num = skua_rq_list(d, wr->sg_list, wr->num_sge);
+	skua_rq_wqe_end(d, num, srq->segs - 1);
 	slot->wr_id = wr->wr_id;
 	slot->posted = true;
 	srq->posted++;
@@ -252,17 +250,40 @@ struct ibv_srq *skua_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	return srq;
 }
 
+void skua_srq_attach(struct skua_srq *srq)
+{
+	pthread_spin_lock(&srq->lock);
+	srq->users++;
+	pthread_spin_unlock(&srq->lock);
+}
+
+void skua_srq_detach(struct skua_srq *srq)
+{
+	pthread_spin_lock(&srq->lock);
+	srq->users--;
+	pthread_spin_unlock(&srq->lock);
+}
+
 /*
  * First in the kernel, as skua_destroy_qp(). No lock is held, because
  * ibv_cmd_destroy_srq() waits until the program has acknowledged the SRQ's events.
+ *
+ * The kernel's count of the SRQ's QPs is not enough: a thread that destroys a QP may still
+ * wait for its events to be acknowledged, and gives WQEs back to the SRQ after that.
  */
 int skua_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct skua_context *ctx = to_sctx(ibsrq->context);
 	struct skua_srq *srq = to_ssrq(ibsrq);
 	struct ibv_cq *cq = srq->vsrq.cq;
+	bool busy;
 	int ret;
 
+	pthread_spin_lock(&srq->lock);
+	busy = srq->users;
+	pthread_spin_unlock(&srq->lock);
+	if (busy)
+		return EBUSY;
 	ret = ibv_cmd_destroy_srq(ibsrq);
 	if (ret)
 		return ret;
