@@ -60,12 +60,15 @@ def options():
     p.add_argument("--cmd-fault", action="append", default=[])
     p.add_argument("--caps-off")
     p.add_argument("--pcap")
+    p.add_argument("--dir")
     p.add_argument("--qemu-arg", action="append", default=[])
     p.add_argument("--allow-splat", action="store_true")
     p.add_argument("cmd", nargs="*")
     o = p.parse_args()
     if o.peer and not o.nics:
         p.error("--peer needs a model on the wire: --nics 1 or more")
+    if o.sleep and o.dir:
+        p.error("--dir is a share, which a guest that sleeps would lose")
     if o.sleep and o.mode == "shell":
         p.error("--sleep is for run only")
     return o
@@ -236,6 +239,8 @@ def qemu_command(o, kernel):
         append += "skua.modules "
     if o.apps:
         append += "skua.apps "
+    if o.dir:
+        append += "skua.work "
     if o.sleep:
         append += "skua.sleep no_console_suspend "
     cmd = ["qemu-system-x86_64", "-nodefaults", "-no-user-config",
@@ -274,6 +279,8 @@ def qemu_command(o, kernel):
                     "-device", f"virtio-blk-pci,drive={name}"]
     cmd += share("skua", "/skua") + share("build", "/build")
     cmd += share("job", JOB, readonly=False)
+    if o.dir:
+        cmd += share("work", o.dir, readonly=False)
     if kernel.modules:
         cmd += share("modules", kernel.modules)
     if o.switch:
@@ -443,8 +450,8 @@ class Run:
 
     def control(self, line):
         """A wish of the guest: 'ID VERB ARGS'; answered in ctl.reply."""
-        ident, verb, *rest = line.split(" ", 2)
-        arg = rest[0] if rest else ""
+        ident, _, wish = line.partition(" ")
+        verb, _, arg = wish.partition(" ")
         try:
             if verb == "model" and arg in ("KILL", "TERM"):
                 answer = self.end_model(arg)
@@ -463,7 +470,7 @@ class Run:
                 self.monitor({"execute": "set-action", "arguments": {"reboot": "reset"}})
                 answer = json.dumps(self.monitor({"execute": "system_reset"}))
             else:
-                answer = f"unknown verb {verb}"
+                answer = f"unknown verb '{verb}'"
         except (OSError, ValueError, AttributeError) as e:
             answer = f"error: {e}"
         if self.o.sleep:

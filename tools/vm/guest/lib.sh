@@ -463,22 +463,21 @@ vm_ctl()
 	return 1
 }
 
-# The same over the serial port of a guest that may sleep
+# The same over the serial port of a guest that may sleep. In a subshell: the port would
+# become the terminal of a shell that leads a session, and be hung up for all when it ends.
 vm_ctl_line()
-{
+(
 	local id=$1 line tty lock end=$((SECONDS + 15))
 
 	# Each answer is read by who asked
 	exec {lock}>/run/line.lock
 	flock $lock
-	exec {tty}<>/dev/ttyS1
-	printf '%s\n' "$*" >&$tty
+	exec {tty}</dev/ttyS1
+	printf '%s\n' "$*" >/run/line
 	while [ $SECONDS -lt $end ] && IFS= read -rt 15 -u $tty line; do
 		[[ $line = "$id "* ]] || continue
 		echo "${line#* }"
-		exec {tty}>&- {lock}>&-
-		return
+		exit
 	done
-	exec {tty}>&- {lock}>&-
-	return 1
-}
+	exit 1
+)
