@@ -28,6 +28,21 @@ rdma_counter()
 		END { exit !found }'
 }
 
+# counted NAME: of both RDMA devices together
+counted()
+{
+	echo $(($(rdma_counter "$IB1" "$1") + $(rdma_counter "$IB2" "$1")))
+}
+
+# model_stats PORT: the model writes its counters to /job/stats ("--model-arg --stats"), those
+# of PORT last, some time after it was asked
+model_stats()
+{
+	rm -f /job/stats
+	vm_ctl model USR1 >/dev/null &&
+		until_true 20 grep -q "^wire\\.$1\\.fault_flow_evict" /job/stats
+}
+
 # eth_counter NS NETDEV NAME: as "ethtool -S" tells it
 eth_counter()
 {

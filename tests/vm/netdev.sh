@@ -170,18 +170,20 @@ kill_all()
 	done 2>/dev/null
 }
 
-# servers_end [SECONDS]: programs on the function that was lost end in time (30), with an
-# error of their own, not by a signal. Their clients notice only if they have something
+# servers_end [SECONDS]: programs on the function that was lost end in time (30): ibv_rc_pingpong
+# with its exit code for a failure, since its requests are flushed, or, if it waits for an event,
+# since its channel of events has ended. Their clients notice only if they have something
 # outstanding.
 servers_end()
 {
-	local p rc bad=0
+	local p rc bad=0 flushed='Failed status Work Request Flushed Error \(5\)'
+	local -A why=([s1]=$flushed [s2]="$flushed|Failed to get cq_event")
 
 	for p in s1 s2; do
 		rc=0
 		ended $p "${1:-30}" || rc=$?
 		echo "$p: exit $rc: $(tail -n 2 "$TMP/$p.log" | tr '\n' ' ')"
-		[ $rc != 0 ] && [ $rc -lt 124 ] || bad=1
+		[ $rc = 1 ] && grep -qE "${why[$p]}" "$TMP/$p.log" || bad=1
 	done
 	kill_all c1 c2
 	return $bad

@@ -23,8 +23,9 @@ SCOPE_QUEUE = 1
 NAMES = {8: "rx packets", 9: "rx bytes", 10: "tx packets", 11: "tx bytes",
          12: "rx alloc_fail", 15: "rx csum_complete", 16: "rx csum_unnecessary",
          17: "rx csum_none", 18: "rx csum_bad", 19: "rx hw_gro_packets",
-         20: "rx hw_gro_bytes", 21: "rx hw_gro_wire_packets", 22: "rx hw_gro_wire_bytes", 26: "tx csum_none", 27: "tx needs_csum",
-         28: "tx hw_gso_packets", 29: "tx hw_gso_bytes", 33: "tx stop", 34: "tx wake"}
+         20: "rx hw_gro_bytes", 21: "rx hw_gro_wire_packets", 22: "rx hw_gro_wire_bytes",
+         26: "tx csum_none", 27: "tx needs_csum", 28: "tx hw_gso_packets",
+         29: "tx hw_gso_bytes", 33: "tx stop", 34: "tx wake"}
 
 
 def attr(kind, data):

@@ -402,9 +402,6 @@ static bool speed_of_port(struct pair *p)
 	       expect_err("speed of port 2", port_speed(2, &speed), EINVAL);
 }
 
-#define ATTR(id, n, what)	{ .attr_id = (id), .flags = UVERBS_ATTR_F_MANDATORY,	\
-				  .len = (n), .data = (uintptr_t)(what) }
-
 /* The core's part of the answer is to be had without the driver's, and the other way round. */
 static bool context_asked(struct pair *p)
 {
@@ -536,20 +533,6 @@ static bool regions_told(struct pair *p)
 		ok = mr_by_attributes(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	return ok && mr_by_attributes(IBV_ACCESS_LOCAL_WRITE);
 }
-
-enum {
-	ATTR_CREATE_QP_BUF_UMEM = UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 1,
-	ATTR_CREATE_QP_RQ_BUF_UMEM, ATTR_CREATE_QP_SQ_BUF_UMEM
-};
-
-struct buffer_desc {
-	uint32_t type;
-	int32_t fd;
-	uint32_t flags, optional_flags;
-	uint64_t addr, length;
-};
-
-enum { BUFFER_DMABUF, BUFFER_VA };
 
 /* Four receives of one element, four blocks of sends. */
 #define RINGS	(4 * 16 + 4 * 64)

@@ -7,6 +7,7 @@
 #define PROGS_COMMON_H
 
 #include <infiniband/verbs.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -146,6 +147,24 @@ struct uverbs_call {
 
 /* 0 or errno. */
 int uverbs_call(struct ibv_context *ctx, struct uverbs_call *c, uint16_t object, uint16_t method);
+
+#define ATTR(id, n, what)	{ .attr_id = (id), .flags = UVERBS_ATTR_F_MANDATORY,	\
+				  .len = (n), .data = (uintptr_t)(what) }
+
+/* Attributes of UVERBS_METHOD_QP_CREATE that rdma-core does not know yet, and their value */
+enum {
+	ATTR_CREATE_QP_BUF_UMEM = UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 1,
+	ATTR_CREATE_QP_RQ_BUF_UMEM, ATTR_CREATE_QP_SQ_BUF_UMEM
+};
+
+enum { BUFFER_DMABUF, BUFFER_VA };
+
+struct buffer_desc {
+	uint32_t type;
+	int32_t fd;
+	uint32_t flags, optional_flags;
+	uint64_t addr, length;
+};
 
 /* --- waiting ---------------------------------------------------------------- */
 

@@ -129,6 +129,7 @@ static struct ibv_counters *counters(void)
 
 static bool a_rule_counts(void)
 {
+	struct ibv_counter_attach_attr at = { .counter_desc = IBV_COUNTER_BYTES, .index = 1 };
 	struct ibv_counters *c = counters();
 	struct ibv_flow *f;
 
@@ -139,6 +140,7 @@ static bool a_rule_counts(void)
 		return fail("create_flow: %m");
 	return reads(c, 0, 0) && recv_post(FRAMES) && frames(FRAMES) && complete(recv_cq, FRAMES) &&
 	       reads(c, FRAMES, FRAMES * LEN) &&
+	       expect_err("attach in use", ibv_attach_counters_point_flow(c, &at, NULL), EBUSY) &&
 	       expect_err("destroy counters in use", ibv_destroy_counters(c), EBUSY) &&
 	       expect_err("destroy flow", ibv_destroy_flow(f), 0) &&
 	       expect_err("destroy counters", ibv_destroy_counters(c), 0);
@@ -190,11 +192,11 @@ static bool errors(void)
 	if (!c)
 		return false;
 	if (!expect_err("read without a rule", ibv_read_counters(c, v, 3, 0), EINVAL) ||
-	    !expect_err("attach what is none", ibv_attach_counters_point_flow(c, &at, NULL), EINVAL))
+	    !expect_err("attach what is none", ibv_attach_counters_point_flow(c, &at, NULL), ENOTSUP))
 		return false;
 	at.counter_desc = IBV_COUNTER_PACKETS;
-	at.index = 2;
-	if (!expect_err("a place twice", ibv_attach_counters_point_flow(c, &at, NULL), EINVAL))
+	at.index = 64;
+	if (!expect_err("a place too far", ibv_attach_counters_point_flow(c, &at, NULL), EINVAL))
 		return false;
 	at.index = 1;
 	at.comp_mask = 1;

@@ -5,10 +5,14 @@
  */
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -628,6 +632,81 @@ static bool dereg_meanwhile(struct mem *m)
 	return with_frozen(m, region_goes);
 }
 
+/* --- pages that the program provides ------------------------------------------------- */
+
+/* A userfaultfd for these bytes, or -1. */
+static int provide(uint8_t *p, size_t len)
+{
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)p, len }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd >= 0 && (ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg)))
+		die("userfaultfd: %m");
+	return fd;
+}
+
+/* The address of the page that is wanted, or 0 if there is none within 20 s. */
+static uintptr_t wanted_page(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	struct uffd_msg msg;
+
+	if (poll(&pfd, 1, 20000) != 1 || read(fd, &msg, sizeof(msg)) != sizeof(msg) ||
+	    msg.event != UFFD_EVENT_PAGEFAULT)
+		return 0;
+	return msg.arg.pagefault.address & ~(uintptr_t)(PAGE - 1);
+}
+
+static bool give_page(int fd, uintptr_t addr, const uint8_t *bytes)
+{
+	struct uffdio_copy copy = { .dst = addr, .src = (uintptr_t)bytes, .len = PAGE };
+
+	return !ioctl(fd, UFFDIO_COPY, &copy);
+}
+
+struct provider {
+	int fd;
+	uint8_t *p, *bytes;
+	unsigned int pages, given;
+};
+
+/* Gives each page what belongs there, once. */
+static void *provide_all(void *arg)
+{
+	struct provider *pr = arg;
+	uintptr_t addr;
+
+	while (pr->given < pr->pages) {
+		addr = wanted_page(pr->fd);
+		if (!addr || !give_page(pr->fd, addr, pr->bytes + (addr - (uintptr_t)pr->p)))
+			break;
+		pr->given++;
+	}
+	return NULL;
+}
+
+/* As after the migration of a virtual machine, whose memory comes when it is wanted. */
+REGION_CASE(provided)
+{
+	static uint8_t bytes[LEN];
+	struct provider pr = { .p = p, .bytes = bytes, .pages = LEN / PAGE };
+	pthread_t thread;
+	bool ok;
+
+	pr.fd = provide(p, LEN);
+	if (pr.fd < 0)
+		return skip("no userfaultfd");
+	fill(bytes, LEN, 11);
+	pthread_create(&thread, NULL, provide_all, &pr);
+	ok = reads(m, p, mr, bytes, LEN / 2) && arrives(m, p + LEN / 2, mr, LEN / 2);
+	pthread_join(thread, NULL);
+	close(pr.fd);
+	return ok && (pr.given == pr.pages || fail("%u pages of %u", pr.given, pr.pages));
+}
+
 /* --- all at once -------------------------------------------------------------------- */
 
 struct churn {
@@ -756,6 +835,7 @@ const struct mem_case mem_cases_odp[] = {
 	{ "on demand: what is not offered", not_offered },
 	{ "on demand: a page that is long in coming", page_held },
 	{ "on demand: deregistered while a page is wanted", dereg_meanwhile },
+	{ "on demand: pages that the program provides", provided },
 	{ "on demand: traffic while pages go and come", pressure },
 	{}
 };
@@ -776,6 +856,43 @@ static bool stay_pending(struct mem *m)
 	return freeze(m, &f) && wanted_in_vain(m, &f) && stay();
 }
 
+/* A page that this program is to provide, of all of memory; it does when it gets SIGTERM. */
+static bool stay_unanswered(struct mem *m)
+{
+	struct ibv_mr *all = ibv_reg_mr(m->end[1].dev.pd, NULL, SIZE_MAX, ODP_ALL);
+	struct mem_end *e = &m->end[0];
+	struct ibv_sge sg = { (uintptr_t)e->buf, 100, e->mr->lkey };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sg, .num_sge = 1,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	static uint8_t bytes[PAGE];
+	uint8_t *p = map(LEN);
+	int fd = provide(p, LEN), sig;
+	uintptr_t addr;
+	sigset_t set;
+
+	if (fd < 0 || !all)
+		return fail("no userfaultfd or no region: %m");
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	wr.wr.rdma.remote_addr = (uintptr_t)p;
+	wr.wr.rdma.rkey = all->rkey;
+	mem_connect(m);
+	if (ibv_post_send(e->qp, &wr, &bad))
+		return fail("post_send: %m");
+	addr = wanted_page(fd);
+	if (addr != (uintptr_t)p)
+		return fail("page %#lx is wanted", (unsigned long)addr);
+	printf("here\n");
+	sigwait(&set, &sig);
+	if (!give_page(fd, addr, bytes))
+		return fail("UFFDIO_COPY: %m");
+	printf("answered\n");
+	return stay();
+}
+
 static bool stay_used(struct mem *m)
 {
 	struct ibv_mr *all = ibv_reg_mr(m->end[1].dev.pd, NULL, SIZE_MAX, ODP_ALL);
@@ -793,6 +910,7 @@ static bool stay_used(struct mem *m)
 
 const struct mem_case mem_stay[] = {
 	{ "stay, a page is wanted", stay_pending },
+	{ "stay, a page is wanted of the program", stay_unanswered },
 	{ "stay, pages in use", stay_used },
 	{}
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * skua-share -d DEV -g GID [-f DIR]; TAP, as root. Two users: one takes what can be had
+ * skua-share -d DEV -g GID [-f DIR | -e]; TAP, as root. Two users: one takes what can be had
  * without privilege until it is refused, and keeps it; the other makes its objects, moves
  * its data and ends as if it were alone. DIR is on a file system that may be frozen, so
  * that pages of its files do not come, as those of a file server that never answers. On
  * devices without on-demand paging the first user takes only contexts and device memory.
+ * With -e it takes one kind of object after the other, of a device that has few (share_each.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common.h"
+#include "share.h"
 
 #define GREEDY		2001
 #define OTHER		2002
@@ -48,7 +49,7 @@ static void become(uid_t uid)
 		die("user %d: %m", uid);
 }
 
-static uint8_t *map(size_t len)
+uint8_t *share_map(size_t len)
 {
 	uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -97,7 +98,7 @@ static void dmabufs_make(int dmabufs[DMABUFS])
 static void take_memory(struct dev *dev, void *arg)
 {
 	struct ibv_counters_init_attr counters = { 0 };
-	uint8_t *p = map(BIG);
+	uint8_t *p = share_map(BIG);
 	int *dmabufs = arg, n;
 	size_t at;
 
@@ -158,7 +159,7 @@ static void take_device(struct dev *dev)
 static void take_faults(struct dev *dev, uint8_t *p, int num)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 2 * num, NULL, NULL, 0);
-	uint8_t *from = map(PAGE);
+	uint8_t *from = share_map(PAGE);
 	struct ibv_mr *src = ibv_reg_mr(dev->pd, from, PAGE, IBV_ACCESS_REMOTE_READ);
 	struct ibv_mr *dst = ibv_reg_mr(dev->pd, p, LEN, ODP);
 	struct ibv_qp_init_attr init = {
@@ -218,7 +219,7 @@ static bool other_has(struct dev *dev)
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 },
 	};
-	uint8_t *from = map(LEN), *to = map(BIG);
+	uint8_t *from = share_map(LEN), *to = share_map(BIG);
 	struct ibv_mr *src, *dst;
 	struct link_attr l = link_default;
 	struct ibv_qp *qp;
@@ -256,7 +257,15 @@ static bool other_has(struct dev *dev)
 	return true;
 }
 
-static bool other_fares(void)
+static bool has_all(struct dev *dev)
+{
+	if (!other_has_dm(dev) || (odp && !other_has(dev)))
+		return false;
+	dev_close(dev);
+	return true;
+}
+
+static bool other_fares(bool (*fare)(struct dev *dev))
 {
 	pid_t pid = fork();
 	int status;
@@ -267,11 +276,10 @@ static bool other_fares(void)
 		become(OTHER);
 		alarm(120);
 		dev_open(&dev, name, gid);
-		if (!other_has_dm(&dev) || (odp && !other_has(&dev))) {
+		if (!fare(&dev)) {
 			printf("# the other user: %s\n", why);
 			exit(1);
 		}
-		dev_close(&dev);
 		exit(0);
 	}
 	return waitpid(pid, &status, 0) == pid &&
@@ -290,8 +298,8 @@ static void thaw(void)
 	frozen_fd = -1;
 }
 
-/* One who takes things by @take and keeps them until it is told to go, in what time ever. */
-static bool beside(void (*take)(struct dev *dev, void *arg), void *arg)
+bool share_beside(void (*take)(struct dev *dev, void *arg), void *arg,
+		  bool (*fare)(struct dev *dev))
 {
 	struct beside b;
 	int status, i;
@@ -308,7 +316,7 @@ static bool beside(void (*take)(struct dev *dev, void *arg), void *arg)
 		fflush(stdout);
 		_exit(0);
 	}
-	ok = beside_ready(&b) ? other_fares() : fail("the first user has failed");
+	ok = beside_ready(&b) ? other_fares(fare) : fail("the first user has failed");
 	thaw();
 	beside_end(&b);
 	for (i = 0; i < 1500; i++) {
@@ -318,6 +326,11 @@ static bool beside(void (*take)(struct dev *dev, void *arg), void *arg)
 	}
 	kill(b.pid, SIGKILL);
 	return fail("the first user does not end");
+}
+
+static bool beside(void (*take)(struct dev *dev, void *arg), void *arg)
+{
+	return share_beside(take, arg, has_all);
 }
 
 static void device(struct dev *dev, void *arg)
@@ -369,20 +382,27 @@ static bool has_odp(void)
 int main(int argc, char **argv)
 {
 	const char *dir = NULL;
+	bool each = false;
 	int dmabufs[DMABUFS];
 	int opt;
 
-	while ((opt = getopt(argc, argv, "d:g:f:")) != -1) {
+	while ((opt = getopt(argc, argv, "d:g:f:e")) != -1) {
 		if (opt == 'd')
 			name = optarg;
 		else if (opt == 'g')
 			gid = atoi(optarg);
 		else if (opt == 'f')
 			dir = optarg;
+		else if (opt == 'e')
+			each = true;
 		else
-			die("usage: skua-share -d DEV -g GID [-f DIR]");
+			die("usage: skua-share -d DEV -g GID [-f DIR | -e]");
 	}
 	setlinebuf(stdout);
+	if (each) {
+		share_each(name, gid);
+		return tap_end();
+	}
 	odp = has_odp();
 	tap_case("contexts and device memory are taken until there is no more",
 		 beside(device, NULL));

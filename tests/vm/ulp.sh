@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+# Shared by the tests of kernel consumers, both ends of which are in one network namespace;
+# sourced by bash.
+# shellcheck shell=bash
+TARGET=10.90.0.1 HOST=10.90.0.2
+NVMET=/sys/kernel/config/nvmet
+
+# by_wire DEV TABLE FROM TO: from one address to the other by the wire, though both are local
+by_wire()
+{
+	ip route add "$4/32" dev "$1" src "$3" table "$2" &&
+	ip rule add pref 1 iif lo from "$3" to "$4" lookup "$2" &&
+	ip rule add pref 2 oif "$1" from "$3" to "$4" lookup "$2"
+}
+
+# Kernel consumers know the first network namespace only: both functions are in that
+addresses()
+{
+	NET1=$(skua_netdev 1) NET2=$(skua_netdev 2)
+	for f in /proc/sys/net/ipv4/conf/{all,"$NET1","$NET2"}; do
+		echo 0 >"$f/rp_filter" && echo 1 >"$f/accept_local" && echo 1 >"$f/arp_ignore"
+	done
+	ip addr add $TARGET/24 dev "$NET1" && ip addr add $HOST/24 dev "$NET2" &&
+	ip link set "$NET1" up && ip link set "$NET2" up &&
+	by_wire "$NET1" 101 $TARGET $HOST && by_wire "$NET2" 102 $HOST $TARGET &&
+	ip rule add pref 100 lookup local && ip rule del pref 0 &&
+	need "ping" until_true 20 ping -c 1 -W 1 -q -I $HOST $TARGET
+}
+
+target()
+{
+	local sub=$NVMET/subsystems/skua port=$NVMET/ports/1
+
+	modprobe -a nvmet nvmet-rdma nvme-rdma && modprobe brd rd_nr=1 rd_size=65536 || return
+	[ -e $NVMET ] || mount -t configfs configfs /sys/kernel/config || return
+	mkdir $sub && echo 1 >$sub/attr_allow_any_host && mkdir $sub/namespaces/1 &&
+	printf /dev/ram0 >$sub/namespaces/1/device_path && echo 1 >$sub/namespaces/1/enable &&
+	mkdir $port && echo rdma >$port/addr_trtype && echo ipv4 >$port/addr_adrfam &&
+	echo $TARGET >$port/addr_traddr && echo 4420 >$port/addr_trsvcid &&
+	ln -s $sub $port/subsystems/
+}
+
+disk()
+{
+	local d
+
+	for d in /sys/block/nvme*n*; do
+		[ -e "$d" ] && DISK=/dev/${d##*/} && [ -b "$DISK" ] && return
+	done
+	return 1
+}
+
+connect()
+{
+	printf 'transport=rdma,traddr=%s,host_traddr=%s,trsvcid=4420,nqn=skua,reconnect_delay=1,ctrl_loss_tmo=120,nr_io_queues=2' \
+		$TARGET $HOST >/dev/nvme-fabrics && until_true 20 disk
+}
+
+disconnect()
+{
+	local c
+
+	for c in /sys/class/nvme/nvme*; do
+		echo 1 >"$c/delete_controller" || return
+	done
+	rm $NVMET/ports/1/subsystems/skua && rmdir $NVMET/ports/1 &&
+	rmdir $NVMET/subsystems/skua/namespaces/1 $NVMET/subsystems/skua
+}
+
+# wire_used BYTES CMD...: CMD moves at least so many over the wire, by RDMA
+wire_used()
+{
+	local least=$1 before after rc=0
+	shift
+
+	before=$(counted tx_bytes)
+	"$@" || rc=$?
+	after=$(counted tx_bytes)
+	echo "exit $rc, by RDMA: $((after - before)) bytes"
+	need "$*" [ $rc = 0 ] && need "the wire was used" [ $((after - before)) -ge "$least" ]
+}
