@@ -44,6 +44,10 @@ model:
 provider:
 	@tools/rdma-core/build
 
+## make deb             Debian packages: driver (DKMS), model, provider, tools
+deb:
+	@tools/deb/build
+
 ## make demo            boot a VM with two Skua NICs and show what they do
 demo: modules model provider
 	@tools/demo/demo
@@ -63,6 +67,7 @@ check-deep: modules model provider test-progs
 # The verbs programs that the VM tests run
 test-progs:
 	@$(enter) make -s -C tests/vm/progs O=/build/progs -j2
+	@$(enter) make -s -C samples O=/build/samples CFLAGS='-O2 -g -Wall -Wextra -Werror' -j2
 
 ## make bench           Skua beside soft-RoCE, siw and TCP, in one run: table, CSV, plots
 bench:
@@ -84,9 +89,13 @@ hwdoc:
 	@$(enter) python3 /skua/tools/hwdoc/hwdoc /usr/src/linux-tools/tools/docs/kernel-doc \
 		/skua /skua/Documentation/hw
 
+## make htmldocs        the manual as web pages, with search
+htmldocs:
+	@tools/htmldocs/htmldocs
+
 ## make clean           what was built from this checkout (not the Debian tree)
 clean:
 	rm -rf "$$($(vm)/enter --where)"
 
-.PHONY: help setup hwdoc bench sim modules modules_install modules-6.12 modules-debug model provider demo \
-	shell check check-deep test-progs clean
+.PHONY: help setup deb hwdoc htmldocs bench sim modules modules_install modules-6.12 modules-debug model \
+	provider demo shell check check-deep test-progs clean
