@@ -57,7 +57,7 @@ def by_tshark():
     seen = collections.Counter(int(x, 0) for x in lines if x)
     case("tshark: RoCE packets", sum(seen.values()) > 200, f"{sum(seen.values())} packets")
     for op, name in EXPECTED.items():
-        case(f"tshark: {name}", seen[op] > 0)
+        case(f"tshark: {name}", seen[op] > 0, f"{seen}")
 
 
 def solicited():
