@@ -585,6 +585,26 @@ static void test_offered(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
+/*
+ * Programs find out by the pointers whether a QP has the operations that came late to verbs:
+ * librpma flushes by a READ if there is no wr_flush.
+ */
+static void test_offered_by_pointer(void **state)
+{
+	(void)state;
+	assert_non_null(qpx->wr_flush);
+	assert_non_null(qpx->wr_atomic_write);
+	use(IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE);
+	assert_null(qpx->wr_flush);
+	assert_non_null(qpx->wr_atomic_write);
+	use(IBV_QPT_RC, IBV_QP_EX_WITH_FLUSH);
+	assert_non_null(qpx->wr_flush);
+	assert_null(qpx->wr_atomic_write);
+	use(IBV_QPT_UD, IBV_QP_EX_WITH_SEND);
+	assert_null(qpx->wr_flush);
+	assert_null(qpx->wr_atomic_write);
+}
+
 #define CASE(f)	cmocka_unit_test_setup_teardown(test_##f, setup, teardown)
 
 int main(void)
@@ -593,6 +613,7 @@ int main(void)
 		CASE(sends), CASE(rdma), CASE(atomics), CASE(flush), CASE(keys), CASE(inline),
 		CASE(inline_limits), CASE(sge_limits), CASE(ud), CASE(xrc), CASE(room), CASE(room_blocks),
 		CASE(abort), CASE(errors), CASE(completions), CASE(offered),
+		CASE(offered_by_pointer),
 	};
 
 	return cmocka_run_group_tests_name("provider wr", tests, NULL, NULL);

@@ -471,12 +471,10 @@ int skua_wr_init(struct skua_qp *qp, uint32_t can, uint64_t flags)
 	qpx->wr_start = wr_start;
 	qpx->wr_complete = wr_complete;
 	qpx->wr_abort = wr_abort;
-	/* All of them: enc_begin() refuses one that is not in batch.ops. */
+	/* Those that every RNIC has: enc_begin() refuses one that is not in batch.ops. */
 	qpx->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	qpx->wr_atomic_fetch_add = wr_atomic_fetch_add;
-	qpx->wr_atomic_write = wr_atomic_write;
 	qpx->wr_bind_mw = wr_bind_mw;
-	qpx->wr_flush = wr_flush;
 	qpx->wr_local_inv = wr_local_inv;
 	qpx->wr_rdma_read = wr_rdma_read;
 	qpx->wr_rdma_write = wr_rdma_write;
@@ -490,5 +488,10 @@ int skua_wr_init(struct skua_qp *qp, uint32_t can, uint64_t flags)
 	qpx->wr_set_sge_list = wr_set_sge_list;
 	qpx->wr_set_ud_addr = wr_set_ud_addr;
 	qpx->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	/* Programs look at the pointer to find out whether there is one of these. */
+	if (flags & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		qpx->wr_atomic_write = wr_atomic_write;
+	if (flags & IBV_QP_EX_WITH_FLUSH)
+		qpx->wr_flush = wr_flush;
 	return 0;
 }
