@@ -662,6 +662,51 @@ static void test_srq_gone(void **state)
 	net_close(&s.net);
 }
 
+/*
+ * The table of receives that were taken early cannot be written, or not be read any more: the
+ * QP fails. The SRQ has back what could not be noted, and keeps nothing for the QP.
+ */
+static void test_no_table(void **state)
+{
+	static struct sh s;
+
+	(void)state;
+	for (unsigned int n = 0; n < 3; n++) {
+		struct rc *rc = &s.net.rc;
+		bool late = n, one = n == 2;
+		uint64_t table;
+
+		sh_open(&s, RC_SRQ, &small_down, NULL);
+		post_n(&s, 0, 100);
+		table = le64_to_cpu(sr_lrc_of(rc)->recvs);
+		if (late)
+			TO(&s, 0, .op = IB_OP_SEND_ONLY, .psn = 8, .seq = 7, .len = 4, .seed = 7);
+		assert_int_equal(held(&s), late ? 8 : 0);
+		hush(rc);
+		fake_hole(&rc->s[1].f, table + (one ? 3 * sizeof(struct skua_ext_recv) : 0),
+			  sizeof(struct skua_ext_recv) * (one ? 1 : SKUA_LRC_PSNS));
+		if (late)
+			TO(&s, 0, .op = IB_OP_SEND_FIRST, .psn = 0, .len = 256, .seed = 0);
+		else
+			TO(&s, 0, .op = IB_OP_SEND_ONLY, .psn = 7, .seq = 7, .len = 4, .seed = 7);
+		if (one)
+			assert_int_equal(mini_qp_modify(&rc->s[1].m, &rc->s[1].qp, SKUA_QP_ERR, 0,
+							NULL), 0);
+		run(rc);
+		assert_int_equal(rc_state(rc, 1), SKUA_QP_ERR);
+		/* What is known is reported. */
+		for (uint32_t k = 0; one && k < 8; k++) {
+			if (k != 3)
+				expect_wqe(&s, 0, k, SKUA_CQE_WR_FLUSH_ERR);
+		}
+		rc_expect_none(rc, 1, true);
+		assert_int_equal(held(&s), 0);
+		assert_int_equal(rc_srq_left(&s.srq[0]), late ? 92 : 100);
+		fake_no_holes(&rc->s[1].f);
+		net_close(&s.net);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -677,6 +722,7 @@ int main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_srq_gone),
+		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_fails),
 		cmocka_unit_test(test_srq_renewed),
 	};

@@ -771,6 +771,8 @@ int srq_take(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t *pos);
  * for such messages, and @more.
  */
 int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t more, uint32_t *pos);
+/* The WQE that it took last, since which nothing else was, is given back. */
+void srq_early_undo(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t pos);
 /* The turn of one of these messages has come, or it is flushed. */
 void srq_early_done(struct skua_dev *dev, struct skua_srqc *srqc);
 /* Read a WQE that was taken. SKUA_VENDOR_NONE, or the reason why it is invalid. */

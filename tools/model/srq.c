@@ -121,6 +121,13 @@ int srq_take_early(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t more, 
 	return err;
 }
 
+void srq_early_undo(struct skua_dev *dev, struct skua_srqc *srqc, uint32_t pos)
+{
+	srqc->head = cpu_to_le32(pos);
+	srqc->ci = cpu_to_le32(le32_to_cpu(srqc->ci) - 1);
+	srq_early_done(dev, srqc);
+}
+
 void srq_early_done(struct skua_dev *dev, struct skua_srqc *srqc)
 {
 	uint32_t early = le32_to_cpu(srqc->early);

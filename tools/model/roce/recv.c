@@ -246,11 +246,14 @@ static void flush_taken(struct turn *t)
 
 bool recv_give_up(struct turn *t, unsigned int *budget)
 {
-	while (taken(t) || (rqc_is(t, SKUA_RQC_RECVS) && sr_recv_next(t))) {
+	while (taken(t) || rqc_is(t, SKUA_RQC_RECVS)) {
 		if (!*budget)
 			return true;
 		--*budget;
-		flush_taken(t);
+		if (taken(t) || sr_recv_next(t))
+			flush_taken(t);
+		else
+			sr_recv_lost(t);
 		t->rqc->recv_seq = cpu_to_le32(le32_to_cpu(t->rqc->recv_seq) + 1);
 	}
 	return false;

@@ -236,3 +236,8 @@ bool sr_recv_get(struct turn *t, uint32_t ahead, struct skua_ext_recv *r);
 bool sr_recv_next(struct turn *t);
 
 #endif /* SKUA_ROCE_SR_H */
+/*
+ * The QP ends and sr_recv_next() has failed: the entry cannot be read, so it is not known which WQE
+ * that was. The SRQ keeps none more for it.
+ */
+void sr_recv_lost(struct turn *t);

@@ -17,6 +17,8 @@
  * for messages whose turn has come, however many peers are silent. The packets for which a QP may
  * take none are dropped; they come again.
  */
+#include <errno.h>
+
 #include "sr.h"
 
 static uint32_t window(const struct skua_lrc *lrc)
@@ -83,14 +85,16 @@ bool sr_recv_next(struct turn *t)
 {
 	struct skua_lrc *lrc = sr_lrc(t);
 	struct skua_ext_recv r;
+	uint32_t n;
 	bool there;
 
 	if (!lrc) {
 		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_RECVS);
 		return false;
 	}
+	n = num(t, lrc);
 	there = get(t, lrc, 0, &r);
-	if (!there || num(t, lrc) == 1)
+	if (!n || (there && n == 1))
 		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_RECVS);
 	if (there) {
 		t->rqc->cur_wqe = r.pos;
@@ -103,10 +107,29 @@ bool sr_recv_next(struct turn *t)
 	return there;
 }
 
+void sr_recv_lost(struct turn *t)
+{
+	struct skua_lrc *lrc = sr_lrc(t);
+	struct skua_srqc *srqc;
+
+	if (!lrc || num(t, lrc) <= 1)
+		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_RECVS);
+	if (lrc)
+		sr_lrc_put(t, lrc, false);
+	/* Of XRC nothing but the entry says which SRQ's it is. */
+	if (qp_type(t->qp) == SKUA_QP_XRC_TGT)
+		return;
+	srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cfg.srqn));
+	if (!srqc)
+		return;
+	srq_early_done(t->dev, srqc);
+	ctx_put(t->dev, srqc);
+}
+
 /* One more, of the SRQ @srqn. */
 static bool take(struct turn *t, struct skua_lrc *lrc, uint32_t srqn)
 {
-	uint32_t n = num(t, lrc), seq = psn_add(first(t), n), pos;
+	uint32_t n = num(t, lrc), seq = psn_add(first(t), n), pos = 0;
 	struct skua_srqc *srqc = srq_get(t->dev, srqn);
 	struct skua_ext_recv r = { .srqn = cpu_to_le32(srqn) };
 	int err;
@@ -115,14 +138,15 @@ static bool take(struct turn *t, struct skua_lrc *lrc, uint32_t srqn)
 		return false;
 	err = srq_take_early(t->dev, srqc, !!rqc_is(t, SKUA_RQC_WQE_TAKEN), &pos);
 	r.life = srqc->life;
+	r.pos = cpu_to_le32(pos);
+	if (!err && dma_write(t->dev, TLP_SLOT, recv_at(lrc, seq), &r, sizeof(r))) {
+		srq_early_undo(t->dev, srqc, pos);
+		resp_fail_at(t, le32_to_cpu(t->rqc->epsn), IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
+		err = -EIO;
+	}
 	ctx_put(t->dev, srqc);
 	if (err)
 		return false;
-	r.pos = cpu_to_le32(pos);
-	if (dma_write(t->dev, TLP_SLOT, recv_at(lrc, seq), &r, sizeof(r))) {
-		resp_fail_at(t, le32_to_cpu(t->rqc->epsn), IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
-		return false;
-	}
 	lrc->recv_end = cpu_to_le32(psn_add(seq, 1));
 	t->rqc->flags |= cpu_to_le32(SKUA_RQC_RECVS);
 	return true;
