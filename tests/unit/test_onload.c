@@ -492,6 +492,38 @@ static void test_attr(void **state)
 	rc_close(&rc);
 }
 
+/* As with the loss state in the device: the peer's QP has ended behind a READ. */
+static void test_nak_ahead(void **state)
+{
+	static const struct {
+		const char *faults;
+		bool lost;
+	} cases[] = {
+		{ "delay=20us;rule=reorder/100us:port=nic1,frame=3-5", false },
+		{ "delay=20us;rule=drop:port=nic1,frame=3", true },
+		{ "delay=20us;rule=drop:port=nic1,frame=0-63", true },
+	};
+
+	(void)state;
+	for (size_t c = 0; c < N(cases); c++) {
+		struct rc *rc = &drv.net.rc;
+
+		print_message("%s\n", cases[c].faults);
+		connect(&(struct opt){ .faults = cases[c].faults, .mode = SKUA_EXT_ALWAYS });
+		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = LEN });
+		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .len = 64, .rkey = 0xbad00 });
+		mini_ring(&rc->s[0].m, &rc->s[0].qp);
+		net_pass(&drv.net, 20 * MS);
+		rc_expect(rc, 0, false, cases[c].lost ? SKUA_CQE_RETRY_EXC_ERR : SKUA_CQE_OK);
+		rc_expect(rc, 0, false, cases[c].lost ? SKUA_CQE_WR_FLUSH_ERR :
+							SKUA_CQE_REM_ACCESS_ERR);
+		assert_int_equal(cnt(SKUA_CNT_REQ_REMOTE_ACCESS), 1);
+		assert_int_equal(cnt(SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+		done();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_doorbells),
 		cmocka_unit_test(test_go_back),
 		cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_nak_ahead),
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_ring_gone),
 		cmocka_unit_test(test_attr),

@@ -340,6 +340,77 @@ static void test_silent(void **state)
 	net_close(&n);
 }
 
+/*
+ * The last responses to a READ are lost. Of what is under way nothing comes: it is asked for the last
+ * one, once, after the time for that, and each probe that was counted was sent. It does not
+ * come either the first time.
+ */
+static void test_read_tail(void **state)
+{
+	static struct net n;
+	char err[200];
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us");
+	for (unsigned int k = 0; k < 8; k++)
+		writes(&n, 1, 42000);
+	assert_int_equal(wire_fault(n.wire, "rule=drop:port=nic1,frame=68-72", err,
+				    sizeof(err)), 0);
+	rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = NET_LEN_MAX });
+	net_pass(&n, 1000000 + 60000);
+	assert_int_equal(wire_port_stats(n.port[1])->fault_loss, 4);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_PROBE), 1);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 1);
+	net_pass(&n, 1000000);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	assert_int_equal(wire_port_stats(n.port[1])->fault_loss, 5);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+	net_close(&n);
+}
+
+/*
+ * Behind a READ a WRITE without rights, whose NAK ends the peer's QP. If responses to the READ come
+ * later than that, it is complete and the WRITE is what fails. If one is lost nobody will
+ * answer for it: the READ fails soon, not after the ack timeouts of all retries.
+ */
+static void test_nak_ahead(void **state)
+{
+	static const struct {
+		const char *faults;
+		bool lost;
+	} cases[] = {
+		{ "rule=reorder/100us:port=nic1,frame=3-5", false },
+		{ "rule=drop:port=nic1,frame=3", true },
+		{ "rule=drop:port=nic1,frame=0-63", true },
+		{ "rule=reorder/100us:port=nic1,frame=2;rule=drop:port=nic1,frame=9", true },
+	};
+	static struct net n;
+
+	(void)state;
+	for (size_t c = 0; c < N(cases); c++) {
+		struct skua_cqe cqe;
+		char spec[200];
+
+		snprintf(spec, sizeof(spec), "delay=20us;%s", cases[c].faults);
+		print_message("%s\n", spec);
+		connect(&n, SKUA_EXT_ALWAYS, spec);
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_READ, .len = NET_LEN_MAX });
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .len = 64, .rkey = 0xbad00 });
+		mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+		net_pass(&n, 20000000);
+		cqe = rc_expect(&n.rc, 0, false, cases[c].lost ? SKUA_CQE_RETRY_EXC_ERR : SKUA_CQE_OK);
+		if (cases[c].lost)
+			assert_int_equal(le32_get_bits(cqe.own, SKUA_CQE_VENDOR), SKUA_VENDOR_NAK_ACC);
+		rc_expect(&n.rc, 0, false, cases[c].lost ? SKUA_CQE_WR_FLUSH_ERR :
+							   SKUA_CQE_REM_ACCESS_ERR);
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_REQ_REMOTE_ACCESS), 1);
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+		net_close(&n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +425,8 @@ int main(void)
 		cmocka_unit_test(test_held_slow),
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_read_tail),
+		cmocka_unit_test(test_nak_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -584,6 +584,8 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_SR_LATE		BIT(21)	/* sr_deadline is that of a probe */
 #define SKUA_SQC_ONLOAD			BIT(22)	/* attr.ext has SKUA_ATTR_EXT_ONLOAD */
 #define SKUA_SQC_CC_READ		BIT(23)	/* like SKUA_SQC_CC_NEW: was asked for no READ */
+/* Code of the NAK that the peer's QP has ended with, of a request after una_psn; 0: none. */
+#define SKUA_SQC_PEER_NAK		GENMASK(26, 24)
 
 #define SKUA_SQC_REC_BEGUN		BIT(31)	/* in rec_next */
 #define SKUA_SQC_RTT_AGAIN		BIT(31)	/* in rtt_psn: it had been sent before */
@@ -750,7 +752,8 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  * @mark_time: requester: device time (ns) of that
  * @hole_time: requester: device time (ns) since when there are holes, 0: there are none
  * @hole_top: requester: @seen at that time
- * @probes: requester: packets sent since anything arrived, to learn what did
+ * @probes: requester: how often in turn nothing came for long since anything arrived, and
+ *	SKUA_LRC_PROBE_DUE
  * @rr_held: requester: READ requests that the peer holds, and those that were sent again: a bit
  *	for each by the number that its SETH has, modulo SKUA_RR_PER_QP: SKUA_LRC_RR_*
  * @table: bus address of the table of struct skua_ext_slot, one for each PSN of the window
@@ -813,6 +816,8 @@ struct skua_lrc {
 
 _Static_assert(sizeof(struct skua_lrc) == SKUA_ICM_LRC_SIZE, "skua_lrc");
 
+#define SKUA_LRC_PROBES			GENMASK(30, 0)	/* in probes: how often */
+#define SKUA_LRC_PROBE_DUE		BIT(31)		/* likewise: the last packet is to be sent */
 #define SKUA_LRC_PATIENCE_NOW		GENMASK(8, 0)	/* parts of SKUA_LRC_PATIENCE */
 /* So long READ responses that were asked for again are waited for, in 256 ns; 0: as others. */
 #define SKUA_LRC_PATIENCE_REREAD	GENMASK(30, 9)

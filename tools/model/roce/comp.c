@@ -80,10 +80,45 @@ static void implied_nak(struct turn *t, const struct skua_pkt *pkt)
 	retry(t, SKUA_VENDOR_NAK_SEQ);
 }
 
+/* NAKs that end the peer's QP: what the request that caused one completes with. */
+static const struct {
+	enum skua_counter cnt;
+	enum skua_cqe_status status;
+	enum skua_vendor vendor;
+} naks[] = {
+	[IB_NAK_INVALID_REQUEST] = { SKUA_CNT_REQ_REMOTE_INV, SKUA_CQE_REM_INV_REQ_ERR,
+				     SKUA_VENDOR_NAK_INV },
+	[IB_NAK_REMOTE_ACCESS] = { SKUA_CNT_REQ_REMOTE_ACCESS, SKUA_CQE_REM_ACCESS_ERR,
+				   SKUA_VENDOR_NAK_ACC },
+	[IB_NAK_REMOTE_OP] = { SKUA_CNT_REQ_REMOTE_OP, SKUA_CQE_REM_OP_ERR, SKUA_VENDOR_NAK_OP },
+};
+
+static bool is_end(uint32_t code)
+{
+	return code != IB_NAK_PSN_SEQUENCE && code < sizeof(naks) / sizeof(naks[0]);
+}
+
+void comp_nak_ahead(struct turn *t, uint32_t code)
+{
+	if (!is_end(code) || comp_peer_nak(t))
+		return;
+	t->sqc->valid |= le32_encode_bits(code, SKUA_SQC_PEER_NAK);
+	if (turn_need_sq_rest(t))
+		t->sqc->ack_deadline = cpu_to_le64(t->now + sr_last_time(t));
+}
+
 void comp_timeout(struct turn *t)
 {
+	uint32_t code = comp_peer_nak(t);
+
 	if (t->sqc->una_psn == t->sqc->max_psn || qp_state(t->qp) == SKUA_QP_ERR)
 		return;
+	/* To ask again is in vain: as if all retries had been. */
+	if (is_end(code)) {
+		turn_count(t, naks[code].cnt);
+		fail_ci(t, SKUA_CQE_RETRY_EXC_ERR, naks[code].vendor);
+		return;
+	}
 	turn_count(t, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	cc_timeout(t);
 	retry(t, SKUA_VENDOR_TIMEOUT);
@@ -433,27 +468,15 @@ void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn)
 
 void comp_nak(struct turn *t, uint32_t code)
 {
-	switch (code) {
-	case IB_NAK_PSN_SEQUENCE:
+	if (is_end(code)) {
+		turn_count(t, naks[code].cnt);
+		fail_ci(t, naks[code].status, naks[code].vendor);
+	} else if (code == IB_NAK_PSN_SEQUENCE) {
 		turn_count(t, SKUA_CNT_PACKET_SEQ_ERR);
 		if (!in_recovery(t))
 			retry(t, SKUA_VENDOR_NAK_SEQ);
-		break;
-	case IB_NAK_INVALID_REQUEST:
-		turn_count(t, SKUA_CNT_REQ_REMOTE_INV);
-		fail_ci(t, SKUA_CQE_REM_INV_REQ_ERR, SKUA_VENDOR_NAK_INV);
-		break;
-	case IB_NAK_REMOTE_ACCESS:
-		turn_count(t, SKUA_CNT_REQ_REMOTE_ACCESS);
-		fail_ci(t, SKUA_CQE_REM_ACCESS_ERR, SKUA_VENDOR_NAK_ACC);
-		break;
-	case IB_NAK_REMOTE_OP:
-		turn_count(t, SKUA_CNT_REQ_REMOTE_OP);
-		fail_ci(t, SKUA_CQE_REM_OP_ERR, SKUA_VENDOR_NAK_OP);
-		break;
-	default:
+	} else {
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
-		break;
 	}
 }
 

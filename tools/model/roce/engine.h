@@ -661,6 +661,18 @@ void comp_timeout(struct turn *t);
 void comp_answered(struct turn *t);
 /* A NAK that is no RNR NAK, of the request at una_psn. */
 void comp_nak(struct turn *t, uint32_t code);
+/*
+ * One with selective repeat, of a later request: what is missing before is a response. If the NAK
+ * ends the peer's QP, responses that are on their way are waited for, and no others.
+ */
+void comp_nak_ahead(struct turn *t, uint32_t code);
+
+/* The code of such a NAK, 0: there was none. */
+static inline uint32_t comp_peer_nak(const struct turn *t)
+{
+	return le32_get_bits(t->sqc->valid, SKUA_SQC_PEER_NAK);
+}
+
 /* An RNR NAK for it, of a peer that has completed @msn messages. */
 void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn);
 /* Receives that an acknowledgment reports. */

@@ -227,11 +227,16 @@ void req_go_back(struct turn *t)
 	sched_kick(t->dev, t->qp->qpn);
 }
 
-/* While the queue waits for a page there is no hurry. */
-static uint64_t ack_timeout(const struct turn *t)
+/*
+ * While the queue waits for a page there is no hurry. When the peer's QP has ended, only what is
+ * on its way is waited for.
+ */
+static uint64_t ack_timeout(struct turn *t)
 {
 	uint32_t code = le32_get_bits(t->sqc->attr.retry, SKUA_ATTR_ACK_TIMEOUT);
 
+	if (comp_peer_nak(t) && turn_need_sq_rest(t))
+		return t->now + sr_last_time(t);
 	return code && !fault_req_waits(t) ? t->now + (4096ull << code) : 0;
 }
 

@@ -183,6 +183,8 @@ uint64_t sr_again_time(const struct turn *t);
 uint64_t sr_reread_time(const struct turn *t, const struct skua_lrc *lrc);
 /* After so many without a sign of the peer it is asked. */
 uint64_t sr_probe_time(const struct turn *t);
+/* After so many nothing comes any more of a peer whose QP has ended. */
+uint64_t sr_last_time(const struct turn *t);
 /* Nothing was known to be missing, and it was waited for the shortest time only? */
 bool sr_probe_is_early(struct turn *t);
 /* A hole is lost when something has arrived so many PSNs behind it; or so many ns later. */
@@ -234,10 +236,10 @@ bool sr_recv_take(struct turn *t, const struct skua_pkt *pkt, uint32_t ahead);
 bool sr_recv_get(struct turn *t, uint32_t ahead, struct skua_ext_recv *r);
 /* With SKUA_RQC_RECVS: the first of them is that of the message under way from now on. */
 bool sr_recv_next(struct turn *t);
-
-#endif /* SKUA_ROCE_SR_H */
 /*
  * The QP ends and sr_recv_next() has failed: the entry cannot be read, so it is not known which WQE
  * that was. The SRQ keeps none more for it.
  */
 void sr_recv_lost(struct turn *t);
+
+#endif /* SKUA_ROCE_SR_H */

@@ -248,6 +248,11 @@ static void look(struct turn *t)
 {
 	if (!sr_in_loss(t) || qp_state(t->qp) == SKUA_QP_ERR)
 		return;
+	/* Answers were missing before it, and are not any more. */
+	if (comp_peer_nak(t) && una(t) == cum(t)) {
+		comp_nak(t, comp_peer_nak(t));
+		return;
+	}
 	if (ib_psn_diff(una(t), le32_to_cpu(t->sqc->rec_top)) >= 0)
 		leave(t);
 	else if (sr_req_wants(t))
@@ -428,6 +433,8 @@ static void take_ack(struct turn *t, const struct skua_pkt *pkt)
 		raise(&t->sqc->rec_cum, epsn);
 		soon(t);
 	}
+	if (type == IB_AETH_NAK && epsn != una(t) && qp_state(t->qp) != SKUA_QP_ERR)
+		comp_nak_ahead(t, value);
 	if (type == IB_AETH_ACK || epsn != una(t) || qp_state(t->qp) == SKUA_QP_ERR)
 		return;
 	if (type == IB_AETH_RNR_NAK)

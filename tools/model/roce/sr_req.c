@@ -111,7 +111,7 @@ static struct skua_lrc *enter(struct turn *t)
 
 static uint64_t backed_off(const struct skua_lrc *lrc, uint64_t wait)
 {
-	uint32_t n = le32_to_cpu(lrc->probes);
+	uint32_t n = le32_get_bits(lrc->probes, SKUA_LRC_PROBES);
 
 	return wait << (n < SR_BACKOFF_MAX ? n : SR_BACKOFF_MAX);
 }
@@ -282,6 +282,13 @@ static void judge(struct turn *t, struct skua_lrc *lrc)
 	}
 }
 
+/* Who answers nothing is asked less and less often. */
+static void count_silence(struct skua_lrc *lrc)
+{
+	if (le32_get_bits(lrc->probes, SKUA_LRC_PROBES) < SR_BACKOFF_MAX)
+		lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+}
+
 /* What has grown too old. True: that was sent again before. */
 static bool judge_times(struct turn *t, struct skua_lrc *lrc)
 {
@@ -292,8 +299,7 @@ static bool judge_times(struct turn *t, struct skua_lrc *lrc)
 	if (!mark_waits(t, lrc) || t->now < le64_to_cpu(lrc->mark_time) + again_wait(t, lrc))
 		return false;
 	lost_again(t, lrc, lrc->mark_end);
-	/* Who answers nothing is asked less and less often. */
-	lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+	count_silence(lrc);
 	return true;
 }
 
@@ -333,20 +339,34 @@ void sr_lost_all(struct turn *t)
 	lrc->again_end = t->sqc->max_psn;
 	lrc->mark_end = t->sqc->una_psn;
 	lrc->mark_time = 0;
+	lrc->probes &= ~cpu_to_le32(SKUA_LRC_PROBE_DUE);
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_IN_RECOVERY);
 	/* It runs again from when they are sent. */
 	t->sqc->ack_deadline = 0;
 	leave_or_wait(t, lrc);
 }
 
-/* Nothing came for long: ask with the last packet. */
+/*
+ * Nothing came for long: ask with the last packet. Its READ may be under way, of which the
+ * responses are still to come otherwise: that they did not for so long is known.
+ */
 static void probe(struct turn *t, struct skua_lrc *lrc)
 {
 	if (walking(lrc) || una(t) == max_psn(t))
 		return;
-	turn_count(t, SKUA_CNT_TX_PROBE);
 	lrc->again_end = t->sqc->max_psn;
 	lrc->again = cpu_to_le32(psn_sub(max_psn(t), 1));
+	lrc->mark_time = 0;
+	lrc->probes |= cpu_to_le32(SKUA_LRC_PROBE_DUE);
+}
+
+/* Something was sent that may have been so before: is it a probe? */
+static void count_probe(struct turn *t, struct skua_lrc *lrc)
+{
+	if (!(lrc->probes & cpu_to_le32(SKUA_LRC_PROBE_DUE)))
+		return;
+	lrc->probes &= ~cpu_to_le32(SKUA_LRC_PROBE_DUE);
+	turn_count(t, SKUA_CNT_TX_PROBE);
 }
 
 void sr_req_timer(struct turn *t)
@@ -365,9 +385,10 @@ void sr_req_timer(struct turn *t)
 	if (!lrc)
 		return;
 	judge(t, lrc);
-	if (!judge_times(t, lrc) && !lrc->hole_time) {
+	/* What was sent again has a time of its own. */
+	if (!judge_times(t, lrc) && !lrc->hole_time && !mark_waits(t, lrc)) {
 		probe(t, lrc);
-		lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+		count_silence(lrc);
 	}
 	leave_or_wait(t, lrc);
 }
@@ -589,6 +610,8 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 		return;
 	if (pkt->payload_len)
 		take_bitmap(t, lrc, epsn, pkt);
+	if (type == IB_AETH_NAK && epsn != una(t))
+		comp_nak_ahead(t, value);
 	if (type == IB_AETH_ACK || epsn != una(t))
 		return;
 	if (type == IB_AETH_RNR_NAK)
@@ -649,6 +672,10 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 	/* As long as one comes after the other, those that are still to come are not late. */
 	if (t->sqc->una_psn != before && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
 		lrc->mark_time = cpu_to_le64(t->now);
+	/* Answers were missing before it, and are not any more. */
+	if (comp_peer_nak(t) && qp_state(t->qp) != SKUA_QP_ERR &&
+	    una(t) == le32_to_cpu(lrc->cum))
+		comp_nak(t, comp_peer_nak(t));
 	if (qp_state(t->qp) != SKUA_QP_ERR) {
 		judge(t, lrc);
 		judge_times(t, lrc);
@@ -732,6 +759,8 @@ static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_wa
 	h = sr_send_again(t, w, *psn, n);
 	if (h != SR_HOLE_SENT)
 		return h;
+	if (again)
+		count_probe(t, lrc);
 	if (read && *psn == sr_part_start(w, *psn) && !sr_read_begun(t, lrc, w, *psn))
 		lrc->rr_held |= cpu_to_le32(rr_asked(rr_number(w, *psn)));
 	*psn = psn_add(*psn, n);

@@ -18,6 +18,8 @@
 #define SR_WAIT_MIN	20000
 #define SR_HOLE_MIN	2000
 #define SR_PROBE_MIN	1000000
+/* What comes last is waited for so many times as long: the driver may have a part in it. */
+#define SR_LAST_PROBES	8
 /* The round trip of one packet of so many is measured. */
 #define SR_RTT_EVERY	32
 /* SKUA_LRC_PATIENCE_REREAD is kept in these, ns. */
@@ -209,6 +211,11 @@ uint64_t sr_reread_time(const struct turn *t, const struct skua_lrc *lrc)
 uint64_t sr_probe_time(const struct turn *t)
 {
 	return at_least(2 * sr_wait_time(t), SR_PROBE_MIN);
+}
+
+uint64_t sr_last_time(const struct turn *t)
+{
+	return SR_LAST_PROBES * sr_probe_time(t);
 }
 
 bool sr_probe_is_early(struct turn *t)
