@@ -142,15 +142,20 @@ static uint64_t delivered(const struct turn *t)
 	return le32_to_cpu(cc->window) * 4000000ull / (ns ? ns : 1);
 }
 
-/* The first decrease: before, the QP was limited by a window, or not at all. */
+static bool limited(const struct turn *t)
+{
+	return cc_on(t) && t->sqc->cc.rate;
+}
+
+/* The first decrease: before, the QP was limited by a window, by a rate that opens, or not at all. */
 static void first_rate(struct turn *t)
 {
 	uint32_t first = cc_param(t, SKUA_CC_RP_RATE_TO_SET_ON_FIRST_CNP) * KBPS;
+	bool window = cc_on(t) && !limited(t);
 	struct skua_cc *cc = &t->sqc->cc;
-	bool opening = cc_on(t);
-	uint64_t rate = opening ? delivered(t) : rate_max(t);
+	uint64_t rate = window ? delivered(t) : limited(t) ? rate_of(t) : rate_max(t);
 
-	if (!opening)
+	if (!cc_on(t))
 		cc_begin(t);
 	cc_set(t, SKUA_CC_START, false);
 	cc->window = 0;
@@ -158,29 +163,13 @@ static void first_rate(struct turn *t)
 	first_alpha(t);
 	cc->target = cpu_to_le32(bound(t, first ? first : rate));
 	cc->rate = cc->target;
-	if (first || opening) {
+	if (first || window) {
 		cc->dec_time = cpu_to_le64(t->now);
 		no_stages(t);
 		cc_set_rate(t, rate_of(t));
 	} else {
 		decrease(t);
 	}
-}
-
-/* The first CNP of a QP whose rate still opens. */
-static void end_start(struct turn *t)
-{
-	if (cc_param(t, SKUA_CC_RP_RATE_TO_SET_ON_FIRST_CNP)) {
-		first_rate(t);
-	} else {
-		first_alpha(t);
-		decrease(t);
-	}
-}
-
-static bool limited(const struct turn *t)
-{
-	return cc_on(t) && t->sqc->cc.rate;
 }
 
 static void slow_down(struct turn *t)
@@ -196,10 +185,8 @@ static void slow_down(struct turn *t)
 
 static bool dcqcn_cnp(struct turn *t)
 {
-	if (!limited(t)) {
+	if (!limited(t) || cc_is(t, SKUA_CC_START)) {
 		first_rate(t);
-	} else if (cc_is(t, SKUA_CC_START)) {
-		end_start(t);
 	} else {
 		alpha_now(t);
 		slow_down(t);
