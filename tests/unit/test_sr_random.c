@@ -4,6 +4,8 @@
  * reorders their packets, until all is acknowledged. After each packet the responder must
  * be where a reference is that knows nothing of it: PSN and MSN expected, completions and
  * their order, bytes in memory, what is acknowledged and answered.
+ *
+ * SKUA_TRACES: so many traces, 100000 if nothing is said.
  */
 #include "odp.h"
 
@@ -425,10 +427,12 @@ static void run_traces(uint32_t seed, uint32_t psn0, uint32_t log_window, uint32
 static void test_random(void **state)
 {
 	static const uint32_t psn0[] = { 0, 0xffffc0, 0x7fffff, 0xfff000 };
+	const char *text = getenv("SKUA_TRACES");
+	uint32_t traces = text ? (uint32_t)strtoul(text, NULL, 0) : TRACES;
 
 	(void)state;
 	for (uint32_t k = 0; k < 20; k++)
-		run_traces(k + 1, psn0[k % N(psn0)], SKUA_EXT_LOG_WINDOW_MIN + k % 5, TRACES / 20);
+		run_traces(k + 1, psn0[k % N(psn0)], SKUA_EXT_LOG_WINDOW_MIN + k % 5, traces / 20);
 }
 
 int main(void)
