@@ -370,6 +370,7 @@ struct mr_who {
 	bool remote;		/* @key is an rkey */
 	bool may_wait;		/* for a page that is missing */
 	uint64_t want;		/* bytes that will be accessed there, if more than now */
+	bool in_order;		/* a message's bytes are written in order: integrity regions */
 };
 
 /*

@@ -187,12 +187,10 @@ enum skua_vendor key_invalidate(struct skua_dev *dev, const struct mr_who *who, 
 
 /* --- fast registration --- */
 
-/* Copy the page list into the region's MTT entries. */
-static enum skua_vendor copy_pages(struct skua_dev *dev, const struct skua_mpt *mpt,
-				   uint64_t list, uint32_t npages)
+enum skua_vendor key_pages(struct skua_dev *dev, uint64_t index, uint64_t list, uint32_t npages,
+			   uint32_t log_page)
 {
-	uint64_t index = le64_to_cpu(mpt->xlat.base);
-	uint64_t mask = (1ull << mpt_log_page(mpt)) - 1;
+	uint64_t mask = (1ull << log_page) - 1;
 	__le64 page[SKUA_ICM_PAGE_SIZE / sizeof(__le64)];
 	uint32_t n;
 
@@ -234,12 +232,9 @@ static bool register_entry(const struct skua_dev *dev, struct skua_mpt *mpt,
 			   const struct skua_wqe_reg *r)
 {
 	uint64_t npages = le32_to_cpu(r->npages), offset = le64_to_cpu(r->offset);
-	uint64_t len = le64_to_cpu(r->len);
 	uint32_t log = le32_to_cpu(r->log_page);
+	uint64_t len;
 
-	if (log < MODEL_LOG_PAGE_MIN || log > MODEL_LOG_PAGE_MAX || offset >> log ||
-	    len > npages << log || offset > (npages << log) - len)
-		return false;
 	mpt->key = r->key;
 	le32p_replace_bits(&mpt->flags, SKUA_MPT_VALID, SKUA_MPT_STATE);
 	mpt->access = r->access;
@@ -248,13 +243,19 @@ static bool register_entry(const struct skua_dev *dev, struct skua_mpt *mpt,
 	mpt->xlat.offset = cpu_to_le32((uint32_t)offset);
 	mpt->xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
 			 le32_encode_bits(log, SKUA_XLAT_LOG_PAGE);
-	return mpt_ok(dev, mpt);
+	if (log < MODEL_LOG_PAGE_MIN || log > MODEL_LOG_PAGE_MAX || offset >> log ||
+	    !mpt_ok(dev, mpt))
+		return false;
+	/* The pages of the list, which may be fewer than the region's. */
+	len = mpt_is(mpt, SKUA_MPT_PI) ? pi_data_len(mpt) : le64_to_cpu(mpt->len);
+	return len <= npages << log && offset <= (npages << log) - len;
 }
 
 enum skua_vendor key_register(struct skua_dev *dev, const struct mr_who *who,
 			      const struct skua_wqe_reg *reg)
 {
 	struct skua_mpt *mpt = entry_get(dev, le32_to_cpu(reg->key));
+	struct skua_pi_desc desc = { 0 };
 	enum skua_vendor err;
 	struct skua_mpt next;
 
@@ -263,11 +264,15 @@ enum skua_vendor key_register(struct skua_dev *dev, const struct mr_who *who,
 	engine_settle(dev);
 	err = register_ok(mpt, who, reg);
 	next = *mpt;
+	if (!err && mpt_is(mpt, SKUA_MPT_PI))
+		err = pi_describe(dev, &next, &desc);
 	if (!err && !register_entry(dev, &next, reg))
 		err = SKUA_VENDOR_KEY_PAGES;
 	if (!err)
-		err = copy_pages(dev, &next, le64_to_cpu(reg->page_list),
-				 le32_to_cpu(reg->npages));
+		err = key_pages(dev, le64_to_cpu(next.xlat.base), le64_to_cpu(reg->page_list),
+				le32_to_cpu(reg->npages), mpt_log_page(&next));
+	if (!err && mpt_is(mpt, SKUA_MPT_PI))
+		err = pi_register(dev, &next, &desc);
 	if (!err) {
 		*mpt = next;
 		ctx_dirty(dev, mpt);

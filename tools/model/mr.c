@@ -17,7 +17,7 @@ static bool pages_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	uint64_t base = le64_to_cpu(mpt->xlat.base);
 	uint64_t offset = le32_to_cpu(mpt->xlat.offset);
 	uint64_t npages = le32_to_cpu(mpt->npages);
-	uint64_t len = le64_to_cpu(mpt->len);
+	uint64_t len = mpt_is(mpt, SKUA_MPT_PI) ? pi_data_len(mpt) : le64_to_cpu(mpt->len);
 	uint32_t log = mpt_log_page(mpt);
 	uint32_t max = mpt_mode(mpt) == SKUA_XLAT_DIR ? MODEL_LOG_DIR_MAX : MODEL_LOG_PAGE_MAX;
 
@@ -54,6 +54,8 @@ static bool xlat_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 
 	if (le32_to_cpu(mpt->xlat.mode) & ~known)
 		return false;
+	if (mpt_is(mpt, SKUA_MPT_PI))
+		return mpt_mode(mpt) == SKUA_XLAT_MTT && pi_ok(dev, mpt) && pages_ok(dev, mpt);
 	if (mpt_mode(mpt) != SKUA_XLAT_INLINE && !all_zero(mpt->page, sizeof(mpt->page)))
 		return false;
 	if (mpt_is(mpt, SKUA_MPT_ODP))
@@ -83,7 +85,8 @@ static bool free_mr_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	return mpt_is(mpt, SKUA_MPT_FAST_REG) &&
 	       !mpt_is(mpt, SKUA_MPT_NULL | SKUA_MPT_DM | SKUA_MPT_ODP) &&
 	       mpt_mode(mpt) == SKUA_XLAT_MTT && base % SKUA_MTT_GROUP == 0 && base <= num &&
-	       npages <= num - base && npages <= MODEL_REG_PAGES;
+	       npages <= num - base && npages <= MODEL_REG_PAGES &&
+	       (!mpt_is(mpt, SKUA_MPT_PI) || pi_free_ok(dev, mpt));
 }
 
 static bool mr_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
@@ -112,6 +115,10 @@ bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	flags |= dev_has(dev, SKUA_CAP_DM) ? SKUA_MPT_DM : 0;
 	flags |= dev_has(dev, SKUA_CAP_ODP) ? SKUA_MPT_ODP : 0;
 	flags |= dev_has(dev, SKUA_CAP_SCATTER_CQE) ? SKUA_MPT_OWN_VA : 0;
+	flags |= dev_has(dev, SKUA_CAP_PI) ? SKUA_MPT_PI : 0;
+	if (mpt_is(mpt, SKUA_MPT_PI) && (!mpt_is(mpt, SKUA_MPT_FAST_REG) ||
+	    mpt_is(mpt, SKUA_MPT_NULL | SKUA_MPT_DM | SKUA_MPT_ODP)))
+		return false;
 	if (mpt_is(mpt, SKUA_MPT_OWN_VA) &&
 	    mpt_is(mpt, SKUA_MPT_FAST_REG | SKUA_MPT_NULL | SKUA_MPT_DM | SKUA_MPT_ODP))
 		return false;
@@ -128,6 +135,14 @@ bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	return false;
 }
 
+/* Nothing is registered: no page in the entry, and none of an integrity region's attributes. */
+static bool pages_zero(const struct skua_mpt *mpt)
+{
+	const size_t at = mpt_is(mpt, SKUA_MPT_PI) ? offsetof(struct skua_mpt_pi, offset) : 0;
+
+	return all_zero((const uint8_t *)mpt->page + at, sizeof(mpt->page) - at);
+}
+
 /* Check an entry from a command: state fields are zero, and all others too if it is FREE. */
 static bool mpt_new_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
@@ -136,7 +151,7 @@ static bool mpt_new_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 	if (mpt_state(mpt) == SKUA_MPT_VALID)
 		return mpt_type(mpt) == SKUA_MPT_MR && !mpt_is(mpt, SKUA_MPT_FAST_REG);
 	return !mpt->va && !mpt->len && !mpt->access && !mpt->xlat.offset &&
-	       !mpt_log_page(mpt) && all_zero(mpt->page, sizeof(mpt->page)) &&
+	       !mpt_log_page(mpt) && pages_zero(mpt) &&
 	       !(le32_to_cpu(mpt->xlat.mode) & ~SKUA_XLAT_MODE);
 }
 
@@ -336,28 +351,12 @@ static bool run_of(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t po
 	return true;
 }
 
-static enum skua_vendor copy(struct skua_dev *dev, const struct mr_who *who,
-			     const struct skua_mpt *mpt, uint64_t va, uint8_t *buf, uint32_t len,
-			     bool write)
+enum skua_vendor mr_copy(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t va,
+			 uint8_t *buf, uint32_t len, bool write)
 {
 	uint64_t pos = va - le64_to_cpu(mpt->va) + le32_to_cpu(mpt->xlat.offset);
 	uint64_t bus, run;
 
-	if (mpt_is(mpt, SKUA_MPT_ODP))
-		return odp_copy(dev, who, mpt, va, buf, len, write);
-	if (le32_to_cpu(mpt->flags) & SKUA_MPT_NULL) {
-		if (!write)
-			memset(buf, 0, len);
-		return SKUA_VENDOR_NONE;
-	}
-	if (le32_to_cpu(mpt->flags) & SKUA_MPT_DM) {
-		bus = le64_to_cpu(mpt->xlat.base) + pos;
-		if (write)
-			dm_write(dev, bus, buf, len);
-		else
-			dm_read(dev, bus, buf, len);
-		return SKUA_VENDOR_NONE;
-	}
 	while (len) {
 		if (!run_of(dev, mpt, pos, len, write, &bus, &run) ||
 		    (write ? dma_write(dev, TLP_PAYLOAD, bus, buf, run) :
@@ -368,6 +367,33 @@ static enum skua_vendor copy(struct skua_dev *dev, const struct mr_who *who,
 		len -= run;
 	}
 	return SKUA_VENDOR_NONE;
+}
+
+static enum skua_vendor copy(struct skua_dev *dev, const struct mr_who *who,
+			     const struct skua_mpt *mpt, uint64_t va, uint8_t *buf, uint32_t len,
+			     bool write)
+{
+	uint64_t bus;
+
+	if (mpt_is(mpt, SKUA_MPT_ODP))
+		return odp_copy(dev, who, mpt, va, buf, len, write);
+	if (mpt_is(mpt, SKUA_MPT_PI))
+		return pi_copy(dev, who, mpt, va, buf, len, write);
+	if (le32_to_cpu(mpt->flags) & SKUA_MPT_NULL) {
+		if (!write)
+			memset(buf, 0, len);
+		return SKUA_VENDOR_NONE;
+	}
+	if (le32_to_cpu(mpt->flags) & SKUA_MPT_DM) {
+		bus = le64_to_cpu(mpt->xlat.base) + va - le64_to_cpu(mpt->va) +
+		      le32_to_cpu(mpt->xlat.offset);
+		if (write)
+			dm_write(dev, bus, buf, len);
+		else
+			dm_read(dev, bus, buf, len);
+		return SKUA_VENDOR_NONE;
+	}
+	return mr_copy(dev, mpt, va, buf, len, write);
 }
 
 static enum skua_vendor access(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
@@ -433,7 +459,8 @@ uint32_t mr_pieces(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			return 0;
 		pos = va - le64_to_cpu(mpt->va) + le32_to_cpu(mpt->xlat.offset);
 	}
-	while (got < len && !(mpt && mpt_is(mpt, SKUA_MPT_ODP | SKUA_MPT_NULL | SKUA_MPT_DM))) {
+	while (got < len && !(mpt && mpt_is(mpt, SKUA_MPT_ODP | SKUA_MPT_NULL | SKUA_MPT_DM |
+						 SKUA_MPT_PI))) {
 		if (mpt && !run_of(dev, mpt, pos + got, len - got, false, &bus, &run))
 			break;
 		at = dma_map(dev, bus, run);
@@ -461,7 +488,7 @@ enum skua_vendor mr_write_train(struct skua_dev *dev, const struct mr_who *who, 
 	if (err)
 		return err;
 	pos = va - le64_to_cpu(mpt->va) + le32_to_cpu(mpt->xlat.offset);
-	if (mpt_is(mpt, SKUA_MPT_ODP | SKUA_MPT_NULL | SKUA_MPT_DM))
+	if (mpt_is(mpt, SKUA_MPT_ODP | SKUA_MPT_NULL | SKUA_MPT_DM | SKUA_MPT_PI))
 		err = SKUA_VENDOR_MISS;
 	for (; len && !err; pos += run, off += run, len -= run) {
 		if (!run_of(dev, mpt, pos, len, true, &bus, &run) ||

@@ -68,4 +68,28 @@ enum skua_vendor odp_probe(struct skua_dev *dev, const struct mr_who *who,
 			   const struct skua_mpt *mpt, uint64_t va, uint64_t len);
 enum skua_vendor odp_flush(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t va);
 
+/* mr.c: copy by the region's page list, after the check of the key; @va as the entry has it. */
+enum skua_vendor mr_copy(struct skua_dev *dev, const struct skua_mpt *mpt, uint64_t va,
+			 uint8_t *buf, uint32_t len, bool write);
+
+/* key.c: copy a page list into the MTT entries from @index on. */
+enum skua_vendor key_pages(struct skua_dev *dev, uint64_t index, uint64_t list, uint32_t npages,
+			   uint32_t log_page);
+
+/* --- pi.c: integrity regions --- */
+
+/* A valid region's fields in @pi; bytes of its blocks, without tuples. */
+bool pi_ok(const struct skua_dev *dev, const struct skua_mpt *mpt);
+uint64_t pi_data_len(const struct skua_mpt *mpt);
+/* The same of a region to be registered: what CREATE_MPT gives. */
+bool pi_free_ok(const struct skua_dev *dev, const struct skua_mpt *mpt);
+/* REG_MR: read the descriptor into the new entry; copy its page list and clear the status. */
+enum skua_vendor pi_describe(struct skua_dev *dev, struct skua_mpt *mpt, struct skua_pi_desc *d);
+enum skua_vendor pi_register(struct skua_dev *dev, const struct skua_mpt *mpt,
+			     const struct skua_pi_desc *d);
+/* Access, after the check of the key. */
+enum skua_vendor pi_copy(struct skua_dev *dev, const struct mr_who *who,
+			 const struct skua_mpt *mpt, uint64_t va, uint8_t *buf, uint32_t len,
+			 bool write);
+
 #endif /* SKUA_MODEL_MR_H */

@@ -213,6 +213,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_CC_DELAY		BIT_ULL(36)	/* windows by delay (cc.h) */
 #define SKUA_CAP_GRO			BIT_ULL(37)	/* TCP frames merged on receive (cqe.h) */
 #define SKUA_CAP_TURN			BIT_ULL(38)	/* what a send queue may do at a time */
+#define SKUA_CAP_PI			BIT_ULL(39)	/* integrity regions (icm.h) */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -221,7 +222,7 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY) X(GRO) X(TURN)
+	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY) X(GRO) X(TURN) X(PI)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {

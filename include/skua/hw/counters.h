@@ -118,7 +118,9 @@
 	X(RECOVERY_STALE,	RDMA, recovery_stale,	"such commands without effect")		\
 	X(RECOVERY_FALLBACK,	RDMA, recovery_fallbacks, "times gone back without the driver") \
 	X(ETH_RX_GRO_PKTS,	ETH, eth_rx_gro_pkts,	"frames made by merging others")	\
-	X(ETH_RX_GRO_SEGS,	ETH, eth_rx_gro_segs,	"frames that these were made of")
+	X(ETH_RX_GRO_SEGS,	ETH, eth_rx_gro_segs,	"frames that these were made of")	\
+	X(PI_BLOCKS,		RDMA, pi_blocks,	"blocks of integrity regions checked")	\
+	X(PI_ERRORS,		RDMA, pi_errors,	"checks of these that failed")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -124,6 +124,91 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
 #define SKUA_MPT_INLINE_PAGES		8
 
 /**
+ * struct skua_pi_domain - protection information in memory, or on the wire (SKUA_CAP_PI)
+ * @flags: SKUA_PI_F_*; all is zero where there is none
+ * @seed: of the guard: initial value of the CRC or of the sum
+ * @app_tag: application tag
+ * @app_mask: bits of the application tag that a check looks at
+ * @ref_tag: reference tag of the first block
+ */
+struct skua_pi_domain {
+	__le16 flags;
+	__le16 seed;
+	__le16 app_tag;
+	__le16 app_mask;
+	__le32 ref_tag;
+};
+
+_Static_assert(sizeof(struct skua_pi_domain) == 12, "skua_pi_domain");
+
+/* Each block has a tuple of T10 protection information, struct skua_pi_tuple. */
+#define SKUA_PI_F_T10			BIT(0)
+/* The guard is the IP checksum of the block; without it the CRC of T10 (0x8bb7). */
+#define SKUA_PI_F_CSUM			BIT(1)
+/* The reference tag of a block is @ref_tag and the block's number. */
+#define SKUA_PI_F_REF_INC		BIT(2)
+/*
+ * A block is not checked, and its tuple is passed on as it is, whose application tag is
+ * 0xffff; whose reference tag is 0xffffffff. With both flags: with both.
+ */
+#define SKUA_PI_F_APP_ESCAPE		BIT(3)
+#define SKUA_PI_F_REF_ESCAPE		BIT(4)
+#define SKUA_PI_F_ALL			GENMASK(4, 0)
+
+/**
+ * struct skua_pi_tuple - protection information of a block
+ * @guard: of its data
+ * @app_tag: application tag
+ * @ref_tag: reference tag
+ */
+struct skua_pi_tuple {
+	__be16 guard;
+	__be16 app_tag;
+	__be32 ref_tag;
+};
+
+_Static_assert(sizeof(struct skua_pi_tuple) == 8, "skua_pi_tuple");
+
+/* Bits of masks over a tuple: the highest is the first byte. */
+#define SKUA_PI_GUARD			0xc0
+#define SKUA_PI_APP			0x30
+#define SKUA_PI_REF			0x0f
+
+/* A block's bytes of data are a multiple of 8 between: */
+#define SKUA_PI_INTERVAL_MIN		512
+#define SKUA_PI_INTERVAL_MAX		4096
+
+/**
+ * struct skua_mpt_pi - what an integrity region (SKUA_MPT_PI) has besides
+ * @area: bus address of its struct skua_pi_area, a multiple of 64
+ * @base: index of the first MTT entry of the pages of protection information
+ * @npages: number of them, at most
+ * @max_blocks: blocks that the region can have, at most
+ * @offset: REG_MR: of the first tuple in the first of these pages
+ * @interval: REG_MR: bytes of data of a block
+ * @check: REG_MR: bytes of a tuple that are checked, SKUA_PI_GUARD ...
+ * @copy: REG_MR: bytes of a tuple that are passed on, the others are made anew
+ * @mem: REG_MR: protection information in memory
+ * @wire: REG_MR: that of the region as work requests and the wire address it
+ * @reserved: zero
+ */
+struct skua_mpt_pi {
+	__le64 area;
+	__le64 base;
+	__le32 npages;
+	__le32 max_blocks;
+	__le32 offset;
+	__le16 interval;
+	__u8 check;
+	__u8 copy;
+	struct skua_pi_domain mem;
+	struct skua_pi_domain wire;
+	__le64 reserved;
+};
+
+_Static_assert(sizeof(struct skua_mpt_pi) == 64, "skua_mpt_pi");
+
+/**
  * struct skua_mpt - memory protection table entry: a region or a window
  * @key: the whole key, index << 8 | variant
  * @flags: type, state
@@ -137,6 +222,7 @@ _Static_assert(sizeof(struct skua_xlat) == 16, "skua_xlat");
  * @qpn: state: bound type 2 windows: the QP that bound it
  * @windows: state: windows bound to this region
  * @page: page addresses (XLAT_INLINE), as MTT entries
+ * @pi: integrity regions (SKUA_MPT_PI), in the place of @page
  */
 struct skua_mpt {
 	__le32 key;
@@ -150,7 +236,10 @@ struct skua_mpt {
 	__le32 parent;
 	__le32 qpn;
 	__le32 windows;
-	__le64 page[SKUA_MPT_INLINE_PAGES];
+	union {
+		__le64 page[SKUA_MPT_INLINE_PAGES];
+		struct skua_mpt_pi pi;
+	};
 };
 
 _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
@@ -217,13 +306,109 @@ _Static_assert(sizeof(struct skua_mpt) == SKUA_ICM_MPT_SIZE, "skua_mpt");
  */
 #define SKUA_MPT_OWN_VA			BIT(12)
 /*
+ * Integrity region (SKUA_CAP_PI), with FAST_REG: its memory is blocks of @interval bytes,
+ * and, apart from them, a tuple of protection information for each where @mem has
+ * SKUA_PI_F_T10. Work requests and the wire see the blocks with each tuple right behind its
+ * block where @wire has SKUA_PI_F_T10, and else the blocks alone: @va and @len of the region
+ * are those of this form. Unless neither has tuples @len is a whole number of blocks.
+ *
+ * The device makes tuples where there are only blocks (insert), takes them away where
+ * there are only blocks on the other side (strip), and checks those that come in:
+ * from memory, where it is the region's data that are sent, as a block's last byte is
+ * read; from the wire, for WRITEs to the region and READs into it, as a block's last byte is
+ * written. Software has all of a block written before its last byte, in as many requests
+ * as it likes; the requests that the device receives are taken in order, without
+ * selective repeat's early packets. A check that fails changes nothing but the status in
+ * the region's struct skua_pi_area: the data go on as they are. The status is in memory
+ * before the completion of a request that reads or writes the block, and before the
+ * answer to the peer's. What is sent again is checked again.
+ *
+ * Where both sides have tuples, the bytes in @copy are passed on as they came in, the
+ * others are made by the rules of the other side. Access rights are LOCAL_WRITE,
+ * REMOTE_READ, REMOTE_WRITE and RELAXED_ORDERING; receives may not use the region, nor
+ * atomics their results, as they are not in order or are no blocks: such a use fails
+ * with SKUA_VENDOR_KEY_STATE.
+ */
+#define SKUA_MPT_PI			BIT(13)
+
+/**
+ * struct skua_pi_status - what the checks of an integrity region found
+ * @errors: checks that failed since the registration; the rest is about the first, and
+ *	zero without one
+ * @what: SKUA_PI_GUARD, SKUA_PI_APP or SKUA_PI_REF, the first in this order that is wrong
+ * @expected: what the guard or tag should be
+ * @actual: what it is
+ * @offset: of the block, counted as if each had a tuple behind it
+ * @key: of the region, also without an error
+ * @reserved: zero
+ *
+ * The device writes it all by REG_MR, and when a check has failed.
+ */
+struct skua_pi_status {
+	__le32 errors;
+	__le32 what;
+	__le32 expected;
+	__le32 actual;
+	__le64 offset;
+	__le32 key;
+	__le32 reserved[9];
+};
+
+_Static_assert(sizeof(struct skua_pi_status) == 64, "skua_pi_status");
+
+/**
+ * struct skua_pi_desc - how an integrity region is to be registered
+ * @page_list: bus address of an array of __le64 addresses of pages of protection
+ *	information, 64-byte aligned; pages are of the size in the work request
+ * @npages: entries of the array; 0 without protection information in memory
+ * @offset: of the first tuple in the first page
+ * @interval: see struct skua_mpt_pi
+ * @check: likewise
+ * @copy: likewise; zero unless both sides have tuples
+ * @mem: likewise
+ * @wire: likewise
+ * @reserved: zero
+ *
+ * Software writes it before the REG_MR work request. The device has read it, and the
+ * array, when it reports completion, at the latest.
+ */
+struct skua_pi_desc {
+	__le64 page_list;
+	__le32 npages;
+	__le32 offset;
+	__le16 interval;
+	__u8 check;
+	__u8 copy;
+	struct skua_pi_domain mem;
+	struct skua_pi_domain wire;
+	__le32 reserved[5];
+};
+
+_Static_assert(sizeof(struct skua_pi_desc) == 64, "skua_pi_desc");
+
+/**
+ * struct skua_pi_area - host memory of an integrity region
+ * @status: written by the device
+ * @desc: written by software
+ * @tuple: the device's own: tuples that come from the wire, @max_blocks of them
+ */
+struct skua_pi_area {
+	struct skua_pi_status status;
+	struct skua_pi_desc desc;
+	struct skua_pi_tuple tuple[];
+};
+
+_Static_assert(sizeof(struct skua_pi_area) == 128, "skua_pi_area");
+/*
  * Who makes an entry VALID, besides CREATE_MPT:
  *
  * A region with FAST_REG is created FREE, with @pd, and with a run of MTT entries of
  * its own (XLAT_MTT; @xlat.base, @npages: the most pages it can have; all else zero).
  * REG_MR finds it FREE, copies its page list into these entries and makes it VALID
  * under the key, rights, range, page size and offset of the WQE; @xlat.base and
- * @npages stay. LOCAL_INV and SEND_INV make it FREE again.
+ * @npages stay. LOCAL_INV and SEND_INV make it FREE again. One with SKUA_MPT_PI also has
+ * @area, @base, @npages and @max_blocks in @pi, which stay too; REG_MR takes the rest of
+ * @pi from the descriptor in the area, and its page list for the entries from @pi.base on.
  *
  * A window is created FREE, with @pd. BIND_MW makes it VALID; binding type 1 to
  * nothing, or LOCAL_INV and SEND_INV on type 2, make it FREE. A bound window has no

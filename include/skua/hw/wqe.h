@@ -65,7 +65,8 @@
  * @SKUA_WQE_LOCAL_INV: invalidate a local key (in @inv_key): a FAST_REG region
  *	without windows or a type 2 window, VALID or FREE; it is FREE then
  * @SKUA_WQE_REG_MR: fast registration: a FREE FAST_REG region becomes VALID. It
- *	names bus addresses: only on queues with SKUA_QP_F_RESERVED_LKEY
+ *	names bus addresses: only on queues with SKUA_QP_F_RESERVED_LKEY. For an
+ *	integrity region there is also a descriptor (struct skua_pi_desc)
  * @SKUA_WQE_ETH: Ethernet frame (RAW_ETH queues)
  */
 enum skua_wqe_op {
@@ -295,7 +296,7 @@ _Static_assert(sizeof(struct skua_wqe_bind) == 2 * SKUA_WQE_SEG, "skua_wqe_bind"
  * @key: the key after registration (index of the MR, new consumer byte)
  * @access: SKUA_ACCESS_*
  * @va: first byte as used in WQEs and on the wire
- * @len: bytes
+ * @len: bytes; of an integrity region those that work requests see, with tuples if they do
  * @page_list: bus address of an array of __le64 page addresses, 64-byte aligned; an
  *	address is a multiple of the page size, and nothing but an address
  * @npages: entries of the array

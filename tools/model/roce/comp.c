@@ -242,9 +242,11 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 static enum skua_vendor place(struct turn *t, const struct flight *f, struct rlist *l,
 			      uint64_t off, const void *buf, uint32_t len)
 {
-	const struct mr_who who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
+	struct mr_who who = who_local(t, SKUA_ACCESS_LOCAL_WRITE);
 	enum skua_vendor err;
 
+	/* Early responses do not come here, so a READ's bytes are written in order. */
+	who.in_order = f->op == SKUA_WQE_READ;
 	if (le32_to_cpu(t->sqc->cfg.flags) & SKUA_QP_F_SCATTER_SQ_CQE && f->signaled &&
 	    len == f->len && len <= SCATTER_MAX) {
 		err = scatter_cqe(t, &who, l->sge, l->nsge, le32_to_cpu(t->sqc->cfg.cqn),
@@ -252,8 +254,8 @@ static enum skua_vendor place(struct turn *t, const struct flight *f, struct rli
 		if (err || t->dev->engine->inl_len)
 			return err;
 	}
-	return sge_copy(t, l->sge, l->nsge, &l->pos, off, (void *)(uintptr_t)buf, len,
-			true);
+	return sge_copy_as(t, &who, l->sge, l->nsge, &l->pos, off, (void *)(uintptr_t)buf, len,
+			   true);
 }
 
 /*

@@ -343,6 +343,7 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 
 	who.want = le32_to_cpu(t->rqc->cur_len) - le32_to_cpu(t->rqc->cur_got);
+	who.in_order = true;
 	/* Of all that the message is to write, before the first packet of several is written. */
 	if ((pkt->op->flags & IB_F_ONLY) == IB_F_FIRST)
 		err = mr_check(t->dev, &who, rkey, va, le32_to_cpu(t->rqc->cur_len));
