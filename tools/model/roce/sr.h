@@ -181,8 +181,8 @@ uint64_t sr_wait_time(const struct turn *t);
 uint64_t sr_again_time(const struct turn *t);
 /* Likewise, where that is missing first which is a response to a READ. */
 uint64_t sr_reread_time(const struct turn *t, const struct skua_lrc *lrc);
-/* After so many without a sign of the peer it is asked. */
-uint64_t sr_probe_time(const struct turn *t);
+/* After so many without a sign of the peer it is asked. @lrc: NULL: the driver keeps that. */
+uint64_t sr_probe_time(struct turn *t, const struct skua_lrc *lrc);
 /* After so many nothing comes any more of a peer whose QP has ended. */
 uint64_t sr_last_time(const struct turn *t);
 /* Nothing was known to be missing, and it was waited for the shortest time only? */

@@ -45,9 +45,10 @@ static void note_again(const struct turn *t, struct skua_lrc *lrc, uint32_t psn)
 
 /*
  * A PSN came that others went past. It was only late if it had not been sent again, or so soon
- * after that it cannot be the answer to that.
+ * after that it cannot be the answer to that. Of responses to READs (@answer) it is not known when
+ * each was asked for: the walk goes past those that are still to come, and comes back.
  */
-static void note_filled(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
+static void note_filled(struct turn *t, struct skua_lrc *lrc, uint32_t psn, bool answer)
 {
 	uint32_t top = le32_to_cpu(lrc->top);
 	uint64_t age = 0;
@@ -57,16 +58,16 @@ static void note_filled(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
 	if (ib_psn_diff(psn, le32_to_cpu(lrc->order_end)) < 0)
 		raise(&lrc->filled, psn_add(psn, 1));
 	if (ib_psn_diff(psn, le32_to_cpu(lrc->next)) < 0 &&
-	    (ib_psn_diff(psn, le32_to_cpu(lrc->fresh)) < 0 || !fresh(t, lrc)))
+	    (answer || ib_psn_diff(psn, le32_to_cpu(lrc->fresh)) < 0 || !fresh(t, lrc)))
 		return;
 	if (lrc->hole_time && ib_psn_diff(psn, le32_to_cpu(lrc->hole_top)) < 0)
 		age = t->now - le64_to_cpu(lrc->hole_time);
 	sr_late(t, lrc, psn_sub(top, psn), age);
 }
 
-static void mark(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
+static void mark(struct turn *t, struct skua_lrc *lrc, uint32_t psn, bool answer)
 {
-	note_filled(t, lrc, psn);
+	note_filled(t, lrc, psn, answer);
 	set_arrived(lrc, psn, true);
 	raise(&lrc->top, psn_add(psn, 1));
 	raise(&lrc->seen, psn_add(psn, 1));
@@ -158,7 +159,7 @@ static bool hole_waits(const struct skua_lrc *lrc)
 static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
 {
 	uint64_t hole = le64_to_cpu(lrc->hole_time), mark = le64_to_cpu(lrc->mark_time);
-	uint64_t at = t->now + backed_off(lrc, sr_probe_time(t));
+	uint64_t at = t->now + backed_off(lrc, sr_probe_time(t, lrc));
 
 	if (hole_waits(lrc) && hole + sr_hole_time(t, lrc) < at)
 		at = hole + sr_hole_time(t, lrc);
@@ -497,7 +498,7 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 						   ib_psn_diff(cum, psn) <= 0)
 				break;
 			if (!arrived(lrc, psn))
-				note_filled(t, lrc, psn);
+				note_filled(t, lrc, psn, false);
 			set_arrived(lrc, psn, false);
 			if (op_is_answered(f.op))
 				note_answer(t, lrc, psn_sub(psn, start), f.psns);
@@ -557,7 +558,7 @@ static bool take_bit(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w, ui
 		return false;
 	if (!op_is_answered(w->f.op)) {
 		heard(lrc);
-		mark(t, lrc, psn);
+		mark(t, lrc, psn, false);
 		return true;
 	}
 	/* The request is there, its responses are not. */
@@ -642,13 +643,13 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		sr_read_gap(t, lrc, pkt->psn);
 	if (pkt->psn == una(t)) {
 		heard(lrc);
-		note_filled(t, lrc, pkt->psn);
+		note_filled(t, lrc, pkt->psn, true);
 		comp_expected(t, pkt);
 		if (qp_state(t->qp) != SKUA_QP_ERR)
 			advance(t, lrc);
 	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.psn)) {
 		heard(lrc);
-		mark(t, lrc, pkt->psn);
+		mark(t, lrc, pkt->psn, true);
 	}
 }
 

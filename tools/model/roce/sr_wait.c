@@ -18,6 +18,8 @@
 #define SR_WAIT_MIN	20000
 #define SR_HOLE_MIN	2000
 #define SR_PROBE_MIN	1000000
+/* A READ is asked for after so many times as long as responses that were asked for again take. */
+#define SR_REREADS	4
 /* What comes last is waited for so many times as long: the driver may have a part in it. */
 #define SR_LAST_PROBES	8
 /* The round trip of one packet of so many is measured. */
@@ -208,25 +210,54 @@ uint64_t sr_reread_time(const struct turn *t, const struct skua_lrc *lrc)
 	return time ? at_least(time * REREAD_UNIT, SR_WAIT_MIN) : sr_again_time(t);
 }
 
-uint64_t sr_probe_time(const struct turn *t)
+/*
+ * A round trip of READs contains the time until the peer has answered all that were asked for before.
+ * What comes next when nothing came for long does not wait for these: a response to the first
+ * request takes no longer than one that is asked for again.
+ */
+uint64_t sr_probe_time(struct turn *t, const struct skua_lrc *lrc)
 {
-	return at_least(2 * sr_wait_time(t), SR_PROBE_MIN);
+	uint64_t time = 2 * sr_wait_time(t), reread;
+	struct flight f;
+
+	if (lrc) {
+		reread = (uint64_t)le32_get_bits(lrc->patience, SKUA_LRC_PATIENCE_REREAD) *
+			 REREAD_UNIT;
+		/* None was asked for again so far: the path alone, with others in front. */
+		if (!reread)
+			reread = 4ull * le32_to_cpu(t->sqc->rtt_min);
+		reread *= SR_REREADS;
+		if (reread && reread < time && !req_flight(t, &f) && f.op == SKUA_WQE_READ)
+			time = reread;
+	}
+	return at_least(time, SR_PROBE_MIN);
 }
 
 uint64_t sr_last_time(const struct turn *t)
 {
-	return SR_LAST_PROBES * sr_probe_time(t);
+	return SR_LAST_PROBES * at_least(2 * sr_wait_time(t), SR_PROBE_MIN);
 }
 
 bool sr_probe_is_early(struct turn *t)
 {
+	struct skua_lrc *lrc;
+	uint64_t time;
+
 	if (sr_in_loss(t))
 		return false;
 	if (!turn_need_sq_rest(t))
 		return true;
-	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_SR_LATE) || sr_probe_time(t) <= SR_PROBE_MIN)
+	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_SR_LATE))
 		return false;
-	sr_set_deadline(t, t->now + sr_probe_time(t) - SR_PROBE_MIN);
+	lrc = sr_onload(t->sqc) ? NULL : sr_lrc(t);
+	if (!lrc && qp_state(t->qp) == SKUA_QP_ERR)
+		return true;
+	time = sr_probe_time(t, lrc);
+	if (lrc)
+		sr_lrc_put(t, lrc, false);
+	if (time <= SR_PROBE_MIN)
+		return false;
+	sr_set_deadline(t, t->now + time - SR_PROBE_MIN);
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_SR_LATE);
 	return true;
 }
