@@ -44,6 +44,11 @@ model:
 provider:
 	@tools/rdma-core/build
 
+## make patches         the driver and the provider as patches for upstream
+##                      make patches PATCHES='--from "NAME <ADDRESS>" -v 2'
+patches:
+	@tools/patches/patches $(PATCHES)
+
 ## make deb             Debian packages: driver (DKMS), model, provider, tools
 deb:
 	@tools/deb/build
@@ -97,5 +102,5 @@ htmldocs:
 clean:
 	rm -rf "$$($(vm)/enter --where)"
 
-.PHONY: help setup deb hwdoc htmldocs bench sim modules modules_install modules-6.12 modules-debug model \
+.PHONY: help setup deb patches hwdoc htmldocs bench sim modules modules_install modules-6.12 modules-debug model \
 	provider demo shell check check-deep test-progs clean
