@@ -40,6 +40,7 @@ def options():
     p = argparse.ArgumentParser(prog="vm")
     p.add_argument("mode", choices=["run", "shell"])
     p.add_argument("--nics", type=int, default=2)
+    p.add_argument("--nic-socket", action="append", default=[])
     p.add_argument("--peer", choices=["rxe"])
     p.add_argument("--kernel", default="stock")
     p.add_argument("--kernel-dir")
@@ -65,6 +66,12 @@ def options():
     p.add_argument("--allow-splat", action="store_true")
     p.add_argument("cmd", nargs="*")
     o = p.parse_args()
+    if o.nic_socket and (o.peer or o.fault or o.cmd_fault or o.caps_off or o.pcap or
+                         o.nic_opt or o.model_arg):
+        p.error("with --nic-socket the model is another's: give it such options when it is started")
+    o.own_model = o.nics > 0 and not o.nic_socket
+    o.nic_socket = o.nic_socket or [f"/run/nic{n}.sock" for n in range(o.nics)]
+    o.nics = len(o.nic_socket)
     if o.peer and not o.nics:
         p.error("--peer needs a model on the wire: --nics 1 or more")
     if o.sleep and o.dir:
@@ -137,7 +144,7 @@ class Model:
     def __init__(self, o):
         self.proc = None
         self.expected = False           # its death was asked for
-        if not o.nics:
+        if not o.own_model:
             return
         binary = os.environ.get("SKUA_MODEL", "/build/model/skua-model")
         if not os.access(binary, os.X_OK):
@@ -150,7 +157,7 @@ class Model:
         for n in range(o.nics):
             mac = "" if "mac=" in more.get(n, "") else f",mac=02:5c:a0:00:00:{n + 1:02x}"
             bus = "" if "bus=" in more.get(n, "") else ",bus=0"
-            cmd += ["--nic", f"socket={nic_socket(n)}{mac}{bus}{more.get(n, '')}"]
+            cmd += ["--nic", f"socket={o.nic_socket[n]}{mac}{bus}{more.get(n, '')}"]
         cmd += ["--control", MODEL_CONTROL]
         if o.peer:
             cmd += ["--dgram", "local=/run/wire-model,remote=/run/wire-qemu"]
@@ -215,10 +222,6 @@ class Model:
                                                      signal.SIGUSR1, signal.SIGUSR2)
         self.proc.send_signal(sig)
         return "ok"
-
-
-def nic_socket(n):
-    return f"/run/nic{n}.sock"
 
 
 # ---- QEMU -------------------------------------------------------------------
@@ -293,7 +296,7 @@ def qemu_command(o, kernel):
                     "driver": "vfio-user-pci", "id": f"nic{n}", "bus": f"rp{n}",
                     # patience for a model under valgrind or a debugger
                     "x-msg-timeout": int(os.environ.get("SKUA_MSG_TIMEOUT", 5000)),
-                    "socket": {"type": "unix", "path": nic_socket(n)}})]
+                    "socket": {"type": "unix", "path": o.nic_socket[n]}})]
     if o.peer:
         cmd += ["-netdev", "dgram,id=wire,local.type=unix,local.path=/run/wire-qemu,"
                            "remote.type=unix,remote.path=/run/wire-model",
