@@ -537,34 +537,17 @@ static bool regions_told(struct pair *p)
 /* Four receives of one element, four blocks of sends. */
 #define RINGS	(4 * 16 + 4 * 64)
 
-/* A QP with no ring at its address; 0 or errno. */
-static int qp_by_desc(struct pair *p, uint16_t attr, const struct buffer_desc *desc)
+/* A QP with no ring at its address, made and destroyed; 0 or errno. */
+static int qp_once(struct pair *p, uint16_t attr, const struct buffer_desc *desc)
 {
-	static uint8_t dbr[64] __attribute__((aligned(64)));
-	struct ib_uverbs_qp_cap cap = { 1, 1, 1, 1, 0 }, got;
+	struct ib_uverbs_qp_cap cap = { 1, 1, 1, 1, 0 };
 	struct skua_create_qp_req req = {
-		.buf_len = RINGS, .dbr_addr = (uintptr_t)dbr,
-		.has_sq = 1, .has_rq = 1, .log_sq = 2, .log_rq = 2,
+		.buf_len = RINGS, .has_sq = 1, .has_rq = 1, .log_sq = 2, .log_rq = 2,
 	};
-	struct skua_create_qp_resp resp;
-	uint32_t cq = ibv_cq_ex_to_cq(p->cq)->handle, num, events;
-	struct uverbs_call c = { .num = 12, .attr = {
-		ATTR(UVERBS_ATTR_CREATE_QP_HANDLE, 0, 0),
-		ATTR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, 0, dev.pd->handle),
-		ATTR(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, 0, cq),
-		ATTR(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0, cq),
-		ATTR(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, 4711),
-		ATTR(UVERBS_ATTR_CREATE_QP_CAP, sizeof(cap), &cap),
-		ATTR(UVERBS_ATTR_CREATE_QP_TYPE, 8, IBV_QPT_RC),
-		ATTR(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(got), &got),
-		ATTR(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4, &num),
-		ATTR(UVERBS_ATTR_UHW_IN, sizeof(req), &req),
-		ATTR(UVERBS_ATTR_UHW_OUT, sizeof(resp), &resp),
-		ATTR(attr, sizeof(*desc), desc),
-	} };
-	int err = uverbs_call(dev.ctx, &c, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	uint32_t handle, events;
+	int err = qp_by_desc(&dev, ibv_cq_ex_to_cq(p->cq)->handle, &cap, &req, attr, desc, &handle);
 	struct uverbs_call end = { .attr = {
-		ATTR(UVERBS_ATTR_DESTROY_QP_HANDLE, 0, c.attr[0].data),
+		ATTR(UVERBS_ATTR_DESTROY_QP_HANDLE, 0, handle),
 		ATTR(UVERBS_ATTR_DESTROY_QP_RESP, sizeof(events), &events),
 	} };
 
@@ -579,28 +562,27 @@ static int qp_by_desc(struct pair *p, uint16_t attr, const struct buffer_desc *d
 static bool qp_buffers(struct pair *p)
 {
 	struct buffer_desc desc = { .type = BUFFER_VA, .addr = (uintptr_t)buf[0], .length = RINGS };
-	int err = qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc);
+	int err = qp_once(p, ATTR_CREATE_QP_BUF_UMEM, &desc);
 
 	if (err == EPROTONOSUPPORT)
 		return skip("the kernel has no such attribute");
 	if (!expect_err("a buffer by descriptor", err, 0))
 		return false;
 	desc.length = RINGS - 1;
-	if (!expect_err("one that is too short", qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc),
-			EINVAL))
+	if (!expect_err("one that is too short", qp_once(p, ATTR_CREATE_QP_BUF_UMEM, &desc), EINVAL))
 		return false;
 	desc = (struct buffer_desc){ BUFFER_VA, .addr = (uintptr_t)buf[0] + 8, .length = RINGS };
-	if (!expect_err("one that is not aligned", qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc),
+	if (!expect_err("one that is not aligned", qp_once(p, ATTR_CREATE_QP_BUF_UMEM, &desc),
 			EINVAL))
 		return false;
 	desc = (struct buffer_desc){ BUFFER_DMABUF, .fd = -1, .length = RINGS };
-	if (!expect_err("no dma-buf", qp_by_desc(p, ATTR_CREATE_QP_BUF_UMEM, &desc), EBADF))
+	if (!expect_err("no dma-buf", qp_once(p, ATTR_CREATE_QP_BUF_UMEM, &desc), EBADF))
 		return false;
 	desc = (struct buffer_desc){ BUFFER_VA, .addr = (uintptr_t)buf[0], .length = RINGS };
 	return expect_err("a receive ring apart",
-			  qp_by_desc(p, ATTR_CREATE_QP_RQ_BUF_UMEM, &desc), EOPNOTSUPP) &&
+			  qp_once(p, ATTR_CREATE_QP_RQ_BUF_UMEM, &desc), EOPNOTSUPP) &&
 	       expect_err("a send ring apart",
-			  qp_by_desc(p, ATTR_CREATE_QP_SQ_BUF_UMEM, &desc), EOPNOTSUPP);
+			  qp_once(p, ATTR_CREATE_QP_SQ_BUF_UMEM, &desc), EOPNOTSUPP);
 }
 
 static const struct {

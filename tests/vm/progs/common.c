@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/skua-abi.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +253,37 @@ int uverbs_call(struct ibv_context *ctx, struct uverbs_call *c, uint16_t object,
 		.object_id = object, .method_id = method, .num_attrs = num,
 	};
 	return ioctl(ctx->cmd_fd, RDMA_VERBS_IOCTL, c) ? errno : 0;
+}
+
+int qp_by_desc(const struct dev *dev, uint32_t cq, const struct ib_uverbs_qp_cap *cap,
+	       const struct skua_create_qp_req *req, uint16_t attr, const struct buffer_desc *desc,
+	       uint32_t *handle)
+{
+	static uint8_t dbr[64] __attribute__((aligned(64)));
+	struct skua_create_qp_req in = *req;
+	struct skua_create_qp_resp resp;
+	struct ib_uverbs_qp_cap got;
+	uint32_t num;
+	struct uverbs_call c = { .num = 12, .attr = {
+		ATTR(UVERBS_ATTR_CREATE_QP_HANDLE, 0, 0),
+		ATTR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, 0, dev->pd->handle),
+		ATTR(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, 0, cq),
+		ATTR(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0, cq),
+		ATTR(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, 4711),
+		ATTR(UVERBS_ATTR_CREATE_QP_CAP, sizeof(*cap), cap),
+		ATTR(UVERBS_ATTR_CREATE_QP_TYPE, 8, IBV_QPT_RC),
+		ATTR(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(got), &got),
+		ATTR(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4, &num),
+		ATTR(UVERBS_ATTR_UHW_IN, sizeof(in), &in),
+		ATTR(UVERBS_ATTR_UHW_OUT, sizeof(resp), &resp),
+		ATTR(attr, sizeof(*desc), desc),
+	} };
+	int err;
+
+	in.dbr_addr = (uintptr_t)dbr;
+	err = uverbs_call(dev->ctx, &c, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	*handle = c.attr[0].data;
+	return err;
 }
 
 /* --- waiting ---------------------------------------------------------------- */

@@ -166,6 +166,17 @@ struct buffer_desc {
 	uint64_t addr, length;
 };
 
+struct ib_uverbs_qp_cap;
+struct skua_create_qp_req;
+
+/*
+ * An RC QP whose rings are where @desc says, by attribute @attr. @req has all but the doorbell
+ * record. 0 and the handle, or errno.
+ */
+int qp_by_desc(const struct dev *dev, uint32_t cq, const struct ib_uverbs_qp_cap *cap,
+	       const struct skua_create_qp_req *req, uint16_t attr, const struct buffer_desc *desc,
+	       uint32_t *handle);
+
 /* --- waiting ---------------------------------------------------------------- */
 
 /* One completion; false if none came in so many seconds. */

@@ -100,30 +100,14 @@ static struct ibv_mr *reg_dmabuf(struct dev *dev, unsigned int n)
 /* A QP whose send ring is in a dma-buf. True, or false and errno. */
 static bool make_ring(struct dev *dev, struct ibv_cq *of, int fd)
 {
-	static uint8_t dbr[64] __attribute__((aligned(64)));
-	struct ib_uverbs_qp_cap cap = { 1, 0, 1, 0, 0 }, got;
+	struct ib_uverbs_qp_cap cap = { 1, 0, 1, 0, 0 };
 	struct buffer_desc desc = { .type = BUFFER_DMABUF, .fd = fd, .length = RING_LEN };
 	struct skua_create_qp_req req = {
-		.buf_len = RING_LEN, .dbr_addr = (uintptr_t)dbr, .has_sq = 1, .log_sq = LOG_BLOCKS,
+		.buf_len = RING_LEN, .has_sq = 1, .log_sq = LOG_BLOCKS,
 	};
-	struct skua_create_qp_resp resp;
-	uint32_t num;
-	struct uverbs_call c = { .num = 12, .attr = {
-		ATTR(UVERBS_ATTR_CREATE_QP_HANDLE, 0, 0),
-		ATTR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, 0, dev->pd->handle),
-		ATTR(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, 0, of->handle),
-		ATTR(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0, of->handle),
-		ATTR(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, 4711),
-		ATTR(UVERBS_ATTR_CREATE_QP_CAP, sizeof(cap), &cap),
-		ATTR(UVERBS_ATTR_CREATE_QP_TYPE, 8, IBV_QPT_RC),
-		ATTR(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(got), &got),
-		ATTR(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4, &num),
-		ATTR(UVERBS_ATTR_UHW_IN, sizeof(req), &req),
-		ATTR(UVERBS_ATTR_UHW_OUT, sizeof(resp), &resp),
-		ATTR(ATTR_CREATE_QP_BUF_UMEM, sizeof(desc), &desc),
-	} };
+	uint32_t handle;
 
-	errno = uverbs_call(dev->ctx, &c, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	errno = qp_by_desc(dev, of->handle, &cap, &req, ATTR_CREATE_QP_BUF_UMEM, &desc, &handle);
 	return !errno;
 }
 
