@@ -356,9 +356,9 @@ static inline unsigned int skua_en_max_channels(const struct skua_en *en)
 struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 					       const struct skua_en_conf *conf, u32 index);
 void skua_en_channel_start(struct skua_en_channel *ch);
-void skua_en_channel_stop(struct skua_en_channel *ch);
+void skua_en_channels_stop(struct skua_en_channel *const *ch, unsigned int n);
 __printf(2, 3) void skua_en_channel_fail(struct skua_en_channel *ch, const char *fmt, ...);
-void skua_en_channel_destroy(struct skua_en_channel *ch);
+void skua_en_channels_destroy(struct skua_en_channel *const *ch, unsigned int n);
 void skua_en_cq_arm(struct skua_en *en, struct skua_en_cq *cq);
 const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq);
 void skua_en_cq_publish(struct skua_en_cq *cq);

@@ -402,35 +402,44 @@ void skua_en_channel_start(struct skua_en_channel *ch)
 	local_bh_enable();
 }
 
-/**
- * skua_en_channel_stop() - disable NAPI
- * @ch: the channel
- *
- * On return skua_en_poll() does not run, and will not.
- */
-void skua_en_channel_stop(struct skua_en_channel *ch)
+static void skua_en_channel_disable(struct skua_en_channel *ch)
 {
 	struct net_device *ndev = ch->en->ndev;
 
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, NULL);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, NULL);
 	napi_disable(&ch->napi);
-	/*
-	 * The end of a poll that has given NAPI up arms the CQs. Wait for it, or it would do so
-	 * when these are destroyed and their numbers may belong to other CQs.
-	 */
-	synchronize_net();
-	skua_en_dim_stop(ch);
 }
-EXPORT_SYMBOL_IF_KUNIT(skua_en_channel_stop);
 
 /**
- * skua_en_channel_destroy() - undo skua_en_channel_create()
- * @ch: the channel, stopped
+ * skua_en_channels_stop() - disable NAPI
+ * @ch: the channels
+ * @n: number of channels
  *
- * The QP goes first: from then on the device touches neither rings nor pages.
+ * On return skua_en_poll() does not run, and will not.
  */
-void skua_en_channel_destroy(struct skua_en_channel *ch)
+void skua_en_channels_stop(struct skua_en_channel *const *ch, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = n; i--;)
+		skua_en_channel_disable(ch[i]);
+	/*
+	 * The end of a poll that has given NAPI up arms the CQs. Wait for it, or it would do so
+	 * when these are destroyed and their numbers may belong to other CQs. One grace period
+	 * is enough for all channels.
+	 */
+	synchronize_net();
+	for (i = n; i--;)
+		skua_en_dim_stop(ch[i]);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_channels_stop);
+
+/*
+ * All but the memory of the channel itself. The QP goes first: from then on the device touches
+ * neither rings nor pages.
+ */
+static void skua_en_channel_release(struct skua_en_channel *ch)
 {
 	struct skua_en *en = ch->en;
 
@@ -442,6 +451,25 @@ void skua_en_channel_destroy(struct skua_en_channel *ch)
 	skua_en_cq_destroy(en, &ch->txcq);
 	page_pool_destroy(ch->pool);
 	skua_en_rings_free(ch);
-	netif_napi_del(&ch->napi);
-	kvfree(ch);
+	__netif_napi_del(&ch->napi);
+}
+
+/**
+ * skua_en_channels_destroy() - undo skua_en_channel_create()
+ * @ch: the channels, stopped
+ * @n: number of channels
+ */
+void skua_en_channels_destroy(struct skua_en_channel *const *ch, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = n; i--;)
+		skua_en_channel_release(ch[i]);
+	/*
+	 * Readers under RCU may still have the channels: those of the stack's list of NAPI
+	 * contexts, skua_en_tx_timeout() and skua_en_watch_work().
+	 */
+	synchronize_net();
+	for (i = n; i--;)
+		kvfree(ch[i]);
 }

@@ -194,12 +194,6 @@ static void skua_en_port_down(struct skua_en *en)
 
 /* --- Channels --- */
 
-static void skua_en_channels_destroy(struct skua_en_channel **ch, unsigned int n)
-{
-	while (n--)
-		skua_en_channel_destroy(ch[n]);
-}
-
 static int skua_en_channels_create(struct skua_en *en, const struct skua_en_conf *conf,
 				   struct skua_en_channel **ch)
 {
@@ -246,10 +240,7 @@ static void skua_en_start(struct skua_en *en)
 /* On return neither skua_en_xmit() nor skua_en_poll() runs, or will run. */
 static void skua_en_stop(struct skua_en *en)
 {
-	unsigned int i;
-
-	for (i = en->conf.channels; i--;)
-		skua_en_channel_stop(en->channel[i]);
+	skua_en_channels_stop(en->channel, en->conf.channels);
 	/* After NAPI is disabled, since it wakes queues that have room again. */
 	netif_tx_disable(en->ndev);
 }
@@ -423,7 +414,7 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 	ch[i] = skua_en_channel_create(en, &en->conf, i);
 	if (IS_ERR(ch[i]))
 		return PTR_ERR(ch[i]);
-	skua_en_channel_stop(old);
+	skua_en_channels_stop(&old, 1);
 	/* After NAPI is disabled, since it wakes a queue that has room again. */
 	__netif_tx_lock_bh(txq);
 	netif_tx_stop_queue(txq);
@@ -432,7 +423,7 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 	if (err) {
 		/* The old channel stays until the next attempt; its queue remains stopped. */
 		skua_en_channel_start(old);
-		skua_en_channel_destroy(ch[i]);
+		skua_en_channels_destroy(&ch[i], 1);
 		return err;
 	}
 	netdev_tx_reset_queue(txq);
@@ -444,7 +435,7 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 	skua_en_filters_move(en);
 	skua_en_channel_start(ch[i]);
 	netif_tx_wake_queue(txq);
-	skua_en_channel_destroy(old);
+	skua_en_channels_destroy(&old, 1);
 	return 0;
 }
 

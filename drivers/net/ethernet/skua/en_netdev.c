@@ -190,7 +190,7 @@ static void skua_en_tx_timeout(struct net_device *ndev, unsigned int queue)
 
 	/*
 	 * The channel may be replaced at this moment. Its memory stays until
-	 * netif_napi_del(), in skua_en_channel_destroy(), has waited for RCU readers.
+	 * skua_en_channels_destroy() has waited for RCU readers.
 	 */
 	rcu_read_lock();
 	ch = READ_ONCE(en->channel[queue]);

@@ -493,7 +493,7 @@ static void test_stop_waits(struct kunit *test)
 	wake_up_process(task);
 	wait_for_completion(&p.began);
 	INIT_WORK(&t->ch->dim.work, no_work);
-	skua_en_channel_stop(t->ch);
+	skua_en_channels_stop(&t->ch, 1);
 	WRITE_ONCE(p.stopped, true);
 	kthread_stop(task);
 	put_task_struct(task);
