@@ -544,3 +544,4 @@ const struct pci_error_handlers skua_err_handlers = {
 	.reset_prepare = skua_reset_prepare,
 	.reset_done = skua_reset_done,
 };
+EXPORT_SYMBOL_IF_KUNIT(skua_err_handlers);

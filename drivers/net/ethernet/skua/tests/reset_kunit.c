@@ -3,6 +3,9 @@
  * Health and reset, over registers in memory: what counts as a failure, and what does not; who
  * is told.
  */
+#include <linux/pci.h>
+#include <net/devlink.h>
+
 #include "fake.h"
 
 /* Looks in a row at a heartbeat that does not change, after which the device has failed. */
@@ -154,12 +157,123 @@ static void test_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_hw_reset(dev), -ENODEV);
 }
 
+/* --- A slot reset --- */
+
+#define SLOT_ID		0x12345678
+#define SLOT_SAVED	0x5a5a5a5a
+
+/**
+ * struct slot - a function in an error, and the bus that it is on
+ * @pdev: the function
+ * @bus: its bus
+ * @there: the function answers; else all that is read of it is ones
+ * @devlink: its devlink instance
+ * @dev: the driver's
+ */
+struct slot {
+	struct pci_dev pdev;
+	struct pci_bus bus;
+	bool there;
+	struct devlink *devlink;
+	struct skua_dev *dev;
+};
+
+static int slot_read(struct pci_bus *bus, unsigned int devfn, int where, int size, u32 *val)
+{
+	const struct slot *s = container_of(bus, struct slot, bus);
+
+	*val = s->there ? (where == PCI_VENDOR_ID ? SLOT_ID : 0) : GENMASK(size * 8 - 1, 0);
+	return PCIBIOS_SUCCESSFUL;
+}
+
+static int slot_write(struct pci_bus *bus, unsigned int devfn, int where, int size, u32 val)
+{
+	return PCIBIOS_SUCCESSFUL;
+}
+
+static struct pci_ops slot_ops = {
+	.read = slot_read,
+	.write = slot_write,
+};
+
+static void slot_quiesce(struct skua_dev *dev)
+{
+}
+
+static const struct skua_hw_ops slot_hw_ops = {
+	.quiesce = slot_quiesce,
+};
+
+static const struct devlink_ops slot_devlink_ops = {};
+
+static void slot_exit(void *data)
+{
+	devlink_free(data);
+}
+
+static struct slot *slot_new(struct kunit *test, bool there)
+{
+	struct slot *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct rt *t = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	s->there = there;
+	s->bus.ops = &slot_ops;
+	s->pdev.bus = &s->bus;
+	memset(s->pdev.saved_config_space, SLOT_SAVED & 0xff, sizeof(s->pdev.saved_config_space));
+	s->pdev.state_saved = true;
+	s->devlink = devlink_alloc(&slot_devlink_ops, sizeof(*s->dev), t->fake->dev.dev);
+	KUNIT_ASSERT_NOT_NULL(test, s->devlink);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, slot_exit, s->devlink), 0);
+	s->dev = devlink_priv(s->devlink);
+	s->dev->dev = t->fake->dev.dev;
+	s->dev->pdev = &s->pdev;
+	s->dev->hw = &slot_hw_ops;
+	s->dev->regs = t->fake->dev.regs;
+	skua_reset_init(s->dev);
+	s->dev->state = SKUA_ERROR;
+	pci_set_drvdata(&s->pdev, s->dev);
+	if (!there)
+		memset(t->regs, 0xff, PAGE_SIZE);
+	return s;
+}
+
+/* It is back: the PCI core may go on, and what it has restored is saved for the next time. */
+static void test_slot_back(struct kunit *test)
+{
+	struct slot *s = slot_new(test, true);
+
+	KUNIT_EXPECT_TRUE(test, skua_err_handlers.slot_reset(&s->pdev) ==
+			  PCI_ERS_RESULT_RECOVERED);
+	KUNIT_EXPECT_EQ(test, s->dev->state, SKUA_ERROR);
+	KUNIT_EXPECT_TRUE(test, s->pdev.state_saved);
+	KUNIT_EXPECT_EQ(test, s->pdev.saved_config_space[0], SLOT_ID);
+}
+
+/* It has not come back: nobody waits for it, and the ones that it reads as are not saved. */
+static void test_slot_gone(struct kunit *test)
+{
+	struct slot *s = slot_new(test, false);
+
+	KUNIT_EXPECT_TRUE(test, skua_err_handlers.slot_reset(&s->pdev) ==
+			  PCI_ERS_RESULT_DISCONNECT);
+	KUNIT_EXPECT_EQ(test, s->dev->state, SKUA_OFF);
+	KUNIT_EXPECT_EQ(test, s->pdev.saved_config_space[0], SLOT_SAVED);
+	/* The PCI core tells once more, and nothing is done twice. */
+	KUNIT_EXPECT_TRUE(test, skua_err_handlers.error_detected(&s->pdev,
+								 pci_channel_io_perm_failure) ==
+			  PCI_ERS_RESULT_DISCONNECT);
+	KUNIT_EXPECT_EQ(test, s->dev->state, SKUA_OFF);
+}
+
 static struct kunit_case skua_reset_cases[] = {
 	KUNIT_CASE(test_heartbeat),
 	KUNIT_CASE(test_fatal),
 	KUNIT_CASE(test_foreign_reset),
 	KUNIT_CASE(test_gone),
 	KUNIT_CASE_SLOW(test_reset),
+	KUNIT_CASE(test_slot_back),
+	KUNIT_CASE(test_slot_gone),
 	{}
 };
 
