@@ -12,6 +12,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
+#include <linux/refcount.h>
 #include <linux/rwsem.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
@@ -177,7 +178,7 @@ enum skua_ib_resource {
 /**
  * struct skua_ib_user - the account of a user
  * @link: entry in the device's list of accounts
- * @refs: references, protected by the device's user_lock
+ * @refs: references; the last one is dropped with the device's user_lock held
  * @dev: the device
  * @uid: the user
  * @used: what is charged to the user, by enum skua_ib_resource
@@ -188,7 +189,7 @@ enum skua_ib_resource {
  */
 struct skua_ib_user {
 	struct list_head link;
-	u32 refs;
+	refcount_t refs;
 	struct skua_ib_dev *dev;
 	kuid_t uid;
 	atomic64_t used[SKUA_IB_RES_COUNT];

@@ -32,7 +32,7 @@ struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev)
 	guard(mutex)(&dev->user_lock);
 	list_for_each_entry(user, &dev->users, link) {
 		if (uid_eq(user->uid, uid)) {
-			user->refs++;
+			refcount_inc(&user->refs);
 			return user;
 		}
 	}
@@ -42,7 +42,7 @@ struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev)
 	get_device(&dev->ibdev.dev);
 	user->dev = dev;
 	user->uid = uid;
-	user->refs = 1;
+	refcount_set(&user->refs, 1);
 	spin_lock_init(&user->fault_lock);
 	INIT_LIST_HEAD(&user->faults);
 	list_add(&user->link, &dev->users);
@@ -57,33 +57,36 @@ struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev)
  */
 struct skua_ib_user *skua_ib_user_hold(struct skua_ib_user *user)
 {
-	if (!user)
-		return NULL;
-	guard(mutex)(&user->dev->user_lock);
-	user->refs++;
+	if (user)
+		refcount_inc(&user->refs);
 	return user;
 }
 
 /**
  * skua_ib_user_put() - drop a reference to an account
  * @user: the account, or NULL
+ *
+ * Only the last one takes the device's mutex. mutex_unlock() may still use the mutex when another
+ * thread has taken it already; if that one dropped the last reference to the account, and with
+ * it that to a device which is removed, the mutex would be freed memory.
  */
 void skua_ib_user_put(struct skua_ib_user *user)
 {
+	struct skua_ib_dev *dev;
 	unsigned int res;
 
 	if (!user)
 		return;
-	scoped_guard(mutex, &user->dev->user_lock) {
-		if (--user->refs)
-			return;
-		list_del(&user->link);
-	}
+	dev = user->dev;
+	if (!refcount_dec_and_mutex_lock(&user->refs, &dev->user_lock))
+		return;
+	list_del(&user->link);
+	mutex_unlock(&dev->user_lock);
 	for (res = 0; res < SKUA_IB_RES_COUNT; res++)
 		WARN_ON_ONCE(atomic64_read(&user->used[res]));
 	WARN_ON_ONCE(user->serving);
-	put_device(&user->dev->ibdev.dev);
 	kfree(user);
+	put_device(&dev->ibdev.dev);
 }
 
 /**
