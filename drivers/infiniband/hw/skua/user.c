@@ -104,44 +104,22 @@ struct skua_ib_user *skua_ib_pd_user(struct ib_pd *ibpd)
 static u64 skua_ib_user_max(const struct skua_ib_user *user, enum skua_ib_resource res)
 {
 	const struct skua_limits *lim = user->dev->lim;
-	u64 total = 0;
+	const u64 total[] = {
+		[SKUA_IB_RES_MTT] = lim->max_mtt,
+		[SKUA_IB_RES_KEY] = lim->max_mr,
+		[SKUA_IB_RES_UAR] = lim->max_uar,
+		[SKUA_IB_RES_DM] = lim->dm_size,
+		[SKUA_IB_RES_QP] = lim->max_qp,
+		[SKUA_IB_RES_CQ] = lim->max_cq,
+		[SKUA_IB_RES_SRQ] = lim->max_srq,
+		/* Domains are but numbers. One that no key, or no SRQ, belongs to is of no use. */
+		[SKUA_IB_RES_PD] = lim->max_mr,
+		[SKUA_IB_RES_XRCD] = lim->max_srq,
+		[SKUA_IB_RES_MCG] = lim->max_mcg,
+	};
 
-	switch (res) {
-	case SKUA_IB_RES_MTT:
-		total = lim->max_mtt;
-		break;
-	case SKUA_IB_RES_KEY:
-		total = lim->max_mr;
-		break;
-	case SKUA_IB_RES_UAR:
-		total = lim->max_uar;
-		break;
-	case SKUA_IB_RES_DM:
-		total = lim->dm_size;
-		break;
-	case SKUA_IB_RES_QP:
-		total = lim->max_qp;
-		break;
-	case SKUA_IB_RES_CQ:
-		total = lim->max_cq;
-		break;
-	case SKUA_IB_RES_SRQ:
-		total = lim->max_srq;
-		break;
-	/* Domains are but numbers. One that no key, or no SRQ, belongs to is of no use. */
-	case SKUA_IB_RES_PD:
-		total = lim->max_mr;
-		break;
-	case SKUA_IB_RES_XRCD:
-		total = lim->max_srq;
-		break;
-	case SKUA_IB_RES_MCG:
-		total = lim->max_mcg;
-		break;
-	case SKUA_IB_RES_COUNT:
-		break;
-	}
-	return max(total / SKUA_IB_USER_SHARE, 1);
+	static_assert(ARRAY_SIZE(total) == SKUA_IB_RES_COUNT);
+	return max(total[res] / SKUA_IB_USER_SHARE, 1);
 }
 
 /*
