@@ -26,7 +26,8 @@
  * it has of the device, its pages and MTT entries, and the thread finds it gone when the page
  * has come. A thread uses the device and allocates or frees MTT entries between
  * skua_ib_odp_enter() and skua_ib_odp_leave() only, or with the umem_mutex of a block that
- * is not gone; it waits for no page then.
+ * is not gone; it waits for no page then, nor for the mmap lock, which a thread that waits for
+ * a page may hold.
  */
 
 /**
@@ -107,21 +108,22 @@ const struct mmu_interval_notifier_ops skua_ib_odp_mmu_ops = {
  * @umem: the memory of the block, or an error pointer; released on failure
  * @npages: pages of the memory
  *
+ * The caller excludes skua_ib_odp_exit() since before @umem was made, because that uses the
+ * device, too; and so does its release.
+ *
  * Return: 0 or a negative errno.
  */
 int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
 			   struct ib_umem_odp *umem, u64 npages)
 {
 	struct skua_ib_dev *dev = odp->dev;
-	int err = -ENODEV;
+	int err;
 
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
-	if (!skua_ib_odp_enter(dev))
-		goto err_umem;
 	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, npages);
 	if (err)
-		goto err_leave;
+		goto err_umem;
 	err = skua_mtt_alloc(dev->core, &block->mtt, NULL, npages, PAGE_SHIFT, false);
 	if (err)
 		goto err_user;
@@ -134,13 +136,10 @@ int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *
 		umem->private = block;
 	scoped_guard(spinlock, &dev->odp_lock)
 		list_add(&block->link, &dev->odp_blocks);
-	skua_ib_odp_leave(dev);
 	return 0;
 
 err_user:
 	skua_ib_user_uncharge(odp->user, SKUA_IB_RES_MTT, npages);
-err_leave:
-	skua_ib_odp_leave(dev);
 err_umem:
 	ib_umem_odp_release(umem);
 	return err;
@@ -359,6 +358,7 @@ static int skua_ib_odp_init_whole(struct skua_ib_odp *odp)
 
 	if (!block)
 		return -ENOMEM;
+	/* The device is not removed while a verb runs, even if that waits for the mmap lock. */
 	err = skua_ib_odp_block_init(block, odp,
 				     ib_umem_odp_get(&odp->dev->ibdev, odp->start,
 						     odp->range.len, access,

@@ -153,6 +153,7 @@ int skua_ib_odp_page_in(struct skua_ib_odp *odp, u64 va, u64 len, enum skua_ib_o
 #if IS_ENABLED(CONFIG_KUNIT) && !defined(SKUA_COMPAT_ODP)
 int skua_ib_odp_map(struct ib_umem_odp *umem, u32 i, unsigned long pfn, dma_addr_t *addr);
 #endif
+int skua_ib_odp_mm_prepare(struct mm_struct *mm);
 int skua_ib_odp_lock_pages(struct ib_umem_odp *umem, u64 start, u32 num, unsigned long need,
 			   unsigned long *pfns);
 

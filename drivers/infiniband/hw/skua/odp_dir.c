@@ -8,6 +8,7 @@
  * created with their first block, so that MTT indices, which all regions share, are used
  * in proportion to the blocks and not to the size of the address space.
  */
+#include <kunit/visibility.h>
 #include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -136,20 +137,28 @@ static void skua_ib_odp_evict(struct skua_ib_odp *odp)
 	skua_ib_odp_block_drop(odp, odp->victim);
 }
 
-static int skua_ib_odp_block_fill(struct skua_ib_odp *odp, struct skua_ib_odp_block *block,
-				  unsigned long index)
+/* Between skua_ib_odp_enter() and skua_ib_odp_leave(), as the memory uses the device. */
+static struct skua_ib_odp_block *skua_ib_odp_block_alloc(struct skua_ib_odp *odp,
+							 unsigned long index)
 {
+	struct skua_ib_odp_block *block;
 	int err;
 
+	block = kzalloc_obj(*block, GFP_KERNEL_ACCOUNT);
+	if (!block)
+		return ERR_PTR(-ENOMEM);
+	/* Does not wait for the mmap lock, after skua_ib_odp_mm_prepare(). */
 	err = skua_ib_odp_block_init(block, odp,
 				     ib_umem_odp_alloc_child(odp->root, odp->base +
 							     (u64)index * SKUA_ODP_BLOCK_SIZE,
 							     SKUA_ODP_BLOCK_SIZE,
 							     &skua_ib_odp_mmu_ops),
 				     SKUA_ODP_BLOCK_PAGES);
-	if (err)
+	if (err) {
 		kfree(block);
-	return err;
+		return ERR_PTR(err);
+	}
+	return block;
 }
 
 /*
@@ -161,17 +170,14 @@ static int skua_ib_odp_block_add(struct skua_ib_odp *odp, struct skua_ib_odp_blo
 {
 	int err;
 
-	if (!skua_ib_odp_enter(odp->dev))
-		return -ENODEV;
 	err = xa_err(xa_store(&odp->blocks, index, block, GFP_KERNEL_ACCOUNT));
-	if (!err) {
-		err = skua_ib_odp_link(odp, index, &block->mtt);
-		if (err)
-			xa_erase(&odp->blocks, index);
-		else
-			odp->num_blocks++;
-	}
-	skua_ib_odp_leave(odp->dev);
+	if (err)
+		return err;
+	err = skua_ib_odp_link(odp, index, &block->mtt);
+	if (err)
+		xa_erase(&odp->blocks, index);
+	else
+		odp->num_blocks++;
 	return err;
 }
 
@@ -179,20 +185,18 @@ static struct skua_ib_odp_block *skua_ib_odp_block_new(struct skua_ib_odp *odp,
 						       unsigned long index)
 {
 	struct skua_ib_odp_block *block;
-	int err;
+	int err = 0;
 
-	block = kzalloc_obj(*block, GFP_KERNEL_ACCOUNT);
-	if (!block)
-		return ERR_PTR(-ENOMEM);
-	err = skua_ib_odp_block_fill(odp, block, index);
-	if (err)
-		return ERR_PTR(err);
-	err = skua_ib_odp_block_add(odp, block, index);
-	if (err) {
-		skua_ib_odp_block_put(block);
-		return ERR_PTR(err);
-	}
-	return block;
+	if (!skua_ib_odp_enter(odp->dev))
+		return ERR_PTR(-ENODEV);
+	block = skua_ib_odp_block_alloc(odp, index);
+	if (!IS_ERR(block))
+		err = skua_ib_odp_block_add(odp, block, index);
+	skua_ib_odp_leave(odp->dev);
+	if (!err)
+		return block;
+	skua_ib_odp_block_put(block);
+	return ERR_PTR(err);
 }
 
 /*
@@ -243,6 +247,7 @@ struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr,
 		refcount_inc(&block->ref);
 	return block;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_odp_dir_get);
 
 static void skua_ib_odp_reap(struct work_struct *work)
 {
@@ -297,6 +302,9 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 		err = PTR_ERR(root);
 		goto err_dir;
 	}
+	err = skua_ib_odp_mm_prepare(root->umem.owning_mm);
+	if (err)
+		goto err_root;
 	/* The umem does not hold a reference to the mm_struct. */
 	mmgrab(root->umem.owning_mm);
 	odp->root = root;
@@ -304,6 +312,8 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 		list_add(&odp->link, &odp->dev->odp_dirs);
 	return 0;
 
+err_root:
+	ib_umem_odp_release(root);
 err_dir:
 	skua_mtt_unreserve(odp->dev->core, &odp->dir);
 err_user:

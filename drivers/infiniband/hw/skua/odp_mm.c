@@ -9,6 +9,7 @@
  * DMA. And hmm_range_fault() waits for a page with mmap_lock held, so that everything else
  * that needs the lock waits too, and cannot fault pages that a userfaultfd provides.
  */
+#include <kunit/visibility.h>
 #include <linux/hmm.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -17,6 +18,36 @@
 
 /* How often pages that are taken away again meanwhile are faulted in. */
 #define SKUA_ODP_TRIES	16
+
+/* Nobody looks at pages by the notifier of skua_ib_odp_mm_prepare(). */
+static bool skua_ib_odp_ignore(struct mmu_interval_notifier *mni,
+			       const struct mmu_notifier_range *range, unsigned long seq)
+{
+	return true;
+}
+
+/**
+ * skua_ib_odp_mm_prepare() - have later notifiers not wait for the mmap lock
+ * @mm: the address space of the calling process
+ *
+ * The first notifier of an address space takes its mmap lock, to allocate what all of them
+ * need until the address space ends. The notifiers of blocks are inserted in page faults of the
+ * device, whose removal must not wait for the mmap lock.
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_odp_mm_prepare(struct mm_struct *mm)
+{
+	static const struct mmu_interval_notifier_ops ops = { .invalidate = skua_ib_odp_ignore };
+	struct mmu_interval_notifier first;
+	int err;
+
+	err = mmu_interval_notifier_insert(&first, mm, 0, PAGE_SIZE, &ops);
+	if (!err)
+		mmu_interval_notifier_remove(&first);
+	return err;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_odp_mm_prepare);
 
 /* The address of the first page that is not there as it is needed; or the end. */
 static unsigned long skua_ib_odp_missing(const struct hmm_range *range, unsigned long need,
