@@ -702,7 +702,7 @@ bool skua_ib_srq_take(struct skua_ib_srq *srq, u32 pos, u64 *wr_id);
 int skua_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad_wr);
 
-/* --- qp.c, qp_attr.c, wr.c --- */
+/* --- qp.c, qp_kernel.c, qp_user.c, qp_attr.c, wr.c --- */
 
 /**
  * struct skua_ib_swqe - data of a posted send WQE
