@@ -577,6 +577,44 @@ static void test_completer_naks(void **state)
 	}
 }
 
+/*
+ * Selective repeat: a NAK of a request behind a READ whose response is missing is kept until that
+ * came. A peer that acknowledges the refused request afterwards, or refuses what it has executed,
+ * fails no request that it did not refuse, and none that was never sent.
+ */
+static void test_nak_kept(void **state)
+{
+	static const struct {
+		const char *name;
+		uint8_t syndrome[2];	/* of two answers to PSN 11, 0: there is none */
+		bool refused;
+	} cases[] = {
+		{ "NAK", { IB_AETH_NAK | IB_NAK_REMOTE_OP }, true },
+		{ "NAK, then ACK", { IB_AETH_NAK | IB_NAK_REMOTE_OP, 0x1f }, false },
+		{ "ACK, then NAK", { 0x1f, IB_AETH_NAK | IB_NAK_REMOTE_OP }, false },
+	};
+	struct rc rc;
+
+	(void)state;
+	for (size_t k = 0; k < N(cases); k++) {
+		print_message("%s\n", cases[k].name);
+		rc_open(&rc, &(struct rc_opt){ .mtu_code = 1, .psn = { 10 },
+					       .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } });
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8 });
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 });
+		fake_run(&rc.s[0].f);
+		for (unsigned int i = 0; i < 2 && cases[k].syndrome[i]; i++)
+			answer(&rc, O(ACK), 11, cases[k].syndrome[i], 0);
+		rc_expect_none(&rc, 0, false);
+		answer(&rc, O(READ_RESP_ONLY), 10, 0x1f, 8);
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+		rc_expect(&rc, 0, false, cases[k].refused ? SKUA_CQE_REM_OP_ERR : SKUA_CQE_OK);
+		rc_expect_none(&rc, 0, false);
+		assert_int_equal(rc_state(&rc, 0), cases[k].refused ? SKUA_QP_ERR : SKUA_QP_RTS);
+		rc_close(&rc);
+	}
+}
+
 static const struct {
 	const char *name;
 	uint8_t op;
@@ -723,6 +761,7 @@ int main(void)
 		cmocka_unit_test(test_responder_gap),
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_completer_naks),
+		cmocka_unit_test(test_nak_kept),
 		cmocka_unit_test(test_completer_responses),
 		cmocka_unit_test(test_completer_implied_nak),
 		cmocka_unit_test(test_cq_overrun),

@@ -167,7 +167,8 @@ static void leave(struct turn *t)
 	if (!sr_in_loss(t))
 		return;
 	report(t, SKUA_RECOVERY_CLOSE, 0, 0);
-	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS | SKUA_SQC_REC_NEWS);
+	/* With rec_cum goes what request a kept NAK was of. */
+	t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_LOSS | SKUA_SQC_REC_NEWS | SKUA_SQC_PEER_NAK);
 	t->sqc->rec_ci = t->sqc->rec_pi;
 	t->sqc->rec_next = 0;
 	sr_progress(t);
@@ -249,7 +250,7 @@ static void look(struct turn *t)
 	if (!sr_in_loss(t) || qp_state(t->qp) == SKUA_QP_ERR)
 		return;
 	/* Answers were missing before it, and are not any more. */
-	if (comp_peer_nak(t) && una(t) == cum(t)) {
+	if (comp_peer_nak(t) && una(t) != max_psn(t) && una(t) == cum(t)) {
 		comp_nak(t, comp_peer_nak(t));
 		return;
 	}
@@ -433,7 +434,8 @@ static void take_ack(struct turn *t, const struct skua_pkt *pkt)
 		raise(&t->sqc->rec_cum, epsn);
 		soon(t);
 	}
-	if (type == IB_AETH_NAK && epsn != una(t) && qp_state(t->qp) != SKUA_QP_ERR)
+	if (type == IB_AETH_NAK && epsn != una(t) && sr_in_loss(t) && epsn == cum(t) &&
+	    qp_state(t->qp) != SKUA_QP_ERR)
 		comp_nak_ahead(t, value);
 	if (type == IB_AETH_ACK || epsn != una(t) || qp_state(t->qp) == SKUA_QP_ERR)
 		return;

@@ -611,7 +611,8 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 		return;
 	if (pkt->payload_len)
 		take_bitmap(t, lrc, epsn, pkt);
-	if (type == IB_AETH_NAK && epsn != una(t))
+	/* A request that it has executed before and refuses now is none that it ends with here. */
+	if (type == IB_AETH_NAK && epsn != una(t) && epsn == le32_to_cpu(lrc->cum))
 		comp_nak_ahead(t, value);
 	if (type == IB_AETH_ACK || epsn != una(t))
 		return;
@@ -674,7 +675,7 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 	if (t->sqc->una_psn != before && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
 		lrc->mark_time = cpu_to_le64(t->now);
 	/* Answers were missing before it, and are not any more. */
-	if (comp_peer_nak(t) && qp_state(t->qp) != SKUA_QP_ERR &&
+	if (comp_peer_nak(t) && qp_state(t->qp) != SKUA_QP_ERR && una(t) != max_psn(t) &&
 	    una(t) == le32_to_cpu(lrc->cum))
 		comp_nak(t, comp_peer_nak(t));
 	if (qp_state(t->qp) != SKUA_QP_ERR) {
