@@ -11,6 +11,8 @@ import re
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
+# What a build in place or an editor leaves beside the sources
+BUILT = re.compile(r'(\.(o|a|ko|mod|mod\.c|orig|rej)|~|/\.[^/]*|modules\.order|Module\.symvers)$')
 
 
 class Fault(Exception):
@@ -200,7 +202,8 @@ class Form:
         for old, _ in self.renames:
             base = TOP / old
             paths = sorted(base.rglob('*')) if base.is_dir() else [base]
-            found += [str(p.relative_to(TOP)) for p in paths if p.is_file()]
+            found += [str(p.relative_to(TOP)) for p in paths
+                      if p.is_file() and not BUILT.search(str(p))]
         return [f for f in dict.fromkeys(found)
                 if not any(fnmatch.fnmatchcase(f, p) for p in self.leave)]
 
