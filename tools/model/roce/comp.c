@@ -482,6 +482,17 @@ void comp_nak(struct turn *t, uint32_t code)
 	}
 }
 
+bool comp_nak_kept(struct turn *t, uint32_t expected)
+{
+	uint32_t code = comp_peer_nak(t);
+
+	if (!code || qp_state(t->qp) == SKUA_QP_ERR || t->sqc->una_psn == t->sqc->max_psn ||
+	    le32_to_cpu(t->sqc->una_psn) != expected)
+		return false;
+	comp_nak(t, code);
+	return true;
+}
+
 static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 {
 	uint8_t type = pkt->aeth->syndrome & IB_AETH_TYPE_MASK;

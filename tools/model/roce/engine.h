@@ -673,6 +673,12 @@ static inline uint32_t comp_peer_nak(const struct turn *t)
 	return le32_get_bits(t->sqc->valid, SKUA_SQC_PEER_NAK);
 }
 
+/*
+ * If no answer is missing any more before what the peer expects, its NAK ends the QP. False: it
+ * does not, or there is none.
+ */
+bool comp_nak_kept(struct turn *t, uint32_t expected);
+
 /* An RNR NAK for it, of a peer that has completed @msn messages. */
 void comp_rnr_nak(struct turn *t, uint32_t code, uint32_t msn);
 /* Receives that an acknowledgment reports. */

@@ -21,6 +21,23 @@
 
 #include "engine.h"
 
+/* --- PSNs of the requester --- */
+static inline uint32_t una(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->una_psn);
+}
+
+static inline uint32_t max_psn(const struct turn *t)
+{
+	return le32_to_cpu(t->sqc->max_psn);
+}
+
+static inline void raise(__le32 *psn, uint32_t to)
+{
+	if (ib_psn_diff(to, le32_to_cpu(*psn)) > 0)
+		*psn = cpu_to_le32(to);
+}
+
 /* --- sr.c --- */
 /* The QP's LRC, pinned; NULL: it cannot be had, and the QP is in error. To be put. */
 struct skua_lrc *sr_lrc(struct turn *t);

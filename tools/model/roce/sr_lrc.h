@@ -8,16 +8,6 @@
 
 #include "sr.h"
 
-static inline uint32_t una(const struct turn *t)
-{
-	return le32_to_cpu(t->sqc->una_psn);
-}
-
-static inline uint32_t max_psn(const struct turn *t)
-{
-	return le32_to_cpu(t->sqc->max_psn);
-}
-
 /* --- PSNs that have arrived --- */
 
 static inline bool arrived(const struct skua_lrc *lrc, uint32_t psn)
@@ -50,12 +40,6 @@ static inline void set_arrived(struct skua_lrc *lrc, uint32_t psn, bool is)
 }
 
 /* --- marks --- */
-
-static inline void raise(__le32 *psn, uint32_t to)
-{
-	if (ib_psn_diff(to, le32_to_cpu(*psn)) > 0)
-		*psn = cpu_to_le32(to);
-}
 
 static inline void lower(__le32 *psn, uint32_t to)
 {

@@ -28,25 +28,9 @@
 /* PSNs of a bitmap relative to una_psn: those of the window and what una_psn is behind by. */
 #define MAP_WORDS	(SKUA_LRC_PSNS / 64 + 1)
 
-static uint32_t una(const struct turn *t)
-{
-	return le32_to_cpu(t->sqc->una_psn);
-}
-
-static uint32_t max_psn(const struct turn *t)
-{
-	return le32_to_cpu(t->sqc->max_psn);
-}
-
 static uint32_t cum(const struct turn *t)
 {
 	return le32_to_cpu(t->sqc->rec_cum);
-}
-
-static void raise(__le32 *psn, uint32_t to)
-{
-	if (ib_psn_diff(to, le32_to_cpu(*psn)) > 0)
-		*psn = cpu_to_le32(to);
 }
 
 /* Does it send again all that was sent? It then takes responses only in their order. */
@@ -249,11 +233,8 @@ static void look(struct turn *t)
 {
 	if (!sr_in_loss(t) || qp_state(t->qp) == SKUA_QP_ERR)
 		return;
-	/* Answers were missing before it, and are not any more. */
-	if (comp_peer_nak(t) && una(t) != max_psn(t) && una(t) == cum(t)) {
-		comp_nak(t, comp_peer_nak(t));
+	if (comp_nak_kept(t, cum(t)))
 		return;
-	}
 	if (ib_psn_diff(una(t), le32_to_cpu(t->sqc->rec_top)) >= 0)
 		leave(t);
 	else if (sr_req_wants(t))

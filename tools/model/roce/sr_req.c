@@ -674,10 +674,7 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 	/* As long as one comes after the other, those that are still to come are not late. */
 	if (t->sqc->una_psn != before && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
 		lrc->mark_time = cpu_to_le64(t->now);
-	/* Answers were missing before it, and are not any more. */
-	if (comp_peer_nak(t) && qp_state(t->qp) != SKUA_QP_ERR && una(t) != max_psn(t) &&
-	    una(t) == le32_to_cpu(lrc->cum))
-		comp_nak(t, comp_peer_nak(t));
+	comp_nak_kept(t, le32_to_cpu(lrc->cum));
 	if (qp_state(t->qp) != SKUA_QP_ERR) {
 		judge(t, lrc);
 		judge_times(t, lrc);

@@ -36,11 +36,6 @@
 /* Once packets were late, so many windows in order halve it. */
 #define SR_CALM_WINDOWS	8
 
-static uint32_t una(const struct turn *t)
-{
-	return le32_to_cpu(t->sqc->una_psn);
-}
-
 /* --- round trips --- */
 
 static bool timer_runs(const struct turn *t)
