@@ -178,12 +178,12 @@ static void describe(struct integ *g)
 	area_of(g)->desc = (struct skua_pi_desc){
 		.page_list = cpu_to_le64(g->mem ? list_of(g, META, LAST) : 0),
 		.npages = cpu_to_le32(g->mem ? LAST : 0),
-		.offset = cpu_to_le32(g->mem ? g->meta_off : 0),
-		.interval = cpu_to_le16(g->interval),
-		.check = g->mem || g->wire ? g->check : 0,
-		.copy = g->mem && g->wire ? g->copy : 0,
-		.mem = g->m,
-		.wire = g->w,
+		.attr.offset = cpu_to_le32(g->mem ? g->meta_off : 0),
+		.attr.interval = cpu_to_le16(g->interval),
+		.attr.check = g->mem || g->wire ? g->check : 0,
+		.attr.copy = g->mem && g->wire ? g->copy : 0,
+		.attr.mem = g->m,
+		.attr.wire = g->w,
 	};
 }
 
@@ -804,13 +804,13 @@ static void test_register_refused(void **state)
 		g.blocks = b->blocks ? b->blocks : 4;
 		describe(&g);
 		d = &area_of(&g)->desc;
-		d->interval = cpu_to_le16(b->interval ? (uint16_t)b->interval : 512);
-		d->mem.flags |= cpu_to_le16(b->flags);
+		d->attr.interval = cpu_to_le16(b->interval ? (uint16_t)b->interval : 512);
+		d->attr.mem.flags |= cpu_to_le16(b->flags);
 		if (b->mem_none)
-			d->mem.flags = 0;
+			d->attr.mem.flags = 0;
 		if (b->npages)
 			d->npages = cpu_to_le32(b->npages == 1 << 20 ? 0 : b->npages);
-		d->offset = cpu_to_le32(b->offset);
+		d->attr.offset = cpu_to_le32(b->offset);
 		d->page_list = cpu_to_le64(le64_to_cpu(d->page_list) + b->list);
 		d->reserved[4] = cpu_to_le32(b->reserved);
 		post_reg(&rc, 0, &(struct reg){ g.key, RI | b->access, RC_VA,
@@ -850,7 +850,7 @@ static void test_create_refused(void **state)
 		if (k == 6)
 			mpt.pi.max_blocks = cpu_to_le32((1 << 20) + 1);
 		if (k == 7)
-			mpt.pi.interval = cpu_to_le16(512);
+			mpt.pi.attr.interval = cpu_to_le16(512);
 		if (k == 8)
 			mpt.pi.reserved = cpu_to_le64(1);
 		assert_int_equal(mini_cmd(&rc.s[0].m, SKUA_CMD_CREATE_MPT, &mpt, sizeof(mpt), NULL, 0),

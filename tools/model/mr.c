@@ -138,7 +138,7 @@ bool mpt_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 /* Nothing is registered: no page in the entry, and none of an integrity region's attributes. */
 static bool pages_zero(const struct skua_mpt *mpt)
 {
-	const size_t at = mpt_is(mpt, SKUA_MPT_PI) ? offsetof(struct skua_mpt_pi, offset) : 0;
+	const size_t at = mpt_is(mpt, SKUA_MPT_PI) ? offsetof(struct skua_mpt_pi, attr) : 0;
 
 	return all_zero((const uint8_t *)mpt->page + at, sizeof(mpt->page) - at);
 }

@@ -38,7 +38,7 @@ static bool has_tuples(const struct skua_pi_domain *d)
 
 static uint32_t unit_of(const struct skua_mpt_pi *pi)
 {
-	return le16_to_cpu(pi->interval) + (has_tuples(&pi->wire) ? TUPLE : 0);
+	return le16_to_cpu(pi->attr.interval) + (has_tuples(&pi->attr.wire) ? TUPLE : 0);
 }
 
 /* --- what a region may be --- */
@@ -64,20 +64,20 @@ bool pi_free_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 bool pi_ok(const struct skua_dev *dev, const struct skua_mpt *mpt)
 {
 	const struct skua_mpt_pi *pi = &mpt->pi;
-	bool mem = has_tuples(&pi->mem), wire = has_tuples(&pi->wire);
-	uint64_t offset = le32_to_cpu(pi->offset), len = le64_to_cpu(mpt->len);
-	uint32_t interval = le16_to_cpu(pi->interval), log = mpt_log_page(mpt);
+	bool mem = has_tuples(&pi->attr.mem), wire = has_tuples(&pi->attr.wire);
+	uint64_t offset = le32_to_cpu(pi->attr.offset), len = le64_to_cpu(mpt->len);
+	uint32_t interval = le16_to_cpu(pi->attr.interval), log = mpt_log_page(mpt);
 
 	if (!pi_free_ok(dev, mpt) || !mpt_is(mpt, SKUA_MPT_FAST_REG) ||
 	    le32_to_cpu(mpt->access) & ~RIGHTS || log < MODEL_LOG_PAGE_MIN ||
 	    log > MODEL_LOG_PAGE_MAX)
 		return false;
 	if (interval < SKUA_PI_INTERVAL_MIN || interval > SKUA_PI_INTERVAL_MAX ||
-	    interval % TUPLE || !domain_ok(&pi->mem) || !domain_ok(&pi->wire) ||
-	    (pi->copy && !(mem && wire)))
+	    interval % TUPLE || !domain_ok(&pi->attr.mem) || !domain_ok(&pi->attr.wire) ||
+	    (pi->attr.copy && !(mem && wire)))
 		return false;
 	if (!mem && !wire)
-		return !pi->check && !offset;
+		return !pi->attr.check && !offset;
 	if (len % unit_of(pi) || len / unit_of(pi) > le32_to_cpu(pi->max_blocks))
 		return false;
 	return mem ? !(offset >> log) && offset + len / unit_of(pi) * TUPLE <=
@@ -90,7 +90,7 @@ uint64_t pi_data_len(const struct skua_mpt *mpt)
 	const struct skua_mpt_pi *pi = &mpt->pi;
 	uint64_t len = le64_to_cpu(mpt->len);
 
-	return has_tuples(&pi->wire) ? len / unit_of(pi) * le16_to_cpu(pi->interval) : len;
+	return has_tuples(&pi->attr.wire) ? len / unit_of(pi) * le16_to_cpu(pi->attr.interval) : len;
 }
 
 /* --- registration --- */
@@ -104,14 +104,9 @@ enum skua_vendor pi_describe(struct skua_dev *dev, struct skua_mpt *mpt, struct 
 		return SKUA_VENDOR_KEY_DMA;
 	if (le64_to_cpu(d->page_list) % SKUA_WQE_BLOCK ||
 	    le32_to_cpu(d->npages) > le32_to_cpu(pi->npages) ||
-	    !!d->npages != has_tuples(&d->mem) || !all_zero(d->reserved, sizeof(d->reserved)))
+	    !!d->npages != has_tuples(&d->attr.mem) || !all_zero(d->reserved, sizeof(d->reserved)))
 		return SKUA_VENDOR_KEY_PAGES;
-	pi->offset = d->offset;
-	pi->interval = d->interval;
-	pi->check = d->check;
-	pi->copy = d->copy;
-	pi->mem = d->mem;
-	pi->wire = d->wire;
+	pi->attr = d->attr;
 	return SKUA_VENDOR_NONE;
 }
 
@@ -129,9 +124,9 @@ enum skua_vendor pi_register(struct skua_dev *dev, const struct skua_mpt *mpt,
 	uint64_t bytes = le64_to_cpu(mpt->len) / unit_of(pi) * TUPLE;
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 
-	if (has_tuples(&pi->mem)) {
+	if (has_tuples(&pi->attr.mem)) {
 		/* The entry was checked against the pages that the region can have. */
-		if (le32_to_cpu(pi->offset) + bytes >
+		if (le32_to_cpu(pi->attr.offset) + bytes >
 		    (uint64_t)le32_to_cpu(d->npages) << mpt_log_page(mpt))
 			return SKUA_VENDOR_KEY_PAGES;
 		err = key_pages(dev, le64_to_cpu(pi->base), le64_to_cpu(d->page_list),
@@ -237,7 +232,7 @@ static enum skua_vendor check(const struct pi *p, const struct skua_pi_domain *d
 	struct skua_pi_tuple want = make(p, d, block, data), got = want;
 	uint16_t mask = le16_to_cpu(d->app_mask);
 
-	merge(&got, in, p->pi->check);
+	merge(&got, in, p->pi->attr.check);
 	p->dev->cnt[SKUA_CNT_PI_BLOCKS]++;
 	if (got.guard != want.guard)
 		return report(p, block, SKUA_PI_GUARD, be16toh(want.guard), be16toh(got.guard));
@@ -261,13 +256,13 @@ static enum skua_vendor pass(const struct pi *p, const struct skua_pi_domain *fr
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 	struct skua_pi_tuple in = *t;
 
-	if (look && has_tuples(from) && p->pi->check && !escaped)
+	if (look && has_tuples(from) && p->pi->attr.check && !escaped)
 		err = check(p, from, block, data, &in);
 	if (!has_tuples(to))
 		return err;
 	*t = make(p, to, block, data);
 	if (has_tuples(from))
-		merge(t, &in, escaped ? 0xff : p->pi->copy);
+		merge(t, &in, escaped ? 0xff : p->pi->attr.copy);
 	return err;
 }
 
@@ -301,7 +296,7 @@ static enum skua_vendor read_block(struct pi *p, uint32_t block, uint32_t in, ui
 				   uint32_t n)
 {
 	uint32_t nd = in >= p->interval ? 0 : n < p->interval - in ? n : p->interval - in;
-	bool mem = has_tuples(&p->pi->mem), last = in + n == p->unit;
+	bool mem = has_tuples(&p->pi->attr.mem), last = in + n == p->unit;
 	uint8_t copy[SKUA_PI_INTERVAL_MAX];
 	struct skua_pi_tuple t = { 0 };
 	enum skua_vendor err;
@@ -309,13 +304,13 @@ static enum skua_vendor read_block(struct pi *p, uint32_t block, uint32_t in, ui
 
 	err = copy_data(p, (uint64_t)block * p->interval + in, buf, nd, false);
 	/* A tuple for the wire, or a check. */
-	if (err || (nd == n && !(last && mem && p->pi->check)))
+	if (err || (nd == n && !(last && mem && p->pi->attr.check)))
 		return err;
 	err = whole(p, block, in, n, buf, copy, &data);
 	if (!err && mem)
 		err = copy_tuple(p, block, &t, false);
 	if (!err)
-		err = pass(p, &p->pi->mem, &p->pi->wire, block, data, &t, last);
+		err = pass(p, &p->pi->attr.mem, &p->pi->attr.wire, block, data, &t, last);
 	if (!err && nd < n)
 		memcpy(buf + nd, (uint8_t *)&t + in + nd - p->interval, n - nd);
 	return err;
@@ -340,7 +335,7 @@ static enum skua_vendor write_block(struct pi *p, uint32_t block, uint32_t in, u
 				    uint32_t n)
 {
 	uint32_t nd = in >= p->interval ? 0 : n < p->interval - in ? n : p->interval - in;
-	bool mem = has_tuples(&p->pi->mem), wire = has_tuples(&p->pi->wire);
+	bool mem = has_tuples(&p->pi->attr.mem), wire = has_tuples(&p->pi->attr.wire);
 	uint8_t copy[SKUA_PI_INTERVAL_MAX];
 	struct skua_pi_tuple t = { 0 };
 	enum skua_vendor err;
@@ -349,11 +344,11 @@ static enum skua_vendor write_block(struct pi *p, uint32_t block, uint32_t in, u
 	err = copy_data(p, (uint64_t)block * p->interval + in, buf, nd, true);
 	if (!err && nd < n)
 		err = keep_tuple(p, block, in + nd - p->interval, buf + nd, n - nd, &t);
-	if (err || in + n < p->unit || (!mem && !(wire && p->pi->check)))
+	if (err || in + n < p->unit || (!mem && !(wire && p->pi->attr.check)))
 		return err;
 	err = whole(p, block, in, n, buf, copy, &data);
 	if (!err)
-		err = pass(p, &p->pi->wire, &p->pi->mem, block, data, &t, true);
+		err = pass(p, &p->pi->attr.wire, &p->pi->attr.mem, block, data, &t, true);
 	if (!err && mem)
 		err = copy_tuple(p, block, &t, true);
 	return err;
@@ -370,7 +365,7 @@ enum skua_vendor pi_copy(struct skua_dev *dev, const struct mr_who *who,
 		.data = *mpt,
 		.meta = *mpt,
 		.key = le32_to_cpu(mpt->key),
-		.interval = le16_to_cpu(mpt->pi.interval),
+		.interval = le16_to_cpu(mpt->pi.attr.interval),
 		.unit = unit_of(&mpt->pi),
 	};
 	enum skua_vendor err = SKUA_VENDOR_NONE;
@@ -380,8 +375,8 @@ enum skua_vendor pi_copy(struct skua_dev *dev, const struct mr_who *who,
 	p.data.va = 0;
 	p.meta.va = 0;
 	p.meta.xlat.base = mpt->pi.base;
-	p.meta.xlat.offset = mpt->pi.offset;
-	if (!has_tuples(&mpt->pi.mem) && !has_tuples(&mpt->pi.wire))
+	p.meta.xlat.offset = mpt->pi.attr.offset;
+	if (!has_tuples(&mpt->pi.attr.mem) && !has_tuples(&mpt->pi.attr.wire))
 		return copy_data(&p, off, buf, len, write);
 	for (uint32_t n; len && !err; off += n, buf += n, len -= n) {
 		uint32_t block = (uint32_t)(off / p.unit), in = (uint32_t)(off % p.unit);

@@ -179,17 +179,33 @@ _Static_assert(sizeof(struct skua_pi_tuple) == 8, "skua_pi_tuple");
 #define SKUA_PI_INTERVAL_MAX		4096
 
 /**
+ * struct skua_pi_attr - what REG_MR tells of an integrity region
+ * @offset: of the first tuple in the first page of protection information
+ * @interval: bytes of data of a block
+ * @check: bytes of a tuple that are checked, SKUA_PI_GUARD ...
+ * @copy: bytes of a tuple that are passed on, the others are made anew; zero unless both
+ *	sides have tuples
+ * @mem: protection information in memory
+ * @wire: that of the region as work requests and the wire address it
+ */
+struct skua_pi_attr {
+	__le32 offset;
+	__le16 interval;
+	__u8 check;
+	__u8 copy;
+	struct skua_pi_domain mem;
+	struct skua_pi_domain wire;
+};
+
+_Static_assert(sizeof(struct skua_pi_attr) == 32, "skua_pi_attr");
+
+/**
  * struct skua_mpt_pi - what an integrity region (SKUA_MPT_PI) has besides
  * @area: bus address of its struct skua_pi_area, a multiple of 64
  * @base: index of the first MTT entry of the pages of protection information
  * @npages: number of them, at most
  * @max_blocks: blocks that the region can have, at most
- * @offset: REG_MR: of the first tuple in the first of these pages
- * @interval: REG_MR: bytes of data of a block
- * @check: REG_MR: bytes of a tuple that are checked, SKUA_PI_GUARD ...
- * @copy: REG_MR: bytes of a tuple that are passed on, the others are made anew
- * @mem: REG_MR: protection information in memory
- * @wire: REG_MR: that of the region as work requests and the wire address it
+ * @attr: REG_MR: that of the descriptor
  * @reserved: zero
  */
 struct skua_mpt_pi {
@@ -197,12 +213,7 @@ struct skua_mpt_pi {
 	__le64 base;
 	__le32 npages;
 	__le32 max_blocks;
-	__le32 offset;
-	__le16 interval;
-	__u8 check;
-	__u8 copy;
-	struct skua_pi_domain mem;
-	struct skua_pi_domain wire;
+	struct skua_pi_attr attr;
 	__le64 reserved;
 };
 
@@ -361,12 +372,7 @@ _Static_assert(sizeof(struct skua_pi_status) == 64, "skua_pi_status");
  * @page_list: bus address of an array of __le64 addresses of pages of protection
  *	information, 64-byte aligned; pages are of the size in the work request
  * @npages: entries of the array; 0 without protection information in memory
- * @offset: of the first tuple in the first page
- * @interval: see struct skua_mpt_pi
- * @check: likewise
- * @copy: likewise; zero unless both sides have tuples
- * @mem: likewise
- * @wire: likewise
+ * @attr: attributes of the region
  * @reserved: zero
  *
  * Software writes it before the REG_MR work request. The device has read it, and the
@@ -375,12 +381,7 @@ _Static_assert(sizeof(struct skua_pi_status) == 64, "skua_pi_status");
 struct skua_pi_desc {
 	__le64 page_list;
 	__le32 npages;
-	__le32 offset;
-	__le16 interval;
-	__u8 check;
-	__u8 copy;
-	struct skua_pi_domain mem;
-	struct skua_pi_domain wire;
+	struct skua_pi_attr attr;
 	__le32 reserved[5];
 };
 
