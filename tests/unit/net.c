@@ -43,6 +43,7 @@ void net_open(struct net *n, const struct rc_opt *opt, const char *faults)
 
 	rc_open(&n->rc, opt);
 	n->drive = NULL;
+	n->seen = NULL;
 	n->ticks = 0;
 	n->drive_at = SKUA_TIME_NEVER;
 	n->wire = wire_create(7);
