@@ -707,6 +707,42 @@ static void test_no_table(void **state)
 	}
 }
 
+/*
+ * The context of a QP says that receives were taken early, and not how many: the QP fails when one
+ * of them has its turn. What the SRQ keeps for others stays.
+ */
+static void test_no_number(void **state)
+{
+	struct mini_qp pair[2][2];
+	static struct sh s;
+	struct rc *rc = &s.net.rc;
+
+	(void)state;
+	sh_open(&s, RC_SRQ, &small_down, NULL);
+	memcpy(pair[0], (struct mini_qp[]){ rc->s[0].qp, rc->s[1].qp }, sizeof(pair[0]));
+	rc_qp(rc, 0, &rc->s[0].qp, &small_down);
+	rc_srq_qp(&s.srq[0], &rc->s[1].qp, small_down.log_sq);
+	rc_srq_connect(rc, &small_down, &rc->s[0].qp, &rc->s[1].qp);
+	memcpy(pair[1], (struct mini_qp[]){ rc->s[0].qp, rc->s[1].qp }, sizeof(pair[1]));
+	post_n(&s, 0, 64);
+	for (unsigned int p = 0; p < 2; p++) {
+		use(&s, pair[p]);
+		send_early(&s, 4);
+	}
+	assert_int_equal(held(&s), 10);
+	sr_lrc_of(rc)->recv_end = sr_rqc(rc)->recv_seq;
+	assert_int_equal(mini_qp_modify(&rc->s[1].m, &rc->s[1].qp, SKUA_QP_ERR, 0, NULL), 0);
+	run(rc);
+	assert_int_equal(rc_state(rc, 1), SKUA_QP_ERR);
+	assert_int_equal(held(&s), 10);
+	/* Its number is known. */
+	use(&s, pair[0]);
+	assert_int_equal(mini_qp_modify(&rc->s[1].m, &rc->s[1].qp, SKUA_QP_ERR, 0, NULL), 0);
+	run(rc);
+	assert_int_equal(held(&s), 5);
+	net_close(&s.net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -723,6 +759,7 @@ int main(void)
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_srq_gone),
 		cmocka_unit_test(test_no_table),
+		cmocka_unit_test(test_no_number),
 		cmocka_unit_test(test_fails),
 		cmocka_unit_test(test_srq_renewed),
 	};

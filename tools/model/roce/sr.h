@@ -255,7 +255,7 @@ bool sr_recv_get(struct turn *t, uint32_t ahead, struct skua_ext_recv *r);
 bool sr_recv_next(struct turn *t);
 /*
  * The QP ends and sr_recv_next() has failed: the entry cannot be read, so it is not known which WQE
- * that was. The SRQ keeps none more for it.
+ * that was. If it is known that there was one, the SRQ keeps none more for it.
  */
 void sr_recv_lost(struct turn *t);
 

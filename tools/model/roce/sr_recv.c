@@ -110,14 +110,18 @@ bool sr_recv_next(struct turn *t)
 void sr_recv_lost(struct turn *t)
 {
 	struct skua_lrc *lrc = sr_lrc(t);
+	uint32_t n = lrc ? num(t, lrc) : 0;
 	struct skua_srqc *srqc;
 
-	if (!lrc || num(t, lrc) <= 1)
+	if (n <= 1)
 		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_RECVS);
 	if (lrc)
 		sr_lrc_put(t, lrc, false);
-	/* Of XRC nothing but the entry says which SRQ's it is. */
-	if (qp_type(t->qp) == SKUA_QP_XRC_TGT)
+	/*
+	 * If it is not known how many there are, what the SRQ keeps may be for other QPs. Of XRC
+	 * nothing but the entry says which SRQ's it is.
+	 */
+	if (!n || qp_type(t->qp) == SKUA_QP_XRC_TGT)
 		return;
 	srqc = srq_get(t->dev, le32_to_cpu(t->rqc->cfg.srqn));
 	if (!srqc)
