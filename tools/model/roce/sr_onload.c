@@ -415,6 +415,7 @@ static void take_ack(struct turn *t, const struct skua_pkt *pkt)
 		raise(&t->sqc->rec_cum, epsn);
 		soon(t);
 	}
+	/* Of a READ that was executed before it is not kept, as in sr_req.c. */
 	if (type == IB_AETH_NAK && epsn != una(t) && sr_in_loss(t) && epsn == cum(t) &&
 	    qp_state(t->qp) != SKUA_QP_ERR)
 		comp_nak_ahead(t, value);

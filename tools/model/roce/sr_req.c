@@ -611,7 +611,13 @@ static void take_ack(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt
 		return;
 	if (pkt->payload_len)
 		take_bitmap(t, lrc, epsn, pkt);
-	/* A request that it has executed before and refuses now is none that it ends with here. */
+	/*
+	 * A READ that it has executed before, and refuses when responses are asked for again, is not
+	 * kept in mind: @cum is beyond it, so that it would not be known which request failed. Unless
+	 * that is the first that is missing, the NAK is what it is to the standard: it implies that
+	 * responses before it are lost. These are asked for, and if the peer's QP has ended that
+	 * is in vain until all retries are used.
+	 */
 	if (type == IB_AETH_NAK && epsn != una(t) && epsn == le32_to_cpu(lrc->cum))
 		comp_nak_ahead(t, value);
 	if (type == IB_AETH_ACK || epsn != una(t))
