@@ -15,6 +15,7 @@
 #include <skua/cqe_parse.h>
 
 #include "net.h"
+#include "roce/engine.h"
 
 #define N(a)		(sizeof(a) / sizeof((a)[0]))
 #define SEC		1000000000ull
@@ -368,6 +369,63 @@ static void test_read_tail(void **state)
 	net_close(&n);
 }
 
+static bool due(struct rc *rc)
+{
+	struct skua_dev *dev = rc->s[0].f.dev;
+	struct skua_lrc *lrc = ctx_get(dev, SKUA_ICM_LRC, qp_index(rc->s[0].qp.qpn));
+	bool is;
+
+	assert_non_null(lrc);
+	is = le32_to_cpu(lrc->probes) & SKUA_LRC_PROBE_DUE;
+	ctx_put(dev, lrc);
+	return is;
+}
+
+/* Side 1 has nothing but the second of two READs at @psn, and says so. */
+static void tell_held(struct rc *rc, uint32_t psn)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + 64];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(rc, 1, &b, frame, sizeof(frame), IB_OPCODE(SKUA_RC, ACK),
+				  psn_add(psn, IB_PSN_MASK)), 0);
+	ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
+	memset(b.payload, 0, 4);
+	b.payload[0] = 2;
+	rc_inject(rc, 0, &b, 4);
+}
+
+/*
+ * The peer is to be asked with the last packet, but says that it has this before that leaves. So it is
+ * not sent, and what is sent later is no probe.
+ */
+static void test_no_probe(void **state)
+{
+	const uint32_t psn = 10;
+	struct fake *f;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .mtu_code = 1, .psn = { psn },
+				       .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } });
+	f = &rc.s[0].f;
+	for (unsigned int k = 0; k < 2; k++)
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8, .off = 8 * k });
+	fake_run(f);
+	/* One more time that the timer ends, and the READ would be sent. */
+	for (unsigned int k = 0; k < 8 && !due(&rc); k++) {
+		f->now = f->deadline;
+		f->deadline = SKUA_TIME_NEVER;
+		skua_dev_tick(f->dev);
+	}
+	assert_true(due(&rc));
+	tell_held(&rc, psn);
+	fake_advance(f, 20000000);
+	assert_true(rc_cnt(&rc, 0, SKUA_CNT_TX_RETRANS_PKTS) > 1);
+	assert_int_equal(rc_cnt(&rc, 0, SKUA_CNT_TX_PROBE), 0);
+	rc_close(&rc);
+}
+
 /*
  * Behind a READ a WRITE without rights, whose NAK ends the peer's QP. If responses to the READ come
  * later than that, it is complete and the WRITE is what fails. If one is lost nobody will
@@ -426,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_read_tail),
+		cmocka_unit_test(test_no_probe),
 		cmocka_unit_test(test_nak_ahead),
 	};
 

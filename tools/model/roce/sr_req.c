@@ -230,6 +230,8 @@ static void lost_again(struct turn *t, struct skua_lrc *lrc, __le32 end)
 {
 	if (walking(lrc))
 		return;
+	/* If a probe was due, the peer turned out to have its packet before it was sent. */
+	lrc->probes &= ~cpu_to_le32(SKUA_LRC_PROBE_DUE);
 	lrc->again = cpu_to_le32(una(t));
 	lrc->again_end = end;
 	lrc->mark_end = cpu_to_le32(una(t));
