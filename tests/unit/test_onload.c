@@ -519,6 +519,7 @@ static void test_nak_ahead(void **state)
 		rc_expect(rc, 0, false, cases[c].lost ? SKUA_CQE_WR_FLUSH_ERR :
 							SKUA_CQE_REM_ACCESS_ERR);
 		assert_int_equal(cnt(SKUA_CNT_REQ_REMOTE_ACCESS), 1);
+		assert_int_equal(cnt(SKUA_CNT_RETRY_EXCEEDED), cases[c].lost);
 		assert_int_equal(cnt(SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
 		done();
 	}

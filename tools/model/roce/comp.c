@@ -116,6 +116,7 @@ void comp_timeout(struct turn *t)
 	/* To ask again is in vain: as if all retries had been. */
 	if (is_end(code)) {
 		turn_count(t, naks[code].cnt);
+		turn_count(t, SKUA_CNT_RETRY_EXCEEDED);
 		fail_ci(t, SKUA_CQE_RETRY_EXC_ERR, naks[code].vendor);
 		return;
 	}
