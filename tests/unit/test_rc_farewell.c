@@ -59,7 +59,10 @@ static const struct {
 	{ "SEND in SQD, destroyed", SKUA_WQE_SEND, SKUA_QP_SQD, DESTROY, true, true },
 	{ "SEND that found no receive", SKUA_WQE_SEND, SKUA_QP_RTS, DESTROY, false, false },
 	{ "READ that was not answered yet", SKUA_WQE_READ, SKUA_QP_RTS, RESET, false, false },
-	{ "SEND, and an error first", SKUA_WQE_SEND, SKUA_QP_RTS, ERROR, true, false },
+	{ "SEND, to ERR", SKUA_WQE_SEND, SKUA_QP_RTS, ERROR, true, true },
+	{ "SEND in SQD, to ERR", SKUA_WQE_SEND, SKUA_QP_SQD, ERROR, true, true },
+	{ "READ that was not answered yet, to ERR", SKUA_WQE_READ, SKUA_QP_RTS, ERROR, false,
+	  false },
 };
 
 static void test_last_ack(void **state)

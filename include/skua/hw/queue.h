@@ -185,7 +185,10 @@ enum skua_qp_type {
 	SKUA_QP_RAW_ETH			= 6,
 };
 
-/* QP states (SKUA_ATTR_STATE), numbered as in enum ib_qp_state. */
+/*
+ * QP states (SKUA_ATTR_STATE), numbered as in enum ib_qp_state. A responder that leaves RTR, RTS
+ * or SQD, or is destroyed there, acknowledges first what it has completed and not acknowledged.
+ */
 enum skua_qp_state {
 	SKUA_QP_RESET			= 0,
 	SKUA_QP_INIT			= 1,

@@ -307,7 +307,7 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 	turn_begin(&t, dev, qp);
 	switch (to) {
 	case SKUA_QP_RESET:
-		resp_farewell(&t);
+		resp_farewell(&t, from);
 		give_up_all(&t);
 		forget(dev, qp);
 		break;
@@ -330,6 +330,7 @@ void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 			qp->sqc->valid |= cpu_to_le32(SKUA_SQC_DRAINING);
 		break;
 	case SKUA_QP_ERR:
+		resp_farewell(&t, from);
 		fault_forget_resp(&t);
 		stop(&t);
 		break;
@@ -345,7 +346,7 @@ void engine_destroy(struct skua_dev *dev, struct qp *qp)
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
-	resp_farewell(&t);
+	resp_farewell(&t, qp_state(qp));
 	give_up_all(&t);
 	forget(dev, qp);
 }

@@ -513,7 +513,7 @@ bool atomic_parse(const struct skua_pkt *pkt, struct atomic *a, uint64_t *va, ui
 void resp_rx(struct turn *t, const struct skua_pkt *pkt);
 /* Send READ responses, ACK, NAK; true: the budget ended first. */
 bool resp_run(struct turn *t);
-void resp_farewell(struct turn *t);
+void resp_farewell(struct turn *t, enum skua_qp_state from);
 /* INIT to RTR. */
 void resp_start(struct turn *t);
 /* A request of the expected PSN, of an earlier one. */

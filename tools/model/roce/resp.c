@@ -657,15 +657,16 @@ bool resp_run(struct turn *t)
 }
 
 /*
- * Software takes the QP away: a message that it has seen complete must not stay
- * without its acknowledgment, or the peer would retry it until it gives up.
+ * The QP leaves the state @from and will not answer any more: a message that software has
+ * seen complete must not stay without its acknowledgment, or the peer's request would be
+ * flushed or retried until it fails. Programs end a connection as soon as they have the last
+ * message, and the peer takes the flush for a lost one.
  */
-void resp_farewell(struct turn *t)
+void resp_farewell(struct turn *t, enum skua_qp_state from)
 {
 	uint32_t last = psn_add(le32_to_cpu(t->rqc->epsn), IB_PSN_MASK);
-	enum skua_qp_state state = qp_state(t->qp);
 
-	if (state != SKUA_QP_RTR && state != SKUA_QP_RTS && state != SKUA_QP_SQD)
+	if (from != SKUA_QP_RTR && from != SKUA_QP_RTS && from != SKUA_QP_SQD)
 		return;
 	if (rqc_is(t, SKUA_RQC_FAILED))
 		return;
