@@ -44,7 +44,7 @@ model:
 provider:
 	@tools/rdma-core/build
 
-## make patches         the driver and the provider as patches for upstream
+## make patches         the driver, the provider and tests as patches for upstream
 ##                      make patches PATCHES='--from "NAME <ADDRESS>" -v 2'
 patches:
 	@tools/patches/patches $(PATCHES)
