@@ -764,10 +764,14 @@ static const struct bad {
 	enum skua_vendor vendor;
 } bads[] = {
 	{ .name = "nothing wrong" },
-	{ .name = "blocks too small", .interval = 504, .vendor = SKUA_VENDOR_KEY_PAGES },
-	{ .name = "blocks too large", .interval = 4104, .vendor = SKUA_VENDOR_KEY_PAGES },
-	{ .name = "block no multiple of 8", .interval = 516, .vendor = SKUA_VENDOR_KEY_PAGES },
-	{ .name = "no block at all", .interval = 0x10000, .vendor = SKUA_VENDOR_KEY_PAGES },
+	{ .name = "blocks too small", .interval = 504, .len = 4 * (504 + 8),
+	  .vendor = SKUA_VENDOR_KEY_PAGES },
+	{ .name = "blocks too large", .interval = 4104, .len = 4 * (4104 + 8),
+	  .vendor = SKUA_VENDOR_KEY_PAGES },
+	{ .name = "block no multiple of 8", .interval = 516, .len = 4 * (516 + 8),
+	  .vendor = SKUA_VENDOR_KEY_PAGES },
+	{ .name = "no block at all", .interval = 0x10000, .len = 4 * 8,
+	  .vendor = SKUA_VENDOR_KEY_PAGES },
 	{ .name = "part of a block", .len = 521, .vendor = SKUA_VENDOR_KEY_PAGES },
 	{ .name = "more blocks than it can have", .blocks = MAX + 1,
 	  .vendor = SKUA_VENDOR_KEY_PAGES },
