@@ -9,6 +9,7 @@
  * Accounts are per user ID and not per context, because a process may open any number
  * of contexts.
  */
+#include <kunit/visibility.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/slab.h>
@@ -48,6 +49,7 @@ struct skua_ib_user *skua_ib_user_get(struct skua_ib_dev *dev)
 	list_add(&user->link, &dev->users);
 	return user;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_user_get);
 
 /**
  * skua_ib_user_hold() - take another reference to an account
@@ -62,32 +64,45 @@ struct skua_ib_user *skua_ib_user_hold(struct skua_ib_user *user)
 	return user;
 }
 
-/**
- * skua_ib_user_put() - drop a reference to an account
- * @user: the account, or NULL
- *
- * Only the last one takes the device's mutex. mutex_unlock() may still use the mutex when another
- * thread has taken it already; if that one dropped the last reference to the account, and with
- * it that to a device which is removed, the mutex would be freed memory.
- */
-void skua_ib_user_put(struct skua_ib_user *user)
+static void skua_ib_user_free(struct skua_ib_user *user)
 {
-	struct skua_ib_dev *dev;
+	struct skua_ib_dev *dev = user->dev;
 	unsigned int res;
 
-	if (!user)
-		return;
-	dev = user->dev;
-	if (!refcount_dec_and_mutex_lock(&user->refs, &dev->user_lock))
-		return;
-	list_del(&user->link);
-	mutex_unlock(&dev->user_lock);
 	for (res = 0; res < SKUA_IB_RES_COUNT; res++)
 		WARN_ON_ONCE(atomic64_read(&user->used[res]));
 	WARN_ON_ONCE(user->serving);
 	kfree(user);
 	put_device(&dev->ibdev.dev);
 }
+
+/**
+ * skua_ib_user_put() - drop a reference to an account
+ * @user: the account, or NULL
+ *
+ * Context: may sleep. May drop the last reference to the device.
+ */
+void skua_ib_user_put(struct skua_ib_user *user)
+{
+	struct skua_ib_dev *dev;
+
+	if (!user)
+		return;
+	dev = user->dev;
+	/*
+	 * mutex_unlock() may still use the mutex when another thread has taken it already, and has
+	 * dropped the last reference to the account, and with it that to a device which is removed.
+	 * That is so as well if this turns out not to be the last one, with the mutex held.
+	 */
+	get_device(&dev->ibdev.dev);
+	if (refcount_dec_and_mutex_lock(&user->refs, &dev->user_lock)) {
+		list_del(&user->link);
+		mutex_unlock(&dev->user_lock);
+		skua_ib_user_free(user);
+	}
+	put_device(&dev->ibdev.dev);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_user_put);
 
 /**
  * skua_ib_pd_user() - get the account that a protection domain belongs to

@@ -4,6 +4,7 @@
  * page layouts, rules of mmap. Rings are in skua_rings_kunit.c.
  */
 #include <kunit/test.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <net/ipv6.h>
 
@@ -380,9 +381,75 @@ static void test_attr_rights(struct kunit *test)
 	}
 }
 
+/* --- accounts of users --- */
+
+/**
+ * struct putter - a thread that drops a reference to an account
+ * @user: the account
+ * @began: it is about to
+ * @done: it has
+ */
+struct putter {
+	struct skua_ib_user *user;
+	struct completion began, done;
+};
+
+static int putter_run(void *data)
+{
+	struct putter *p = data;
+
+	complete(&p->began);
+	skua_ib_user_put(p->user);
+	kthread_complete_and_exit(&p->done, 0);
+}
+
+static void dealloc_device(void *data)
+{
+	struct skua_ib_dev *dev = data;
+
+	ib_dealloc_device(&dev->ibdev);
+}
+
+/* Until it has given the mutex back, a thread keeps the device that the mutex is in. */
+static void test_user_put(struct kunit *test)
+{
+	struct putter p = {
+		.began = COMPLETION_INITIALIZER_ONSTACK(p.began),
+		.done = COMPLETION_INITIALIZER_ONSTACK(p.done),
+	};
+	struct skua_ib_dev *dev = ib_alloc_device(skua_ib_dev, ibdev);
+	struct task_struct *task;
+	const struct kref *refs;
+	unsigned int before, n;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, dealloc_device, dev), 0);
+	mutex_init(&dev->user_lock);
+	INIT_LIST_HEAD(&dev->users);
+	refs = &dev->ibdev.dev.kobj.kref;
+	before = kref_read(refs);
+	p.user = skua_ib_user_get(dev);
+	KUNIT_ASSERT_NOT_NULL(test, p.user);
+	KUNIT_EXPECT_EQ(test, kref_read(refs), before + 1);
+	mutex_lock(&dev->user_lock);
+	task = kthread_run(putter_run, &p, "skua_user_put");
+	if (!IS_ERR(task)) {
+		wait_for_completion(&p.began);
+		/* Until it waits for the mutex. */
+		for (n = 0; n < 5000 && !(READ_ONCE(task->__state) & TASK_UNINTERRUPTIBLE); n++)
+			usleep_range(500, 1000);
+		KUNIT_EXPECT_EQ(test, kref_read(refs), before + 2);
+	}
+	mutex_unlock(&dev->user_lock);
+	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(task), 0);
+	wait_for_completion(&p.done);
+	KUNIT_EXPECT_EQ(test, kref_read(refs), before);
+	KUNIT_EXPECT_TRUE(test, list_empty(&dev->users));
+	mutex_destroy(&dev->user_lock);
+}
+
 /* --- pools of regions --- */
 
-#ifndef SKUA_COMPAT_FRMR
 /* Pools differ in the room for pages alone, and there are few of them. */
 static void test_frmr_key(struct kunit *test)
 {
@@ -422,7 +489,6 @@ static void test_frmr_key(struct kunit *test)
 	in.ats = 1;
 	KUNIT_EXPECT_EQ(test, skua_ib_frmr_key(&dev->ibdev, &in, &out), -EINVAL);
 }
-#endif
 
 static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_layout_choice),
@@ -436,9 +502,8 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_av),
 	KUNIT_CASE(test_attr_round_trip),
 	KUNIT_CASE(test_attr_rights),
-#ifndef SKUA_COMPAT_FRMR
+	KUNIT_CASE(test_user_put),
 	KUNIT_CASE(test_frmr_key),
-#endif
 	{}
 };
 
