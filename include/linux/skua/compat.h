@@ -13,6 +13,10 @@
 #include <linux/module.h>
 #undef MODULE_IMPORT_NS
 #define MODULE_IMPORT_NS(ns)		MODULE_INFO(import_ns, ns)
+/* Of use to tests alone, which are not built: see Kbuild. */
+#include <kunit/visibility.h>
+#undef EXPORT_SYMBOL_IF_KUNIT
+#define EXPORT_SYMBOL_IF_KUNIT(sym)
 #undef EXPORT_SYMBOL_NS
 #define EXPORT_SYMBOL_NS(sym, ns)	__EXPORT_SYMBOL(sym, "", ns)
 #undef EXPORT_SYMBOL_NS_GPL
