@@ -97,6 +97,22 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
+ * A saved state was restored once, and then no more until it was saved again, which cannot be done
+ * while the function is gone. What was saved is kept all the same. No header says which kernel is
+ * so; on one that is not, this changes nothing.
+ */
+#include <linux/pci.h>
+static inline void skua_compat_pci_restore_state(struct pci_dev *pdev)
+{
+	bool saved = pdev->state_saved;
+
+	pci_restore_state(pdev);
+	pdev->state_saved = saved;
+}
+
+#define pci_restore_state	skua_compat_pci_restore_state
+
+/*
  * Callbacks whose prototype has changed: a function-like macro of the callback's
  * name turns its definition into an adapter of the old prototype, and the new
  * function under another name. Where the name stands alone, in a table of

@@ -458,7 +458,8 @@ static void skua_reset_prepare(struct pci_dev *pdev)
 /*
  * Save the configuration space for skua_slot_reset(). Linux 6.12 restores a saved state only
  * once, and the PCI core has restored it after its own reset and after sleep, so it is saved
- * again. Bus mastering is off here, as it is when probe saves the state.
+ * again. Bus mastering is off here, as it is when probe saves the state. After a slot reset
+ * that failed the state of the time before stays; on 6.12 compat.h sees to that.
  */
 static void skua_save_state(struct pci_dev *pdev)
 {

@@ -167,6 +167,7 @@ static void test_reset(struct kunit *test)
  * @pdev: the function
  * @bus: its bus
  * @there: the function answers; else all that is read of it is ones
+ * @written: to the first word of its configuration space
  * @devlink: its devlink instance
  * @dev: the driver's
  */
@@ -174,6 +175,7 @@ struct slot {
 	struct pci_dev pdev;
 	struct pci_bus bus;
 	bool there;
+	u32 written;
 	struct devlink *devlink;
 	struct skua_dev *dev;
 };
@@ -188,6 +190,10 @@ static int slot_read(struct pci_bus *bus, unsigned int devfn, int where, int siz
 
 static int slot_write(struct pci_bus *bus, unsigned int devfn, int where, int size, u32 val)
 {
+	struct slot *s = container_of(bus, struct slot, bus);
+
+	if (where == PCI_VENDOR_ID)
+		s->written = val;
 	return PCIBIOS_SUCCESSFUL;
 }
 
@@ -264,6 +270,13 @@ static void test_slot_gone(struct kunit *test)
 								 pci_channel_io_perm_failure) ==
 			  PCI_ERS_RESULT_DISCONNECT);
 	KUNIT_EXPECT_EQ(test, s->dev->state, SKUA_OFF);
+	/* Should it come back with the next reset, its state is restored. */
+	s->there = true;
+	s->written = 0;
+	s->dev->state = SKUA_ERROR;
+	KUNIT_EXPECT_TRUE(test, skua_err_handlers.slot_reset(&s->pdev) ==
+			  PCI_ERS_RESULT_DISCONNECT);
+	KUNIT_EXPECT_EQ(test, s->written, SLOT_SAVED);
 }
 
 static struct kunit_case skua_reset_cases[] = {
