@@ -459,46 +459,100 @@ static void no_work(struct work_struct *work)
 {
 }
 
+#define STOPPED		3	/* channels that are stopped together */
+
+/**
+ * struct poll_end - a poll of one of several channels that are stopped
+ * @napi: the channel's
+ * @late: its end takes longer
+ * @stopped: all are stopped
+ * @outlived: then it had not ended
+ * @done: it has ended
+ */
 struct poll_end {
-	struct completion began;
-	bool stopped, outlived;
+	struct napi_struct *napi;
+	bool late, outlived;
+	const bool *stopped;
+	struct completion done;
 };
 
-/* As the end of a poll: NAPI is given up, and the CQs are not armed yet. */
+/* The end of a poll, when its channel is to be stopped: NAPI is given up, CQs are not armed yet. */
 static int poll_end(void *data)
 {
 	struct poll_end *p = data;
 	ktime_t end;
 
+	while (!test_bit(NAPI_STATE_DISABLE, &p->napi->state))
+		usleep_range(100, 200);
 	local_bh_disable();
-	complete(&p->began);
-	end = ktime_add_ms(ktime_get(), 300);
-	while (!READ_ONCE(p->stopped) && ktime_before(ktime_get(), end))
+	napi_complete_done(p->napi, 0);
+	end = ktime_add_ms(ktime_get(), p->late ? 100 : 0);
+	while (!READ_ONCE(*p->stopped) && ktime_before(ktime_get(), end))
 		cpu_relax();
-	p->outlived = READ_ONCE(p->stopped);
+	p->outlived = READ_ONCE(*p->stopped);
 	local_bh_enable();
-	return 0;
+	kthread_complete_and_exit(&p->done, 0);
 }
 
-/* A channel that is stopped arms no CQ any more. */
+static void napi_del(void *napi)
+{
+	netif_napi_del(napi);
+}
+
+/* Another channel without rings, which is polled by nobody. */
+static struct skua_en_channel *channel_add(struct ent *t, unsigned int index)
+{
+	struct skua_en_channel *ch = ent_zalloc(t->test, sizeof(*ch));
+
+	ch->en = t->en;
+	ch->index = index;
+	netif_napi_add(t->en->ndev, &ch->napi, skua_en_poll);
+	KUNIT_ASSERT_EQ(t->test, kunit_add_action_or_reset(t->test, napi_del, &ch->napi), 0);
+	napi_enable(&ch->napi);
+	return ch;
+}
+
+/* Channels that are stopped arm no CQ any more, whichever of them is the last to end its poll. */
 static void test_stop_waits(struct kunit *test)
 {
+	struct skua_en_channel *ch[STOPPED];
+	struct poll_end poll[STOPPED];
 	struct ent *t = ent_create(test);
-	struct poll_end p = { .began = COMPLETION_INITIALIZER_ONSTACK(p.began) };
-	struct task_struct *task = kthread_create(poll_end, &p, "skua_en_poll_end");
+	unsigned int late, i;
+	bool stopped;
 
-	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(task), 0);
-	/* It ends by itself. */
-	get_task_struct(task);
-	wake_up_process(task);
-	wait_for_completion(&p.began);
-	INIT_WORK(&t->ch->dim.work, no_work);
-	skua_en_channels_stop(&t->ch, 1);
-	WRITE_ONCE(p.stopped, true);
-	kthread_stop(task);
-	put_task_struct(task);
-	KUNIT_EXPECT_FALSE(test, p.outlived);
-	napi_enable(&t->ch->napi);
+	ch[0] = t->ch;
+	for (i = 1; i < STOPPED; i++)
+		ch[i] = channel_add(t, i);
+	for (i = 0; i < STOPPED; i++)
+		INIT_WORK(&ch[i]->dim.work, no_work);
+	for (late = 0; late < STOPPED; late++) {
+		stopped = false;
+		for (i = 0; i < STOPPED; i++) {
+			struct task_struct *task;
+
+			poll[i] = (struct poll_end){ .napi = &ch[i]->napi, .late = i == late,
+						     .stopped = &stopped };
+			init_completion(&poll[i].done);
+			/* Its poll is under way. */
+			KUNIT_EXPECT_TRUE(test, napi_schedule_prep(poll[i].napi));
+			task = kthread_run(poll_end, &poll[i], "skua_en_poll_end%u", i);
+			KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(task), 0);
+			if (IS_ERR(task)) {
+				napi_complete_done(poll[i].napi, 0);
+				complete(&poll[i].done);
+			}
+		}
+		skua_en_channels_stop(ch, STOPPED);
+		WRITE_ONCE(stopped, true);
+		for (i = 0; i < STOPPED; i++) {
+			wait_for_completion(&poll[i].done);
+			KUNIT_EXPECT_FALSE_MSG(test, poll[i].outlived, "channel %u", i);
+			napi_enable(&ch[i]->napi);
+		}
+	}
+	for (i = 1; i < STOPPED; i++)
+		napi_disable(&ch[i]->napi);
 }
 
 /* A queue that has no channel: the packet is dropped, and counted. */
@@ -699,7 +753,7 @@ static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE(test_rx_multicast),
 	KUNIT_CASE_PARAM(test_features_tags, tags_gen_params),
 	KUNIT_CASE(test_dim_in_poll),
-	KUNIT_CASE(test_stop_waits),
+	KUNIT_CASE_SLOW(test_stop_waits),
 	KUNIT_CASE(test_no_channel),
 	KUNIT_CASE_PARAM(test_lie, lie_gen_params),
 	KUNIT_CASE(test_stuck),
