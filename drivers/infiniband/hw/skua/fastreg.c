@@ -39,15 +39,45 @@ static int skua_ib_fastreg_init(struct skua_ib_dev *dev, struct skua_ib_fastreg 
 	return 0;
 }
 
+/**
+ * skua_ib_fastreg_create() - create a region for REG_MR
+ * @mr: filled in
+ * @ibpd: its protection domain
+ * @max_pages: room of its page list
+ * @mpt: the MPT entry, with what is special of this region
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_ib_fastreg_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, u32 max_pages,
+			   struct skua_mpt *mpt)
+{
+	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
+	int err;
+
+	err = skua_ib_fastreg_init(dev, &mr->fr, max_pages);
+	if (err)
+		return err;
+	mpt->flags |= le32_encode_bits(SKUA_MPT_FREE, SKUA_MPT_STATE) |
+		      le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE) |
+		      cpu_to_le32(SKUA_MPT_FAST_REG);
+	mpt->pd = cpu_to_le32(skua_ib_pdn(ibpd));
+	mpt->xlat.base = cpu_to_le64(mr->fr.mtt.first);
+	mpt->xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE);
+	mpt->npages = cpu_to_le32(max_pages);
+	err = skua_mr_create(dev->core, &mr->core, mpt);
+	if (err) {
+		skua_ib_fastreg_free(dev, &mr->fr);
+		return err;
+	}
+	mr->ibmr.lkey = mr->core.key;
+	mr->ibmr.rkey = mr->core.key;
+	return 0;
+}
+
 static struct ib_mr *skua_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibpd->device);
-	struct skua_mpt mpt = {
-		.flags = le32_encode_bits(SKUA_MPT_FREE, SKUA_MPT_STATE) |
-			 le32_encode_bits(SKUA_MPT_MR, SKUA_MPT_TYPE) |
-			 cpu_to_le32(SKUA_MPT_FAST_REG),
-		.pd = cpu_to_le32(skua_ib_pdn(ibpd)),
-	};
+	struct skua_mpt mpt = {};
 	int err;
 
 	/* Neither scatter lists with gaps nor signatures are supported. */
@@ -64,19 +94,9 @@ static struct ib_mr *skua_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, 
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	err = skua_ib_fastreg_init(dev, &mr->fr, max_num_sg);
+	err = skua_ib_fastreg_create(mr, ibpd, max_num_sg, &mpt);
 	if (err)
 		return ERR_PTR(err);
-	mpt.xlat.base = cpu_to_le64(mr->fr.mtt.first);
-	mpt.xlat.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE);
-	mpt.npages = cpu_to_le32(max_num_sg);
-	err = skua_mr_create(dev->core, &mr->core, &mpt);
-	if (err) {
-		skua_ib_fastreg_free(dev, &mr->fr);
-		return ERR_PTR(err);
-	}
-	mr->ibmr.lkey = mr->core.key;
-	mr->ibmr.rkey = mr->core.key;
 	return &no_free_ptr(mr)->ibmr;
 }
 
@@ -91,8 +111,17 @@ static int skua_ib_set_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-static int skua_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
-			     unsigned int *sg_offset)
+/**
+ * skua_ib_fastreg_map() - make the page list of a region for REG_MR
+ * @ibmr: the region; @ibmr->page_size is set
+ * @sg: what it is to consist of
+ * @sg_nents: elements
+ * @sg_offset: of the first byte in the first element, or NULL
+ *
+ * Return: the number of elements mapped, or a negative errno.
+ */
+int skua_ib_fastreg_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+			unsigned int *sg_offset)
 {
 	struct skua_ib_fastreg *fr = &to_skua_mr(ibmr)->fr;
 	int n;
@@ -135,5 +164,5 @@ int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
 
 const struct ib_device_ops skua_ib_fastreg_ops = {
 	.alloc_mr = skua_ib_alloc_mr,
-	.map_mr_sg = skua_ib_map_mr_sg,
+	.map_mr_sg = skua_ib_fastreg_map,
 };

@@ -447,6 +447,10 @@ extern const struct ib_device_ops skua_ib_mw_ops;
 int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
 		    const struct ib_reg_wr *wr);
 void skua_ib_fastreg_free(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr);
+int skua_ib_fastreg_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, u32 max_pages,
+			   struct skua_mpt *mpt);
+int skua_ib_fastreg_map(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+			unsigned int *offset);
 int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
 int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt);
 int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range, u64 start);
