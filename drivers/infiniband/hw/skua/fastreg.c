@@ -80,7 +80,7 @@ static struct ib_mr *skua_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, 
 	struct skua_mpt mpt = {};
 	int err;
 
-	/* Neither scatter lists with gaps nor signatures are supported. */
+	/* Scatter lists with gaps are not supported; integrity.c has regions with signatures. */
 	if (type != IB_MR_TYPE_MEM_REG)
 		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
 					      "alloc_mr: type %d, only MEM_REG is supported",
@@ -138,25 +138,35 @@ int skua_ib_fastreg_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents
 	return n;
 }
 
+/* Integrity regions have a work request of their own, which is for QPs that are made for it. */
+static bool skua_ib_reg_ok(const struct ib_qp *ibqp, const struct ib_reg_wr *wr)
+{
+	const struct skua_ib_mr *mr = to_skua_mr(wr->mr);
+
+	if (wr->wr.opcode == IB_WR_REG_MR_INTEGRITY)
+		return mr->pi && ibqp->integrity_en;
+	return mr->fr.max_pages && !mr->pi;
+}
+
 /**
  * skua_ib_put_reg() - write the registration segments of a REG_MR
- * @lim: limits of the device
+ * @qp: the QP
  * @seg: first of the segments
  * @wr: the work request
  *
  * Return: 0 or -EINVAL.
  */
-int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
-		    const struct ib_reg_wr *wr)
+int skua_ib_put_reg(struct skua_ib_qp *qp, struct skua_wqe_reg *seg, const struct ib_reg_wr *wr)
 {
 	struct skua_ib_mr *mr = to_skua_mr(wr->mr);
 	u32 access;
 
 	/* The consumer may change only the low byte of the key. */
-	if (!mr->fr.max_pages || (wr->key ^ mr->core.key) & ~0xffU ||
-	    skua_ib_access(lim, wr->access, &access))
+	if (!skua_ib_reg_ok(&qp->ibqp, wr) || (wr->key ^ mr->core.key) & ~0xffU ||
+	    skua_ib_access(skua_ib_qp_dev(qp)->lim, wr->access, &access))
 		return -EINVAL;
-	skua_wqe_reg_set(seg, wr->key, access, mr->ibmr.iova, mr->ibmr.length);
+	skua_wqe_reg_set(seg, wr->key, access, mr->ibmr.iova,
+			 mr->pi ? mr->pi->wire_len : mr->ibmr.length);
 	skua_wqe_reg_pages(seg, mr->fr.list.dma, mr->fr.npages, ilog2(mr->ibmr.page_size),
 			   mr->fr.offset);
 	return 0;

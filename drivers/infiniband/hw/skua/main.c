@@ -96,6 +96,12 @@ static void skua_ib_query_limits(const struct skua_limits *lim, struct ib_device
 		attr->max_mw = lim->max_mr;
 	if (lim->caps & SKUA_CAP_FAST_REG)
 		attr->max_fast_reg_page_list_len = SKUA_IB_MAX_FAST_PAGES;
+	if (skua_ib_has_pi(lim)) {
+		attr->max_pi_fast_reg_page_list_len = SKUA_IB_MAX_PI_PAGES;
+		attr->sig_prot_cap = IB_PROT_T10DIF_TYPE_1 | IB_PROT_T10DIF_TYPE_2 |
+				     IB_PROT_T10DIF_TYPE_3;
+		attr->sig_guard_cap = IB_GUARD_T10DIF_CRC | IB_GUARD_T10DIF_CSUM;
+	}
 	if (lim->caps & SKUA_CAP_MODERATION) {
 		attr->cq_caps.max_cq_moderation_count = U16_MAX;
 		attr->cq_caps.max_cq_moderation_period = U16_MAX;
@@ -153,6 +159,8 @@ static int skua_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	if (skua_ib_has_odp(dev->lim))
 		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	if (skua_ib_has_pi(dev->lim))
+		attr->kernel_cap_flags |= IBK_INTEGRITY_HANDOVER;
 	if (dev->lim->caps & SKUA_CAP_MCAST)
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
 	if (!udata)
@@ -247,6 +255,8 @@ static void skua_ib_set_ops(struct skua_ib_dev *dev)
 	ib_set_device_ops(ibdev, &skua_ib_dmabuf_ops);
 	if (dev->lim->caps & SKUA_CAP_FAST_REG)
 		ib_set_device_ops(ibdev, &skua_ib_fastreg_ops);
+	if (skua_ib_has_pi(dev->lim))
+		ib_set_device_ops(ibdev, &skua_ib_pi_ops);
 	if (dev->lim->caps & SKUA_CAP_MW)
 		ib_set_device_ops(ibdev, &skua_ib_mw_ops);
 	if (skua_ib_has_odp(dev->lim))

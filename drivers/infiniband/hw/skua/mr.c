@@ -419,6 +419,7 @@ static int skua_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	if (err)
 		return err;
 	skua_ib_user_uncharge(mr->user, SKUA_IB_RES_KEY, 1);
+	skua_ib_pi_free(dev, mr);
 	skua_ib_fastreg_free(dev, &mr->fr);
 	skua_ib_umem_unmap(dev, &mr->mem);
 	skua_ib_frmr_put(dev, mr);

@@ -93,6 +93,9 @@ static u32 skua_ib_create_flags(const struct skua_limits *lim, enum ib_qp_type t
 		return IB_QP_CREATE_CVLAN_STRIPPING;
 	if (type == IB_QPT_UD && lim->caps & SKUA_CAP_MCAST)
 		return IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	/* To the device such a QP is as any other; IB_WR_REG_MR_INTEGRITY asks for it. */
+	if (type == IB_QPT_RC && skua_ib_has_pi(lim))
+		return IB_QP_CREATE_INTEGRITY_EN;
 	return 0;
 }
 

@@ -33,6 +33,8 @@
 #define SKUA_IB_MAX_RING	65536
 /* Maximum pages of a region for REG_MR: the list fits in 4 KiB. */
 #define SKUA_IB_MAX_FAST_PAGES	(SZ_4K / sizeof(__le64))
+/* Likewise of data, and of metadata, of an integrity region. */
+#define SKUA_IB_MAX_PI_PAGES	256U
 
 /**
  * struct skua_ib_dev - an ib_device
@@ -414,6 +416,30 @@ struct skua_ib_fastreg {
 };
 
 /**
+ * struct skua_ib_pi - what an integrity region has besides page lists of its data
+ * @buf: area and page list
+ * @mtt: entries to which the device copies the page list
+ * @area: attributes and status
+ * @list: pages of metadata
+ * @list_dma: bus address of the list
+ * @max_pages: room of the list
+ * @npages: pages in it
+ * @max_blocks: blocks that the area has room for
+ * @wire_len: bytes of the region as work requests see it
+ */
+struct skua_ib_pi {
+	struct skua_buf buf;
+	struct skua_mtt mtt;
+	struct skua_pi_area *area;
+	__le64 *list;
+	dma_addr_t list_dma;
+	u32 max_pages;
+	u32 npages;
+	u32 max_blocks;
+	u64 wire_len;
+};
+
+/**
  * struct skua_ib_mr - memory region
  * @ibmr: the RDMA core's part
  * @core: skua_core's part
@@ -422,6 +448,7 @@ struct skua_ib_fastreg {
  * @mem: user region: pinned memory
  * @frmr: user region: the FRMR handle that its key belongs to, or NULL
  * @fr: kernel region for REG_MR: its page lists
+ * @pi: integrity region: what it has besides, or NULL
  * @odp: on-demand region: its memory
  */
 struct skua_ib_mr {
@@ -432,6 +459,7 @@ struct skua_ib_mr {
 	struct skua_ib_umem mem;
 	struct skua_ib_frmr *frmr;
 	struct skua_ib_fastreg fr;
+	struct skua_ib_pi *pi;
 	struct skua_ib_odp *odp;
 };
 
@@ -440,12 +468,12 @@ static inline struct skua_ib_mr *to_skua_mr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct skua_ib_mr, ibmr);
 }
 
+struct skua_ib_qp;
 extern const struct ib_device_ops skua_ib_mr_ops;
 extern const struct ib_device_ops skua_ib_dmabuf_ops;
 extern const struct ib_device_ops skua_ib_fastreg_ops;
 extern const struct ib_device_ops skua_ib_mw_ops;
-int skua_ib_put_reg(const struct skua_limits *lim, struct skua_wqe_reg *seg,
-		    const struct ib_reg_wr *wr);
+int skua_ib_put_reg(struct skua_ib_qp *qp, struct skua_wqe_reg *seg, const struct ib_reg_wr *wr);
 void skua_ib_fastreg_free(struct skua_ib_dev *dev, struct skua_ib_fastreg *fr);
 int skua_ib_fastreg_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, u32 max_pages,
 			   struct skua_mpt *mpt);
@@ -455,6 +483,21 @@ int skua_ib_access(const struct skua_limits *lim, int flags, u32 *access);
 int skua_ib_mr_create(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct skua_mpt *mpt);
 int skua_ib_user_range_check(struct skua_ib_dev *dev, struct skua_ib_range *range, u64 start);
 int skua_ib_mr_map(struct skua_ib_mr *mr, struct ib_pd *ibpd, struct ib_umem *umem);
+
+/* --- integrity.c --- */
+extern const struct ib_device_ops skua_ib_pi_ops;
+static inline bool skua_ib_has_pi(const struct skua_limits *lim)
+{
+	const u64 caps = SKUA_CAP_PI | SKUA_CAP_FAST_REG | SKUA_CAP_INVALIDATE;
+
+	return (lim->caps & caps) == caps;
+}
+
+void skua_ib_pi_free(struct skua_ib_dev *dev, struct skua_ib_mr *mr);
+#if IS_ENABLED(CONFIG_KUNIT)
+int skua_ib_pi_describe(const struct ib_sig_attrs *sig, struct skua_pi_desc *desc);
+int skua_ib_check_mr_status(struct ib_mr *ibmr, u32 check_mask, struct ib_mr_status *status);
+#endif
 
 /* --- frmr.c: pools of keys and page lists --- */
 #ifndef SKUA_COMPAT_FRMR
@@ -623,7 +666,6 @@ static inline struct skua_ib_cq *to_skua_cq(struct ib_cq *ibcq)
 	return container_of(ibcq, struct skua_ib_cq, ibcq);
 }
 
-struct skua_ib_qp;
 extern const struct ib_device_ops skua_ib_cq_ops;
 void skua_ib_wake_all(struct skua_ib_dev *dev);
 int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);

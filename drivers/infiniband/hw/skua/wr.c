@@ -94,6 +94,11 @@ static const struct skua_ib_op skua_ib_ops[] = {
 		SKUA_IB_OP_VALID | SKUA_IB_OP_LOCAL | SKUA_IB_OP_REG,
 		SKUA_CAP_FAST_REG,
 	},
+	[IB_WR_REG_MR_INTEGRITY] = {
+		SKUA_WQE_REG_MR, IB_WC_REG_MR,
+		SKUA_IB_OP_VALID | SKUA_IB_OP_LOCAL | SKUA_IB_OP_REG,
+		SKUA_CAP_FAST_REG | SKUA_CAP_PI,
+	},
 };
 
 static bool skua_ib_op_of_type(const struct skua_ib_op *op, enum ib_qp_type type)
@@ -254,8 +259,7 @@ static int skua_ib_put_segs(struct skua_ib_qp *qp, const struct skua_ib_op *op,
 	int err;
 
 	if (op->flags & SKUA_IB_OP_REG) {
-		err = skua_ib_put_reg(skua_ib_qp_dev(qp)->lim, skua_sq_seg(&sq->ring, pi, 1),
-				      reg_wr(wr));
+		err = skua_ib_put_reg(qp, skua_sq_seg(&sq->ring, pi, 1), reg_wr(wr));
 		if (err)
 			return err;
 	}

@@ -169,10 +169,12 @@ static void pair_free(void *data)
 		rdma_put_gid_attr(p->gid);
 }
 
-static struct pair *pair_new(struct kunit *test, enum ib_poll_context ctx)
+static struct pair *pair_with(struct kunit *test, enum ib_poll_context ctx,
+			      enum ib_qp_create_flags flags)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
+		.create_flags = flags,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 2,
 			 .max_recv_sge = 2, .max_inline_data = 64 },
@@ -217,6 +219,11 @@ static struct pair *pair_new(struct kunit *test, enum ib_poll_context ctx)
 	return p;
 }
 
+static __maybe_unused struct pair *pair_new(struct kunit *test, enum ib_poll_context ctx)
+{
+	return pair_with(test, ctx, 0);
+}
+
 static void pattern(u8 *buf, size_t len, u8 seed)
 {
 	size_t i;
@@ -225,7 +232,7 @@ static void pattern(u8 *buf, size_t len, u8 seed)
 		buf[i] = seed + i * 7;
 }
 
-static void reconnect(struct kunit *test, struct pair *p)
+static void __maybe_unused reconnect(struct kunit *test, struct pair *p)
 {
 	struct ib_qp_attr reset = { .qp_state = IB_QPS_RESET };
 	int i;
