@@ -138,13 +138,16 @@ int skua_ib_fastreg_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents
 	return n;
 }
 
-/* Integrity regions have a work request of their own, which is for QPs that are made for it. */
+/*
+ * Integrity regions have a work request of their own, which is for QPs that are made for it, and no
+ * atomics.
+ */
 static bool skua_ib_reg_ok(const struct ib_qp *ibqp, const struct ib_reg_wr *wr)
 {
 	const struct skua_ib_mr *mr = to_skua_mr(wr->mr);
 
 	if (wr->wr.opcode == IB_WR_REG_MR_INTEGRITY)
-		return mr->pi && ibqp->integrity_en;
+		return mr->pi && ibqp->integrity_en && !(wr->access & IB_ACCESS_REMOTE_ATOMIC);
 	return mr->fr.max_pages && !mr->pi;
 }
 
@@ -159,14 +162,16 @@ static bool skua_ib_reg_ok(const struct ib_qp *ibqp, const struct ib_reg_wr *wr)
 int skua_ib_put_reg(struct skua_ib_qp *qp, struct skua_wqe_reg *seg, const struct ib_reg_wr *wr)
 {
 	struct skua_ib_mr *mr = to_skua_mr(wr->mr);
+	u64 len = mr->ibmr.length;
 	u32 access;
 
 	/* The consumer may change only the low byte of the key. */
 	if (!skua_ib_reg_ok(&qp->ibqp, wr) || (wr->key ^ mr->core.key) & ~0xffU ||
 	    skua_ib_access(skua_ib_qp_dev(qp)->lim, wr->access, &access))
 		return -EINVAL;
-	skua_wqe_reg_set(seg, wr->key, access, mr->ibmr.iova,
-			 mr->pi ? mr->pi->wire_len : mr->ibmr.length);
+	if (mr->pi && skua_ib_pi_prepare(mr, &len))
+		return -EINVAL;
+	skua_wqe_reg_set(seg, wr->key, access, mr->ibmr.iova, len);
 	skua_wqe_reg_pages(seg, mr->fr.list.dma, mr->fr.npages, ilog2(mr->ibmr.page_size),
 			   mr->fr.offset);
 	return 0;

@@ -208,73 +208,111 @@ static int skua_ib_pi_set_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-/* The tuples of @blocks; sets @ibmr->iova and @ibmr->length. */
 static int skua_ib_pi_map_meta(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
-			       unsigned int *offset, u64 blocks, struct skua_pi_desc *desc)
+			       unsigned int *offset)
 {
 	struct skua_ib_pi *pi = to_skua_mr(ibmr)->pi;
 	int n;
 
 	pi->npages = 0;
+	pi->meta_len = 0;
+	if (!nents)
+		return 0;
 	n = ib_sg_to_pages(ibmr, sg, nents, offset, skua_ib_pi_set_page);
 	if (n != nents)
 		return n < 0 ? n : -ENOMEM;
-	if (ibmr->length < blocks * sizeof(struct skua_pi_tuple))
-		return -EINVAL;
-	desc->page_list = cpu_to_le64(pi->list_dma);
-	desc->npages = cpu_to_le32(pi->npages);
-	desc->attr.offset = cpu_to_le32(ibmr->iova & (ibmr->page_size - 1));
+	pi->meta_len = ibmr->length;
+	pi->meta_offset = ibmr->iova & (ibmr->page_size - 1);
 	return 0;
 }
 
+/*
+ * Only the page lists are made here. The attributes are looked at when the region is registered:
+ * NVMe over Fabrics sets them in between.
+ */
 static int skua_ib_map_mr_sg_pi(struct ib_mr *ibmr, struct scatterlist *data_sg, int data_nents,
 				unsigned int *data_offset, struct scatterlist *meta_sg,
 				int meta_nents, unsigned int *meta_offset)
 {
 	struct skua_ib_dev *dev = to_skua_dev(ibmr->device);
-	struct ib_sig_attrs *sig = ibmr->sig_attrs;
 	struct skua_ib_pi *pi = to_skua_mr(ibmr)->pi;
-	bool mem = skua_ib_pi_has_dif(&sig->mem), wire = skua_ib_pi_has_dif(&sig->wire);
-	u64 data_len, blocks, tuples;
-	struct skua_pi_desc desc;
-	u32 interval, rest;
 	int err, n;
 
-	err = skua_ib_pi_describe(sig, &desc);
-	if (err)
-		return skua_ib_refuse(dev, err,
-				      "map_mr_sg_pi: signatures %d and %d, blocks of %u and %u bytes, guards %d and %d",
-				      sig->mem.sig_type, sig->wire.sig_type,
-				      sig->mem.sig.dif.pi_interval, sig->wire.sig.dif.pi_interval,
-				      sig->mem.sig.dif.bg_type, sig->wire.sig.dif.bg_type);
 	n = skua_ib_fastreg_map(ibmr, data_sg, data_nents, data_offset);
 	/* Too many pages, or a gap: there is no region of part of a list. */
 	if (n != data_nents)
 		return n < 0 ? n : -ENOMEM;
-	interval = le16_to_cpu(desc.attr.interval);
-	data_len = ibmr->length;
-	blocks = div_u64_rem(data_len, interval, &rest);
-	tuples = blocks * sizeof(struct skua_pi_tuple);
-	if ((mem || wire) && (rest || blocks > pi->max_blocks))
+	pi->data_len = ibmr->length;
+	err = skua_ib_pi_map_meta(ibmr, meta_sg, meta_nents, meta_offset);
+	if (err)
+		return skua_ib_refuse(dev, err,
+				      "map_mr_sg_pi: metadata: more than %u pages, or with gaps",
+				      pi->max_pages);
+	/*
+	 * The region begins at 0. Its length is that of what is mapped: consumers take the metadata
+	 * off where the wire has none, and add it where only the wire has it.
+	 */
+	ibmr->sig_attrs->meta_length = pi->meta_len;
+	ibmr->iova = 0;
+	ibmr->length = pi->data_len + pi->meta_len;
+	return 0;
+}
+
+/* The blocks of the region, or a negative errno. */
+static s64 skua_ib_pi_blocks(struct skua_ib_dev *dev, const struct skua_ib_pi *pi, u32 interval,
+			     bool mem)
+{
+	u64 blocks;
+	u32 rest;
+
+	blocks = div_u64_rem(pi->data_len, interval, &rest);
+	if (rest || blocks > pi->max_blocks)
 		return skua_ib_refuse(dev, -EINVAL,
-				      "map_mr_sg_pi: %llu bytes of data, must be at most %u blocks of %u",
-				      data_len, pi->max_blocks, interval);
+				      "reg_mr_integrity: %llu bytes of data, must be at most %u blocks of %u",
+				      pi->data_len, pi->max_blocks, interval);
+	if (mem && pi->meta_len < blocks * sizeof(struct skua_pi_tuple))
+		return skua_ib_refuse(dev, -EINVAL,
+				      "reg_mr_integrity: %llu bytes of metadata, %llu blocks need %llu",
+				      pi->meta_len, blocks, blocks * sizeof(struct skua_pi_tuple));
+	return blocks;
+}
+
+/**
+ * skua_ib_pi_prepare() - write what the device reads when it registers an integrity region
+ * @mr: the region, whose last registration the device has read
+ * @wire_len: set to the bytes of the region as remote requests and work requests see it
+ *
+ * Context: a send queue's lock is held. The doorbell comes later, with its barrier.
+ * Return: 0, or -EINVAL for attributes that are not supported or do not fit what is mapped.
+ */
+int skua_ib_pi_prepare(struct skua_ib_mr *mr, u64 *wire_len)
+{
+	struct skua_ib_dev *dev = to_skua_dev(mr->ibmr.device);
+	const struct ib_sig_attrs *sig = mr->ibmr.sig_attrs;
+	bool mem = skua_ib_pi_has_dif(&sig->mem), wire = skua_ib_pi_has_dif(&sig->wire);
+	struct skua_ib_pi *pi = mr->pi;
+	struct skua_pi_desc desc;
+	s64 blocks = 0;
+	int err;
+
+	err = skua_ib_pi_describe(sig, &desc);
+	if (err)
+		return skua_ib_refuse(dev, err,
+				      "reg_mr_integrity: signatures %d and %d, blocks of %u and %u bytes, guards %d and %d",
+				      sig->mem.sig_type, sig->wire.sig_type,
+				      sig->mem.sig.dif.pi_interval, sig->wire.sig.dif.pi_interval,
+				      sig->mem.sig.dif.bg_type, sig->wire.sig.dif.bg_type);
+	if (mem || wire)
+		blocks = skua_ib_pi_blocks(dev, pi, le16_to_cpu(desc.attr.interval), mem);
+	if (blocks < 0)
+		return blocks;
 	if (mem) {
-		err = skua_ib_pi_map_meta(ibmr, meta_sg, meta_nents, meta_offset, blocks, &desc);
-		if (err)
-			return skua_ib_refuse(dev, err,
-					      "map_mr_sg_pi: metadata of %llu blocks: too short, more than %u pages, or with gaps",
-					      blocks, pi->max_pages);
+		desc.page_list = cpu_to_le64(pi->list_dma);
+		desc.npages = cpu_to_le32(pi->npages);
+		desc.attr.offset = cpu_to_le32(pi->meta_offset);
 	}
 	pi->area->desc = desc;
-	pi->wire_len = data_len + (wire ? tuples : 0);
-	/*
-	 * The region begins at 0. Consumers take the metadata off its length where the wire
-	 * has none.
-	 */
-	sig->meta_length = mem ? tuples : 0;
-	ibmr->iova = 0;
-	ibmr->length = pi->wire_len + (wire ? 0 : sig->meta_length);
+	*wire_len = pi->data_len + (wire ? blocks * sizeof(struct skua_pi_tuple) : 0);
 	return 0;
 }
 

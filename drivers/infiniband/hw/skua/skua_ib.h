@@ -425,7 +425,9 @@ struct skua_ib_fastreg {
  * @max_pages: room of the list
  * @npages: pages in it
  * @max_blocks: blocks that the area has room for
- * @wire_len: bytes of the region as work requests see it
+ * @meta_offset: of the first tuple in the first of these pages
+ * @data_len: bytes of data that are mapped
+ * @meta_len: bytes of metadata that are mapped
  */
 struct skua_ib_pi {
 	struct skua_buf buf;
@@ -436,7 +438,9 @@ struct skua_ib_pi {
 	u32 max_pages;
 	u32 npages;
 	u32 max_blocks;
-	u64 wire_len;
+	u32 meta_offset;
+	u64 data_len;
+	u64 meta_len;
 };
 
 /**
@@ -494,6 +498,7 @@ static inline bool skua_ib_has_pi(const struct skua_limits *lim)
 }
 
 void skua_ib_pi_free(struct skua_ib_dev *dev, struct skua_ib_mr *mr);
+int skua_ib_pi_prepare(struct skua_ib_mr *mr, u64 *wire_len);
 #if IS_ENABLED(CONFIG_KUNIT)
 int skua_ib_pi_describe(const struct ib_sig_attrs *sig, struct skua_pi_desc *desc);
 int skua_ib_check_mr_status(struct ib_mr *ibmr, u32 check_mask, struct ib_mr_status *status);

@@ -217,7 +217,8 @@ static void integ_map(struct kunit *test, struct integ *g, const struct ib_sig_a
 {
 	dma_addr_t dma = g->p->side[1].dma;
 	bool mem = sig->mem.sig_type != IB_SIG_TYPE_NONE;
-	bool wire = sig->wire.sig_type != IB_SIG_TYPE_NONE;
+	/* Whatever it is. */
+	struct ib_sig_attrs before = { .mem = dif(2), .wire = dif(3) };
 
 	sg_init_table(g->data, 2);
 	sg_dma_address(&g->data[0]) = dma + SZ_2K;
@@ -227,12 +228,15 @@ static void integ_map(struct kunit *test, struct integ *g, const struct ib_sig_a
 	sg_init_table(g->meta, 1);
 	sg_dma_address(&g->meta[0]) = dma + META + 24;
 	sg_dma_len(&g->meta[0]) = TUPLES;
-	*g->mr->sig_attrs = *sig;
+	/* They count when the region is registered: NVMe over Fabrics sets them after this. */
+	*g->mr->sig_attrs = before;
 	KUNIT_ASSERT_EQ(test, ib_map_mr_sg_pi(g->mr, g->data, 2, NULL, g->meta, mem, NULL, SZ_4K),
 			0);
-	/* As the RDMA core's read and write contexts use it. */
-	KUNIT_EXPECT_EQ(test, g->mr->length - (wire ? 0 : g->mr->sig_attrs->meta_length),
-			wire ? WIRE : DATA);
+	KUNIT_EXPECT_EQ(test, g->mr->length, DATA + (mem ? TUPLES : 0));
+	KUNIT_EXPECT_EQ(test, g->mr->sig_attrs->meta_length, mem ? TUPLES : 0);
+	before.meta_length = g->mr->sig_attrs->meta_length;
+	*g->mr->sig_attrs = *sig;
+	g->mr->sig_attrs->meta_length = before.meta_length;
 }
 
 static void integ_register(struct kunit *test, struct integ *g, const struct ib_sig_attrs *sig)
@@ -481,13 +485,25 @@ static void test_refused(struct kunit *test)
 	g->p->side[1].qp->integrity_en = false;
 	KUNIT_EXPECT_EQ(test, integ_post(g, &r, &wr.wr), -EINVAL);
 
+	g->p->side[1].qp->integrity_en = true;
+	wr.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_ATOMIC;
+	KUNIT_EXPECT_EQ(test, integ_post(g, &r, &wr.wr), -EINVAL);
+	wr.access = IB_ACCESS_LOCAL_WRITE;
+
+	/* Attributes that are not supported. */
+	g->mr->sig_attrs->mem.sig.dif.pi_interval = 516;
+	KUNIT_EXPECT_EQ(test, integ_post(g, &r, &wr.wr), -EINVAL);
+	g->mr->sig_attrs->mem.sig.dif.pi_interval = BLOCK;
 	/* Part of a block; too few tuples, or none. */
 	sg_dma_len(&g->data[1]) -= 8;
-	KUNIT_EXPECT_EQ(test, integ_map_again(g, 1), -EINVAL);
+	KUNIT_ASSERT_EQ(test, integ_map_again(g, 1), 0);
+	KUNIT_EXPECT_EQ(test, integ_post(g, &r, &wr.wr), -EINVAL);
 	sg_dma_len(&g->data[1]) += 8;
 	sg_dma_len(&g->meta[0]) -= 1;
-	KUNIT_EXPECT_EQ(test, integ_map_again(g, 1), -EINVAL);
-	KUNIT_EXPECT_EQ(test, integ_map_again(g, 0), -EINVAL);
+	KUNIT_ASSERT_EQ(test, integ_map_again(g, 1), 0);
+	KUNIT_EXPECT_EQ(test, integ_post(g, &r, &wr.wr), -EINVAL);
+	KUNIT_ASSERT_EQ(test, integ_map_again(g, 0), 0);
+	KUNIT_EXPECT_EQ(test, integ_post(g, &r, &wr.wr), -EINVAL);
 	/* More pages than there is room for: of tuples, of data. */
 	sg_dma_len(&g->meta[0]) = 3 * SZ_4K;
 	KUNIT_EXPECT_EQ(test, integ_map_again(g, 1), -ENOMEM);
@@ -500,6 +516,9 @@ static void test_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, integ_map_again(g, 1), -ENOMEM);
 	sg_dma_len(&g->data[0]) += BLOCK;
 	KUNIT_EXPECT_EQ(test, integ_map_again(g, 1), 0);
+	KUNIT_ASSERT_EQ(test, integ_post(g, &r, &wr.wr), 0);
+	expect(test, &r, IB_WC_SUCCESS, IB_WC_REG_MR);
+	integ_invalidate(test, g);
 
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ib_alloc_mr_integrity(g->p->pd, 0, 1)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ib_alloc_mr_integrity(g->p->pd, SKUA_IB_MAX_PI_PAGES + 1,
