@@ -44,10 +44,23 @@ diagnose()
 	devlink health diagnose "$dev" reporter fw_fatal | tee /dev/stderr | grep -q 'state: up'
 }
 
+recoveries()
+{
+	devlink health show "$dev" reporter fw_fatal | sed -n 's/.* recover \([0-9]*\).*/\1/p'
+}
+
+recovered()
+{
+	[ "$(recoveries)" -gt "$1" ]
+}
+
 recovers()
 {
-	devlink health test "$dev" reporter fw_fatal
-	wait_for 20 healthy && wait_for 20 carrier "$ns1" "$net1" && reached
+	local before
+
+	before=$(recoveries)
+	devlink health test "$dev" reporter fw_fatal && wait_for 20 recovered "$before" &&
+		wait_for 20 healthy && wait_for 20 carrier "$ns1" "$net1" && reached
 }
 
 reload()

@@ -50,13 +50,11 @@ without_offloads()
 	local f rc=0
 
 	for f in tso gro rx tx; do
-		in2 ethtool -K "$net2" $f off
-		in1 ethtool -K "$net1" $f off
+		in2 ethtool -K "$net2" $f off && in1 ethtool -K "$net1" $f off || rc=1
 	done
 	transfer || rc=1
 	for f in tx rx gro tso; do
-		in2 ethtool -K "$net2" $f on
-		in1 ethtool -K "$net1" $f on
+		in2 ethtool -K "$net2" $f on && in1 ethtool -K "$net1" $f on || rc=1
 	done
 	return $rc
 }
