@@ -186,8 +186,9 @@ enum skua_qp_type {
 };
 
 /*
- * QP states (SKUA_ATTR_STATE), numbered as in enum ib_qp_state. A responder that leaves RTR, RTS
- * or SQD, or is destroyed there, acknowledges first what it has completed and not acknowledged.
+ * QP states (SKUA_ATTR_STATE), numbered as in enum ib_qp_state. A responder that goes to RESET or
+ * ERR, or is destroyed, acknowledges first what it has completed and not acknowledged, unless it
+ * has failed, or, without selective repeat, has responses to send.
  */
 enum skua_qp_state {
 	SKUA_QP_RESET			= 0,
