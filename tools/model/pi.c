@@ -6,9 +6,10 @@
  * Nothing of a message is kept on the chip. Its bytes are split into data, which go to their place
  * in memory or come from there, and tuples; a tuple from the wire goes to the region's area. With
  * a block's last byte the whole block is looked at: if part of it is not in the packet, the block
- * is read from memory again, which costs that read. So a packet may begin and end anywhere in a block, and what
- * is sent again gives the same result. Only in bytes that are written in order the last byte tells
- * that the others have come: early packets of selective repeat are not taken (mr_who.in_order).
+ * is read from memory again, which costs that read. So a packet may begin and end anywhere in a
+ * block, and what is sent again gives the same result. Only in bytes that are written in order the
+ * last byte tells that the others have come: early packets of selective repeat are not taken
+ * (mr_who.in_order).
  */
 #include <string.h>
 
