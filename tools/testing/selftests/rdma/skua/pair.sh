@@ -2,6 +2,12 @@
 # shellcheck shell=bash
 # A server on the first device and a client on the second one. Sourced by the tests here.
 
+need_provider()
+{
+	need ibv_devinfo
+	ibv_devinfo -d "$ib1" >/dev/null 2>&1 || skip_all "libibverbs has no provider for $ib1"
+}
+
 listening()
 {
 	in1 cat /proc/net/tcp /proc/net/tcp6 | grep -q "$(printf ':%04X [0-9A-F:]* 0A ' "$1")"

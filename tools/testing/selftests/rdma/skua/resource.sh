@@ -51,7 +51,7 @@ counted()
 
 rdma_setup
 need ibv_rc_pingpong python3
-ibv_devinfo -d "$ib1" >/dev/null 2>&1 || skip_all "libibverbs has no provider for $ib1"
+need_provider
 pid=
 tap "a program's objects are shown" shown
 tap "none is left when it was killed" killed

@@ -16,8 +16,7 @@ pingpong()
 }
 
 rdma_setup
-need ibv_devinfo
-ibv_devinfo -d "$ib1" >/dev/null 2>&1 || skip_all "libibverbs has no provider for $ib1"
+need_provider
 tap "RC" pingpong rc -c
 tap "RC with events" pingpong rc -c -e
 tap "RC, a long message" pingpong rc -c -s 1000000

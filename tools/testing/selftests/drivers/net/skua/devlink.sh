@@ -3,11 +3,6 @@
 # devlink of a Skua device: information, parameters, health, reload. The device is reset.
 . "$(dirname "$0")/lib.sh"
 
-reached()
-{
-	wait_for 20 in2 ping -q -c 1 -W 1 192.0.2.1
-}
-
 # param NAME: its value now
 param()
 {
@@ -60,12 +55,12 @@ recovers()
 
 	before=$(recoveries)
 	devlink health test "$dev" reporter fw_fatal && wait_for 20 recovered "$before" &&
-		wait_for 20 healthy && wait_for 20 carrier "$ns1" "$net1" && reached
+		wait_for 20 healthy && wait_for 20 carrier "$ns1" "$net1" && reached 20
 }
 
 reload()
 {
-	devlink dev reload "$dev" && wait_for 20 carrier "$ns1" "$net1" && reached
+	devlink dev reload "$dev" && wait_for 20 carrier "$ns1" "$net1" && reached 20
 }
 
 skua_setup

@@ -3,11 +3,6 @@
 # Settings of a Skua netdev, with traffic after each of them; all are set back.
 . "$(dirname "$0")/lib.sh"
 
-reached()
-{
-	wait_for 10 in2 ping -q -c 1 -W 1 192.0.2.1
-}
-
 # value OPTION "NAME": what ethtool shows now; of -l and -g the second one
 value()
 {
@@ -20,29 +15,20 @@ driver()
 		in1 ethtool -i "$net1" | grep -qx "bus-info: $pci1"
 }
 
-channels()
+# changed SHOW NAME SET PARAM VALUE: what is shown as NAME becomes VALUE, and what it was before
+changed()
 {
 	local was
 
-	was=$(value -l Combined)
-	in1 ethtool -L "$net1" combined 1 && [ "$(value -l Combined)" = 1 ] && reached || return
-	[ "$was" = 1 ] || in1 ethtool -L "$net1" combined "$was"
-	reached
-}
-
-rings()
-{
-	local was
-
-	was=$(value -g RX)
-	in1 ethtool -G "$net1" rx 256 && [ "$(value -g RX)" = 256 ] && reached || return
-	[ "$was" = 256 ] || in1 ethtool -G "$net1" rx "$was"
-	reached
+	was=$(value "$1" "$2")
+	in1 ethtool "$3" "$net1" "$4" "$5" && [ "$(value "$1" "$2")" = "$5" ] && reached 10 || return
+	[ "$was" = "$5" ] || in1 ethtool "$3" "$net1" "$4" "$was"
+	reached 10
 }
 
 too_much()
 {
-	! in1 ethtool -L "$net1" combined 100000 && ! in1 ethtool -G "$net1" rx 100000000 && reached
+	! in1 ethtool -L "$net1" combined 100000 && ! in1 ethtool -G "$net1" rx 100000000 && reached 10
 }
 
 counts()
@@ -59,14 +45,14 @@ counts()
 down_and_up()
 {
 	in1 ip link set "$net1" down && ! in2 ping -q -c 1 -W 1 192.0.2.1 &&
-		in1 ip link set "$net1" up && wait_for 10 carrier "$ns1" "$net1" && reached
+		in1 ip link set "$net1" up && wait_for 10 carrier "$ns1" "$net1" && reached 10
 }
 
 skua_setup
 need ethtool
 tap "driver and bus are told" driver
-tap "one channel, and all again" channels
-tap "another ring size, and back" rings
+tap "one channel, and all again" changed -l Combined -L combined 1
+tap "another ring size, and back" changed -g RX -G rx 256
 tap "more than there is is refused" too_much
 tap "received frames are counted" counts
 tap "down and up" down_and_up

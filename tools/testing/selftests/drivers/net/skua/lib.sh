@@ -7,7 +7,6 @@
 readonly ksft_pass=0 ksft_fail=1 ksft_skip=4
 ns1= ns2= net1= net2= ib1= ib2= pci1= pci2=
 cases=0 failed=0 skipped=0
-rdma_mode=
 log=$(mktemp)
 
 skip_all()
@@ -93,7 +92,6 @@ cleanup()
 		done
 		ip netns del "$ns" 2>/dev/null
 	done
-	[ -z "$rdma_mode" ] || rdma system set netns "$rdma_mode" 2>/dev/null
 }
 
 # put NS NET N
@@ -110,6 +108,12 @@ put()
 carrier()
 {
 	[ "$(ip netns exec "$1" cat "/sys/class/net/$2/carrier" 2>/dev/null)" = 1 ]
+}
+
+# reached SECONDS: the first device answers the second one by then
+reached()
+{
+	wait_for "$1" in2 ping -q -c 1 -W 1 192.0.2.1
 }
 
 # The devices, and what the tests call them; skipped without two devices that are connected
