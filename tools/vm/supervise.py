@@ -258,7 +258,10 @@ def qemu_command(o, kernel):
         # Without five levels of page tables: while a kernel that has them looks at its
         # first CPU it takes itself, for a moment, for one that has not, and KASAN then
         # reports an interrupt's accesses. Fewer levels are walked faster, too.
-        cmd += ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"]
+        # Without "fast" string instructions: emulated, they move a byte at a time, and
+        # kernel and library copy in words without them.
+        cmd += ["-accel", "tcg,thread=multi,tb-size=512", "-cpu",
+                "max,la57=off,erms=off,fsrm=off,fsrs=off,fsrc=off,fzrm=off"]
         append += f"tsc_early_khz={tsc.khz()} "
     cmd += ["-kernel", kernel.image, "-initrd", kernel.initrd(),
             "-append", append + o.append,

@@ -174,13 +174,24 @@ skua_modules()
 	fi
 }
 
+# skua_provider: install it, unless this very build is installed already (installing starts
+# twenty processes, each of which costs much in an emulated guest)
+skua_provider()
+{
+	local built installed=/run/skua-provider
+
+	built=$(stat -c '%n %i %.Y' /build/rdma-core-gcc/out/*) &&
+		[ "$built" = "$(cat $installed 2>/dev/null)" ] && return
+	/skua/tools/rdma-core/install / && echo "$built" >$installed
+}
+
 # skua_load [MODULE]...: default all three, and what programs need for them
 skua_load()
 {
 	local m
 
 	skua_modules
-	/skua/tools/rdma-core/install / || return
+	skua_provider || return
 	for m in "${@:-skua_core skua_en skua_ib}"; do
 		# shellcheck disable=SC2086
 		modprobe -a $m || return
@@ -426,13 +437,6 @@ kmemleak_clean()
 	done
 	cat $f >"$TMP/kmemleak" || return
 	! /skua/tools/vm/guest/leaks "$TMP/kmemleak"
-}
-
-# modules_go MODULE...: unload them; before that leaks are looked for, since what they show
-# of functions of modules has names only now. (After the job "init" looks once more.)
-modules_go()
-{
-	kmemleak_clean && modprobe -r "$@"
 }
 
 # ---- the harness outside --------------------------------------------------------------
