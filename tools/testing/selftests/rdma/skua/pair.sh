@@ -20,7 +20,8 @@ pair()
 {
 	local server rc=0
 
-	in1 timeout 60 $2 >"$log.server" 2>&1 &
+	# Not by in1(): the process that is ended is the program's
+	ip netns exec "$ns1" timeout 60 $2 >"$log.server" 2>&1 &
 	server=$!
 	if [ "$1" = 0 ]; then
 		wait_for 20 cm_listening || rc=1

@@ -84,11 +84,11 @@ cleanup()
 	local ns net
 
 	rm -f "$log"
-	# A netdev of a PCI function goes back to the first namespace with its own
+	# A netdev of a PCI function goes back where this shell is, not to init's namespace
 	for ns in $ns1 $ns2; do
 		for net in $net1 $net2; do
 			ip -n "$ns" link set "$net" down 2>/dev/null
-			ip -n "$ns" link set "$net" netns 1 2>/dev/null
+			ip -n "$ns" link set "$net" netns $$ 2>/dev/null
 		done
 		ip netns del "$ns" 2>/dev/null
 	done
