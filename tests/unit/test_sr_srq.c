@@ -23,7 +23,7 @@
 #define SEC		1000000000ull
 #define LEN		(64u << 10)
 #define BATCH		64
-#define BATCHES		12
+#define BATCHES		4
 #define SRQN		5
 /* WQEs that are posted besides those that are used. */
 #define SPARE		512
