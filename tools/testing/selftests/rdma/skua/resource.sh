@@ -17,7 +17,8 @@ gone()
 
 shown()
 {
-	in1 ibv_rc_pingpong -d "$ib1" -g "$gid1" >"$log.server" 2>&1 &
+	ip netns exec "$ns1" timeout 60 ibv_rc_pingpong -d "$ib1" -g "$gid1" >"$log.server" 2>&1 &
+	server=$!
 	wait_for 20 listening 18515 || return
 	pid=$(rdma resource show qp link "$ib1/1" | sed -n 's/.* pid \([0-9]*\) comm ibv_rc.*/\1/p' | head -n 1)
 	rdma resource show qp link "$ib1/1"
@@ -52,9 +53,11 @@ counted()
 rdma_setup
 need ibv_rc_pingpong python3
 need_provider
-pid=
+pid= server=
 tap "a program's objects are shown" shown
 tap "none is left when it was killed" killed
+# Where it was not seen it is still there
+kill "$server" 2>/dev/null
 tap "messages are counted" counted
 rm -f "$log.server"
 tap_end

@@ -8,7 +8,7 @@ transfer()
 {
 	local server rc=0
 
-	in1 timeout 60 python3 -c '
+	ip netns exec "$ns1" timeout 60 python3 -c '
 import hashlib, socket
 s = socket.create_server(("192.0.2.1", 5001))
 print("ready", flush=True)
@@ -32,6 +32,7 @@ for i in range(64):
     c.sendall(data)
 c.shutdown(socket.SHUT_WR)
 assert c.recv(64) == h.digest(), "other data came"' || rc=1
+	[ $rc = 0 ] || kill $server 2>/dev/null
 	wait $server || rc=1
 	[ $rc = 0 ] || cat "$log.server"
 	rm -f "$log.server"
