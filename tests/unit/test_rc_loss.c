@@ -230,10 +230,11 @@ static void chance(unsigned int percent, unsigned int seed)
 static void test_chance(void **state)
 {
 	static const unsigned int percent[] = { 1, 3, 5, 10, 20 };
+	unsigned int seeds = getenv("SKUA_LONG") ? 6 : 2;
 
 	(void)state;
 	for (unsigned int k = 0; k < N(percent); k++) {
-		for (unsigned int seed = 1; seed <= 2; seed++)
+		for (unsigned int seed = 1; seed <= seeds; seed++)
 			chance(percent[k], seed * 7 + k);
 	}
 }

@@ -23,7 +23,8 @@
 #define SEC		1000000000ull
 #define LEN		(64u << 10)
 #define BATCH		64
-#define BATCHES		4
+/* Of long messages, on each wire. */
+#define BATCHES		(getenv("SKUA_LONG") ? 12 : 4)
 #define SRQN		5
 /* WQEs that are posted besides those that are used. */
 #define SPARE		512
@@ -266,7 +267,7 @@ static void test_loss_driver(void **state)
 		onload_start(&s.net, &o);
 		onload_side(&s.net, 0, SKUA_EXT_LOG_WINDOW_MAX, ONLOAD_LOG_EQ, 5000);
 		s.pass = SEC / 50;
-		run_all(&s, SKUA_WQE_SEND, 64, BATCHES);
+		run_all(&s, SKUA_WQE_SEND, 64, 12);
 		lost = wire_port_stats(s.net.port[0])->fault_loss;
 		dropped = rc_cnt(&s.net.rc, 1, SKUA_CNT_RX_EARLY_DROP);
 		again = rc_cnt(&s.net.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
