@@ -4,7 +4,7 @@
 # lists them.  Kernel builds read Kbuild, not this file.
 #
 # Everything is compiled and run in one Debian tree that the first call makes
-# (tools/vm/mktree), out of this directory; nothing is written here.
+# (tools/vm/mktree), out of this directory; nothing is written here but with KDIR=.
 
 vm := tools/vm
 enter := $(vm)/enter --
@@ -21,6 +21,8 @@ setup:
 ifndef KDIR
 modules:
 	@$(vm)/mkmodules stock
+modules_install:
+	@echo 'make: error: modules_install needs KDIR=/lib/modules/$$(uname -r)/build' >&2; exit 1
 else
 ## make KDIR=/lib/modules/$(uname -r)/build modules modules_install
 ##                      the driver for a kernel of this machine, in place
@@ -69,7 +71,7 @@ check: modules model provider test-progs
 check-deep: modules model provider test-progs
 	@tests/run -t deep
 
-# The verbs programs that the VM tests run
+## make test-progs      programs of the tests and the samples, for VMs
 test-progs:
 	@$(enter) make -s -C tests/vm/progs O=/build/progs -j2
 	@$(enter) make -s -C samples O=/build/samples CFLAGS='-O2 -g -Wall -Wextra -Werror' -j2
