@@ -17,7 +17,7 @@ gone()
 
 shown()
 {
-	ip netns exec "$ns1" timeout 60 ibv_rc_pingpong -d "$ib1" -g "$gid1" >"$log.server" 2>&1 &
+	server ibv_rc_pingpong -d "$ib1" -g "$gid1" >"$log.server" 2>&1 &
 	server=$!
 	wait_for 20 listening 18515 || return
 	pid=$(rdma resource show qp link "$ib1/1" | sed -n 's/.* pid \([0-9]*\) comm ibv_rc.*/\1/p' | head -n 1)

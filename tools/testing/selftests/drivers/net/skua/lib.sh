@@ -79,6 +79,10 @@ class_of()
 in1() { ip netns exec "$ns1" "$@"; }
 in2() { ip netns exec "$ns2" "$@"; }
 
+# server CMD...: on the first device, in the background ("server CMD &"). $! is of the timeout,
+# not of a subshell, and it passes the signal that ends it on.
+server() { exec ip netns exec "$ns1" timeout 60 "$@"; }
+
 cleanup()
 {
 	local ns net

@@ -8,7 +8,7 @@ transfer()
 {
 	local server rc=0
 
-	ip netns exec "$ns1" timeout 60 python3 -c '
+	server python3 -c '
 import hashlib, socket
 s = socket.create_server(("192.0.2.1", 5001))
 print("ready", flush=True)
