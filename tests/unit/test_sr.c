@@ -369,6 +369,98 @@ static void test_read_tail(void **state)
 	net_close(&n);
 }
 
+/* How long a response that is asked for again takes, as the device has learned it, ns. */
+static uint32_t reread_time(struct rc *rc)
+{
+	struct skua_dev *dev = rc->s[0].f.dev;
+	struct skua_lrc *lrc = ctx_get(dev, SKUA_ICM_LRC, qp_index(rc->s[0].qp.qpn));
+	uint32_t time;
+
+	assert_non_null(lrc);
+	time = le32_get_bits(lrc->patience, SKUA_LRC_PATIENCE_REREAD) * 256;
+	ctx_put(dev, lrc);
+	return time;
+}
+
+/*
+ * The first response of all is lost, or the first of all requests. The time that its READ takes, the
+ * repair included, is not the shortest round trip: what comes sooner when it is asked for again
+ * later is measured.
+ */
+static void test_read_first(void **state)
+{
+	static const char *const first[] = {
+		"delay=20us;rule=drop:port=nic1,frame=0",
+		"delay=20us;rule=drop:port=nic0,frame=0",
+	};
+	const char *response = "rule=drop:port=nic1,op=rc_read_resp_first,count=1";
+	static struct net n;
+	char err[200];
+
+	(void)state;
+	for (unsigned int c = 0; c < N(first); c++) {
+		connect(&n, SKUA_EXT_ALWAYS, first[c]);
+		for (unsigned int k = 0; k < 2; k++) {
+			if (k)
+				assert_int_equal(wire_fault(n.wire, response, err, sizeof(err)), 0);
+			rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ,
+							   .len = NET_LEN_MAX });
+			net_pass(&n, 50000000);
+			rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+			assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), k + 1);
+		}
+		assert_in_range(reread_time(&n.rc), 40000, 100000);
+		net_close(&n);
+	}
+}
+
+/* These and no others. */
+static void set_faults(struct net *n, const char *faults)
+{
+	char err[200];
+
+	wire_fault_clear(n->wire);
+	assert_int_equal(wire_fault(n->wire, faults, err, sizeof(err)), 0);
+}
+
+/*
+ * A path becomes shorter than any round trip was, or the ones so far contained the time for other
+ * QPs. Amid a READ the opcode tells that a response is the answer to what was asked for again, not
+ * a late one.
+ */
+static void test_read_shorter(void **state)
+{
+	static const struct {
+		const char *faults;
+		uint32_t least, most;
+	} cases[] = {
+		{ "delay=200us;rule=drop:port=nic1,op=rc_read_resp_middle,count=1", 40000, 100000 },
+		/* It comes when it was asked for again, before the answer to that can. */
+		{ "delay=200us;rule=reorder/20us:port=nic1,op=rc_read_resp_middle,count=1", 0, 0 },
+	};
+	static struct net n;
+
+	(void)state;
+	for (unsigned int c = 0; c < N(cases); c++) {
+		connect(&n, SKUA_EXT_ALWAYS, "delay=200us");
+		for (unsigned int k = 0; k < 12; k++) {
+			if (k == 11)
+				set_faults(&n, cases[c].faults);
+			rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ,
+							   .len = NET_LEN_MAX });
+			/* The responses are under way. */
+			net_pass(&n, 300000);
+			if (k == 11)
+				set_faults(&n, "delay=20us");
+			net_pass(&n, 50000000);
+			rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+		}
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 1);
+		assert_in_range(reread_time(&n.rc), cases[c].least, cases[c].most);
+		net_close(&n);
+	}
+}
+
 static bool due(struct rc *rc)
 {
 	struct skua_dev *dev = rc->s[0].f.dev;
@@ -485,6 +577,8 @@ int main(void)
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_read_tail),
+		cmocka_unit_test(test_read_first),
+		cmocka_unit_test(test_read_shorter),
 		cmocka_unit_test(test_no_probe),
 		cmocka_unit_test(test_nak_ahead),
 	};

@@ -463,10 +463,10 @@ _Static_assert(sizeof(struct skua_rq_cfg) == 32, "skua_rq_cfg");
  *	packet is to be measured
  * @counter: counter set bound to the QP, with SKUA_SQC_COUNTED
  * @rtt_psn: PSN whose acknowledgment measures the round trip, and SKUA_SQC_RTT_AGAIN,
- *	SKUA_SQC_RTT_REREAD
+ *	SKUA_SQC_RTT_REREAD, SKUA_SQC_RTT_ONCE
  * @srtt: smoothed round trip time, ns, 0: not known
  * @rttvar: its mean deviation, ns
- * @rtt_min: shortest round trip that was measured, ns
+ * @rtt_min: shortest round trip that was measured without a repair in it, ns, 0: not known
  * @ci_recv_seq: as @recv_seq, of the WQE at @ci, with SKUA_SQC_CI_SEQ
  * @ci_rr_seq: as @rr_seq, likewise
  * @cc: congestion control (SKUA_CAP_DCQCN, SKUA_CAP_CC_DELAY)
@@ -592,8 +592,9 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_PEER_NAK		GENMASK(26, 24)
 
 #define SKUA_SQC_REC_BEGUN		BIT(31)	/* in rec_next */
-#define SKUA_SQC_RTT_AGAIN		BIT(31)	/* in rtt_psn: it had been sent before */
-#define SKUA_SQC_RTT_REREAD		BIT(30)	/* likewise: it is a READ response */
+#define SKUA_SQC_RTT_AGAIN		BIT(31)	/* in rtt_psn: sent before, or held up by what was */
+#define SKUA_SQC_RTT_REREAD		BIT(30)	/* likewise: sent before, a READ response */
+#define SKUA_SQC_RTT_ONCE		BIT(29)	/* likewise: and asked for again only once */
 
 #define SKUA_SQC_RUN_SRQN		GENMASK(23, 0)
 #define SKUA_SQC_RUN_NUM		GENMASK(31, 24)	/* 255: as many or more */

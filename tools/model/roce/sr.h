@@ -190,6 +190,10 @@ void sr_progress(struct turn *t);
 void sr_measure(struct turn *t, bool (*came)(const void *priv, uint32_t psn), const void *priv);
 /* These were sent again: only the last time does measure a round trip. */
 void sr_measure_again(struct turn *t, uint32_t psn, uint32_t psns, bool read);
+/* The part of a READ at @psn was asked for again for the first time. */
+void sr_measure_once(struct turn *t, uint32_t psn);
+/* A response came that only such a request has at @psn. */
+void sr_measure_answer(struct turn *t, uint32_t psn);
 /* The peer holds what was sent once until what is missing has come. */
 void sr_measure_held(struct turn *t);
 /* After so many ns what has not arrived is lost, whatever is known of the path. */

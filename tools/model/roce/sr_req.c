@@ -650,6 +650,9 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		return;
 	if (w.f.op == SKUA_WQE_READ)
 		sr_read_gap(t, lrc, pkt->psn);
+	/* Amid a READ only what is asked for again begins with a first packet. */
+	if (pkt->op->flags & (IB_F_FIRST | IB_F_ONLY) && pkt->psn != sr_part_start(&w, pkt->psn))
+		sr_measure_answer(t, pkt->psn);
 	if (pkt->psn == una(t)) {
 		heard(lrc);
 		note_filled(t, lrc, pkt->psn, true);
@@ -748,7 +751,7 @@ enum sr_hole sr_may_send_again(struct turn *t, const struct sr_walk *w, uint32_t
 static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w,
 			      uint32_t *psn, uint32_t end, bool again)
 {
-	bool read = w->f.op == SKUA_WQE_READ;
+	bool read = w->f.op == SKUA_WQE_READ, once;
 	enum sr_hole h;
 	uint32_t n = 1;
 
@@ -761,11 +764,14 @@ static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_wa
 		return h;
 	if (read)
 		n = sr_read_run(t, lrc, w, psn, end);
-	if (ib_psn_diff(*psn, le32_to_cpu(lrc->next)) >= 0)
+	once = ib_psn_diff(*psn, le32_to_cpu(lrc->next)) >= 0;
+	if (once)
 		note_again(t, lrc, *psn);
 	h = sr_send_again(t, w, *psn, n);
 	if (h != SR_HOLE_SENT)
 		return h;
+	if (once && read)
+		sr_measure_once(t, *psn);
 	if (again)
 		count_probe(t, lrc);
 	if (read && *psn == sr_part_start(w, *psn) && !sr_read_begun(t, lrc, w, *psn))

@@ -101,8 +101,8 @@ static void measure_reread(struct turn *t, uint32_t rtt)
 	sr_lrc_put(t, lrc, true);
 }
 
-/* Jacobson's estimate. */
-static void measure(struct turn *t)
+/* Jacobson's estimate. @sure: what came is the answer to what was sent at rtt_time. */
+static void measure(struct turn *t, bool sure)
 {
 	struct skua_sqc *s = t->sqc;
 	uint64_t took = t->now - le64_to_cpu(s->rtt_time);
@@ -112,14 +112,15 @@ static void measure(struct turn *t)
 
 	s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
 	/* So soon what was sent again cannot have come: it was late. */
-	if (of_again(s) && srtt && rtt < le32_to_cpu(s->rtt_min))
+	if (!sure && of_again(s) && srtt && rtt < le32_to_cpu(s->rtt_min))
 		return;
+	/* The first one may contain a repair. */
+	if (!of_again(s) && (!s->rtt_min || rtt < le32_to_cpu(s->rtt_min)))
+		s->rtt_min = cpu_to_le32(rtt);
 	if (le32_to_cpu(s->rtt_psn) & SKUA_SQC_RTT_REREAD) {
 		measure_reread(t, rtt);
 		return;
 	}
-	if (!srtt || rtt < le32_to_cpu(s->rtt_min))
-		s->rtt_min = cpu_to_le32(rtt);
 	if (!srtt) {
 		s->srtt = cpu_to_le32(rtt);
 		s->rttvar = cpu_to_le32(rtt / 2);
@@ -133,25 +134,52 @@ void sr_measure(struct turn *t, bool (*came)(const void *priv, uint32_t psn), co
 {
 	if (t->sqc->valid & cpu_to_le32(SKUA_SQC_RTT) && t->sqc->rtt_time &&
 	    came(priv, rtt_psn(t->sqc)))
-		measure(t);
+		measure(t, false);
+}
+
+void sr_measure_once(struct turn *t, uint32_t psn)
+{
+	struct skua_sqc *s = t->sqc;
+
+	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) &&
+	    s->rtt_psn == cpu_to_le32(psn | SKUA_SQC_RTT_AGAIN | SKUA_SQC_RTT_REREAD))
+		s->rtt_psn |= cpu_to_le32(SKUA_SQC_RTT_ONCE);
+}
+
+void sr_measure_answer(struct turn *t, uint32_t psn)
+{
+	struct skua_sqc *s = t->sqc;
+
+	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && s->rtt_time && rtt_psn(s) == psn &&
+	    s->rtt_psn & cpu_to_le32(SKUA_SQC_RTT_ONCE))
+		measure(t, true);
+}
+
+/*
+ * What is measured waits for a repair now. The first one is not given up, or a path that is longer
+ * than the guess would never be known; the shortest round trip is not learned from it.
+ */
+static void measure_less(struct skua_sqc *s)
+{
+	if (s->srtt)
+		s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
+	else
+		s->rtt_psn = (s->rtt_psn & ~cpu_to_le32(SKUA_SQC_RTT_ONCE)) |
+			     cpu_to_le32(SKUA_SQC_RTT_AGAIN);
 }
 
 void sr_measure_held(struct turn *t)
 {
-	if (t->sqc->srtt && !of_again(t->sqc))
-		t->sqc->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
+	if (!of_again(t->sqc))
+		measure_less(t->sqc);
 }
 
 void sr_measure_again(struct turn *t, uint32_t psn, uint32_t psns, bool read)
 {
 	struct skua_sqc *s = t->sqc;
 
-	/*
-	 * The first one is not given up, or a path that is longer than the guess would never be
-	 * known.
-	 */
-	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && s->srtt && psn_sub(rtt_psn(s), psn) < psns)
-		s->valid &= ~cpu_to_le32(SKUA_SQC_RTT);
+	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && psn_sub(rtt_psn(s), psn) < psns)
+		measure_less(s);
 	/* What is missing first holds up the QP: its round trip tells how long that is now. */
 	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) || psn != una(t) || sr_onload(s))
 		return;
@@ -166,7 +194,7 @@ void sr_progress(struct turn *t)
 
 	if (s->valid & cpu_to_le32(SKUA_SQC_RTT) && turn_need_sq_rest(t) && s->rtt_time &&
 	    ib_psn_diff(una(t), rtt_psn(s)) > 0)
-		measure(t);
+		measure(t, false);
 	if (sr_in_loss(t))
 		return;
 	s->valid &= ~cpu_to_le32(SKUA_SQC_SR_TIMER | SKUA_SQC_SR_LATE);
@@ -220,7 +248,7 @@ uint64_t sr_probe_time(struct turn *t, const struct skua_lrc *lrc)
 			 REREAD_UNIT;
 		/* None was asked for again so far: the path alone, with others in front. */
 		if (!reread)
-			reread = 4ull * le32_to_cpu(t->sqc->rtt_min);
+			reread = 2ull * le32_to_cpu(t->sqc->rtt_min);
 		reread *= SR_REREADS;
 		if (reread && reread < time && !req_flight(t, &f) && f.op == SKUA_WQE_READ)
 			time = reread;
