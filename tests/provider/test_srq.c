@@ -636,6 +636,7 @@ static void test_xrc_target(void **state)
 
 	(void)state;
 	assert_non_null(tgt);
+	assert_ptr_equal(tgt->pd, fake.pd);
 	assert_int_equal(attr.cap.max_recv_wr, 0);
 	assert_int_equal(fake_qp(tgt)->cap.max_recv_wr, 0);
 	open.qp_num = tgt->qp_num;

@@ -41,7 +41,7 @@ int skua_close_xrcd(struct ibv_xrcd *ibxrcd)
 	return ret;
 }
 
-/* A PD is accepted and not used: the PD of the SRQ counts. */
+/* A PD is not given to the kernel, where the PD of the SRQ counts; the handle keeps it. */
 #define TGT_KNOWN	(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD |		\
 			 IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
@@ -57,13 +57,18 @@ static int tgt_create(struct skua_context *ctx, struct skua_qp *qp,
 	};
 	struct ib_uverbs_ex_create_qp_resp resp = {};
 	struct ibv_create_qp_ex cmd = {};
+	int ret;
 
 	if (!skua_has(ctx, SKUA_CAP_XRC) || !check_comp_mask(attr->comp_mask, TGT_KNOWN))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
 		init.create_flags = attr->create_flags;
-	return ibv_cmd_create_qp_ex2(&ctx->ibv_ctx.context, &qp->vqp, &init, &cmd,
-				     sizeof(cmd), &resp, sizeof(resp));
+	ret = ibv_cmd_create_qp_ex2(&ctx->ibv_ctx.context, &qp->vqp, &init, &cmd, sizeof(cmd),
+				    &resp, sizeof(resp));
+	/* librdmacm makes the SRQ in the PD that it finds here. */
+	if (!ret && attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp->vqp.qp.pd = attr->pd;
+	return ret;
 }
 
 struct ibv_qp *skua_create_tgt(struct skua_context *ctx, struct ibv_qp_init_attr_ex *attr)
