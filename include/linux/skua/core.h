@@ -278,6 +278,7 @@ struct skua_buf {
 	size_t size;
 };
 
+int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, gfp_t gfp);
 int skua_buf_alloc(struct skua_dev *dev, struct skua_buf *buf, size_t size);
 void skua_buf_free(struct skua_dev *dev, struct skua_buf *buf);
 

@@ -30,7 +30,9 @@ static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, 
 	struct skua_buf sq_part;
 	int err;
 
-	err = skua_buf_alloc(dev->core, &qp->buf, dbr_pos + sizeof(struct skua_qp_dbr));
+	/* There may be no such large piece: ib_srpt then asks for a smaller ring. */
+	err = skua_buf_try(dev->core, &qp->buf, dbr_pos + sizeof(struct skua_qp_dbr),
+			   GFP_KERNEL | __GFP_NOWARN);
 	if (err)
 		return err;
 	qp->sq.size = BIT(log_sq);

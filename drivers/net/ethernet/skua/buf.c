@@ -25,6 +25,7 @@ int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, gfp_t 
 	buf->size = size;
 	return 0;
 }
+EXPORT_SYMBOL_NS_GPL(skua_buf_try, "SKUA");
 
 /**
  * skua_buf_alloc() - allocate zeroed coherent memory

@@ -287,7 +287,6 @@ void skua_aux_down(struct skua_dev *dev, enum skua_down_reason reason);
 void skua_aux_unplug(struct skua_dev *dev);
 
 /* buf.c */
-int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, gfp_t gfp);
 
 /* fault.c */
 void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault);
