@@ -34,6 +34,33 @@ counted()
 	echo $(($(rdma_counter "$IB1" "$1") + $(rdma_counter "$IB2" "$1")))
 }
 
+# uses "COUNTER LEAST..." CMD...: CMD passes, and both devices together count at least so much
+uses()
+{
+	local -A before
+	local rc=0 least moved bad=0 c
+	# shellcheck disable=SC2206
+	least=($1)
+	shift
+
+	for ((c = 0; c < ${#least[@]}; c += 2)); do
+		before[${least[c]}]=$(counted "${least[c]}")
+	done
+	"$@" || rc=$?
+	for ((c = 0; c < ${#least[@]}; c += 2)); do
+		moved=$(($(counted "${least[c]}") - before[${least[c]}]))
+		echo "exit $rc, by RDMA: $moved ${least[c]}"
+		[ $moved -ge "${least[c + 1]}" ] || bad=1
+	done
+	need "$*" [ $rc = 0 ] && need "the wire was used" [ $bad = 0 ]
+}
+
+# wire_used BYTES CMD...: CMD moves at least so many over the wire, by RDMA
+wire_used()
+{
+	uses "tx_bytes $1" "${@:2}"
+}
+
 # model_stats PORT: the model writes its counters to /job/stats ("--model-arg --stats"), those
 # of PORT last, some time after it was asked
 model_stats()

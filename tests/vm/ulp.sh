@@ -3,7 +3,8 @@
 # sourced by bash.
 # shellcheck shell=bash
 TARGET=10.90.0.1 HOST=10.90.0.2
-NVMET=/sys/kernel/config/nvmet
+NVMET=/sys/kernel/config/nvmet LIO=/sys/kernel/config/target
+RAM=/dev/ram1
 
 # by_wire DEV TABLE FROM TO: from one address to the other by the wire, though both are local
 by_wire()
@@ -67,15 +68,81 @@ disconnect()
 	rmdir $NVMET/subsystems/skua/namespaces/1 $NVMET/subsystems/skua
 }
 
-# wire_used BYTES CMD...: CMD moves at least so many over the wire, by RDMA
-wire_used()
-{
-	local least=$1 before after rc=0
-	shift
+# ---- disks ---------------------------------------------------------------------------
 
-	before=$(counted tx_bytes)
-	"$@" || rc=$?
-	after=$(counted tx_bytes)
-	echo "exit $rc, by RDMA: $((after - before)) bytes"
-	need "$*" [ $rc = 0 ] && need "the wire was used" [ $((after - before)) -ge "$least" ]
+# verify FILE BYTES BLOCK [FIO-OPTION...]: written at random, read back, and compared
+verify()
+{
+	local file=$1 size=$2 bs=$3
+	shift 3
+
+	timeout 200 fio --name=verify --filename="$file" --size="$size" --bs="$bs" --direct=1 \
+		--ioengine=libaio --iodepth=8 --rw=randwrite --verify=crc32c --verify_fatal=1 \
+		--do_verify=1 --randseed=7 --output-format=terse --terse-version=3 "$@" \
+		</dev/null >"$TMP/fio" 2>&1 || { echo "fio: exit $?"; cat "$TMP/fio"; return 1; }
+}
+
+# endless_io FILE: verified in the background, again and again, until it fails or is ended
+endless_io()
+{
+	timeout 200 fio --name=endless --filename="$1" --size=8M --bs=64k --direct=1 \
+		--ioengine=libaio --iodepth=4 --rw=randrw --verify=crc32c --verify_fatal=1 \
+		--verify_backlog=16 --time_based --runtime=180 --output-format=terse \
+		</dev/null >"$TMP/io.log" 2>&1 &
+	PID[io]=$!
+	need "I/O" moves 20
+}
+
+beyond()
+{
+	kill -0 "${PID[io]}" 2>/dev/null && [ "$(counted tx_bytes)" -gt "$1" ]
+}
+
+# moves SECONDS: data are on the wire by then, of the I/O under way
+moves()
+{
+	until_true "$1" beyond $(($(counted tx_bytes) + 2000000)) || { cat "$TMP/io.log"; return 1; }
+}
+
+# The I/O under way ends by itself
+ends_with_error()
+{
+	local rc=0
+
+	ended io 60 || rc=$?
+	case $rc in
+	0) echo "I/O ends without an error"; return 1 ;;
+	124 | 137) echo "I/O does not end"; return 1 ;;
+	esac
+}
+
+# The SCSI disk of the initiator
+scsi()
+{
+	local d
+
+	for d in /sys/block/sd*; do
+		[ -e "$d" ] && DISK=/dev/${d##*/} && [ -b "$DISK" ] && return
+	done
+	return 1
+}
+
+# scsi_disk MODULE...: a RAM disk as a SCSI disk of the target, for transports of these modules
+scsi_disk()
+{
+	modprobe -a target_core_mod target_core_iblock sd_mod "$@" || return
+	[ -e $LIO ] || mount -t configfs configfs /sys/kernel/config || return
+	mkdir -p $LIO/core/iblock_0/disk && echo "udev_path=$RAM" >$LIO/core/iblock_0/disk/control &&
+	echo 1 >$LIO/core/iblock_0/disk/enable
+}
+
+# The RDMA core keeps the CQs that its consumers share until the device goes
+objects_but_cqs()
+{
+	objects | sed 's/ cq [0-9]*//g'
+}
+
+objects_but_cqs_returned()
+{
+	as_then "$objects_then" "$(objects_but_cqs)"
 }
