@@ -55,6 +55,38 @@ uses()
 	need "$*" [ $rc = 0 ] && need "the wire was used" [ $bad = 0 ]
 }
 
+# counters_into ARRAY: what all RDMA devices count, added up, by name
+counters_into()
+{
+	local -n into=$1
+	local name value
+
+	while read -r name value; do
+		into[$name]=$value
+	done < <(rdma statistic show | awk '
+		{ for (i = 1; i < NF; i += 2) if ($i != "link") sum[$i] += $(i + 1) }
+		END { for (n in sum) print n, sum[n] }')
+	[ -n "${into[tx_bytes]-}" ]
+}
+
+# risen CMD...: how far each counter rose meanwhile is in ROSE
+declare -A ROSE
+risen()
+{
+	local name rc=0
+	local -A counters_then counters_now
+
+	counters_into counters_then || return
+	"$@" || rc=$?
+	counters_into counters_now || return
+	ROSE=()
+	for name in "${!counters_now[@]}"; do
+		ROSE[$name]=$((counters_now[$name] - counters_then[$name]))
+		[ ${ROSE[$name]} = 0 ] || echo "$name rose by ${ROSE[$name]}"
+	done
+	return $rc
+}
+
 # wire_used BYTES CMD...: CMD moves at least so many over the wire, by RDMA
 wire_used()
 {
@@ -223,6 +255,26 @@ tlp()
 	(export -f vm_ctl vm_ctl_line && /skua/tools/tlp --via 'vm_ctl model' "$@")
 }
 
+# wire SPEC: the wire's faults from now on; flows begin anew
+wire()
+{
+	[ "$(vm_ctl model fault off)" = ok ] &&
+		{ [ "$1" = off ] || [ "$(vm_ctl model fault "$1")" = ok ]; }
+}
+
+# selective_repeat true|false: of the first device, which is reloaded and connected anew
+selective_repeat()
+{
+	local addr
+
+	addr=$(skua_pci | head -n 1)
+	undo_pair
+	need "set" devlink dev param set "pci/$addr" name selective_repeat value "$1" cmode driverinit &&
+	need "reload" devlink dev reload "pci/$addr" &&
+	need "back" until_true 20 skua_ibdev 1 &&
+	skua_pair 4200
+}
+
 # cm_listens NAME: the server listens at the connection manager, or has ended
 cm_listens()
 {
@@ -230,20 +282,94 @@ cm_listens()
 	rdma resource show cm_id | grep -q "LISTEN.* pid ${PID[$1]} "
 }
 
+# cm_serve "SERVER": in $NS1; it listens as LISTENS, a command, finds out
+cm_serve()
+{
+	# shellcheck disable=SC2086
+	serve cms $NS1 $1
+	until_true 20 "${LISTENS:-cm_listens}" cms || { echo "does not listen"; return 1; }
+}
+
 # cm_pair "SERVER" "CLIENT": the server in $NS1, its client in $NS2; both must end well
 cm_pair()
 {
 	local rc=0 src=0
 
+	cm_serve "$1" || rc=1
 	# shellcheck disable=SC2086
-	serve cms $NS1 $1
-	until_true 20 cm_listens cms || { echo "does not listen"; rc=1; }
-	# shellcheck disable=SC2086
-	[ $rc != 0 ] || timeout 60 ip netns exec $NS2 $2 || rc=$?
+	[ $rc != 0 ] || timeout "${LIMIT:-60}" ip netns exec $NS2 $2 || rc=$?
 	ended cms 20 || src=$?
 	echo "client exit $rc, server exit $src; server said:"
 	cat "$TMP/cms.log"
 	[ $rc = 0 ] && [ $src = 0 ]
+}
+
+# cm_with "SERVER" CMD...: beside a server that goes on until it is told to end, CMD must end well
+cm_with()
+{
+	local rc=0 src=0
+
+	cm_serve "$1" || rc=1
+	[ $rc != 0 ] || "${@:2}" || rc=$?
+	kill "${PID[cms]}" 2>/dev/null || { echo "the server has ended"; rc=1; }
+	ended cms 20 || src=$?
+	echo "exit $rc, server exit $src; server said:"
+	cat "$TMP/cms.log"
+	# 15: SIGTERM
+	[ $rc = 0 ] && [ $src = $((128 + 15)) ]
+}
+
+# datagrams_of IBDEV sent|received: as its driver calls them; PEER is soft-RoCE's, if there is one
+datagrams_of()
+{
+	local name=tx_send_msgs
+
+	case $1-$2 in
+	"${PEER-}"-sent) name=sent_pkts ;;
+	"${PEER-}"-received) name=rcvd_pkts ;;
+	*-received) name=rx_send_msgs ;;
+	esac
+	rdma_counter "$1" $name
+}
+
+mc_receives()
+{
+	mc_ended || grep -q 'receiving data transfers' "$TMP/mc.log"
+}
+
+mc_ended()
+{
+	! kill -0 "${PID[mc]}" 2>/dev/null
+}
+
+# multicast GROUP ADDR1 ADDR2 [OPTION...]: host 1 receives what host 2, with these options of
+# mckey, sends to the group. mckey's sender destroys its QP without asking whether all is sent,
+# which soft-RoCE does later: so others come until all is received, if the first was too quick.
+# All that is sent arrives.
+multicast()
+{
+	local rc=0 sender sent got before
+
+	before=$(datagrams_of "$IB2" sent)
+	sent=$before got=$(datagrams_of "$IB1" received)
+	serve mc $NS1 stdbuf -oL mckey -m "$1" -b "$2" -C 10 -S 1000
+	until_true 20 mc_receives || { echo "has not joined"; rc=1; }
+	for ((sender = 0; rc == 0 && sender < 15; sender++)); do
+		timeout 30 ip netns exec $NS2 mckey -m "$1" -b "$3" -s -C 10 -S 1000 "${@:4}" ||
+			rc=$?
+		until_true 3 mc_ended
+		if [ $sender = 0 ]; then
+			sent=$(($(datagrams_of "$IB2" sent) - sent))
+			got=$(($(datagrams_of "$IB1" received) - got))
+			echo "sent $sent, received $got"
+			[ $got = $sent ] || rc=1
+		fi
+		! mc_ended || break
+	done
+	ended mc 10 || rc=1
+	[ "$(datagrams_of "$IB2" sent)" -ge $((before + 10)) ] || { echo "nothing was sent"; rc=1; }
+	cat "$TMP/mc.log"
+	return $rc
 }
 
 # pattern tiny|quick|whole|loss: data of all kinds and sizes, every byte looked at
