@@ -28,6 +28,12 @@ addresses()
 	need "ping" until_true 20 ping -c 1 -W 1 -q -I $HOST $TARGET
 }
 
+# Consumers that name no source address: to the target by the wire, too
+any_source()
+{
+	ip rule add pref 3 iif lo to $TARGET lookup 102
+}
+
 target()
 {
 	local sub=$NVMET/subsystems/skua port=$NVMET/ports/1
@@ -68,7 +74,7 @@ disconnect()
 	rmdir $NVMET/subsystems/skua/namespaces/1 $NVMET/subsystems/skua
 }
 
-# ---- disks ---------------------------------------------------------------------------
+# ---- I/O that looks at every block ------------------------------------------------------
 
 # verify FILE BYTES BLOCK [FIO-OPTION...]: written at random, read back, and compared
 verify()
@@ -136,10 +142,17 @@ scsi_disk()
 	echo 1 >$LIO/core/iblock_0/disk/enable
 }
 
+# ---- what is left behind ---------------------------------------------------------------
+
 # The RDMA core keeps the CQs that its consumers share until the device goes
 objects_but_cqs()
 {
 	objects | sed 's/ cq [0-9]*//g'
+}
+
+remember_but_cqs()
+{
+	objects_then=$(objects_but_cqs)
 }
 
 objects_but_cqs_returned()

@@ -592,7 +592,7 @@ _Static_assert(sizeof(struct skua_sqc) == SKUA_ICM_SQC_SIZE, "skua_sqc");
 #define SKUA_SQC_PEER_NAK		GENMASK(26, 24)
 
 #define SKUA_SQC_REC_BEGUN		BIT(31)	/* in rec_next */
-#define SKUA_SQC_RTT_AGAIN		BIT(31)	/* in rtt_psn: sent before, or held up by what was */
+#define SKUA_SQC_RTT_AGAIN		BIT(31)	/* in rtt_psn: sent before, or waits for what was */
 #define SKUA_SQC_RTT_REREAD		BIT(30)	/* likewise: sent before, a READ response */
 #define SKUA_SQC_RTT_ONCE		BIT(29)	/* likewise: and asked for again only once */
 
