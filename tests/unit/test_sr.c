@@ -461,6 +461,53 @@ static void test_read_shorter(void **state)
 	}
 }
 
+/*
+ * The path becomes slow, but loses nothing. The peer is asked with the last packet, less and less
+ * often; what is in front of that one does not count as lost.
+ */
+static void test_slow(void **state)
+{
+	static struct net n;
+	uint64_t probes;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us");
+	for (unsigned int k = 0; k < 8; k++)
+		writes(&n, 1, 42000);
+	set_faults(&n, "delay=20ms");
+	for (unsigned int k = 0; k < 8; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .len = 16384 });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, SEC);
+	for (unsigned int k = 0; k < 8; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	probes = rc_cnt(&n.rc, 0, SKUA_CNT_TX_PROBE);
+	assert_in_range(probes, 1, 16);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), probes);
+	net_close(&n);
+}
+
+/* The first of some atomics is lost, and all that the peer says of it. */
+static void test_atomics(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us;rule=drop:port=nic0,frame=0;"
+		"rule=drop:port=nic1,frame=0-7");
+	for (unsigned int k = 0; k < 8; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_FAA, .len = 8, .off = 8 * k, .roff = 8 * k,
+			.atomic[0].swap_add = 1 });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, 60000000);
+	for (unsigned int k = 0; k < 8; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+	net_close(&n);
+}
+
 static bool due(struct rc *rc)
 {
 	struct skua_dev *dev = rc->s[0].f.dev;
@@ -579,6 +626,8 @@ int main(void)
 		cmocka_unit_test(test_read_tail),
 		cmocka_unit_test(test_read_first),
 		cmocka_unit_test(test_read_shorter),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_no_probe),
 		cmocka_unit_test(test_nak_ahead),
 	};

@@ -232,6 +232,12 @@ static void lost_again(struct turn *t, struct skua_lrc *lrc, __le32 end)
 		return;
 	/* If a probe was due, the peer turned out to have its packet before it was sent. */
 	lrc->probes &= ~cpu_to_le32(SKUA_LRC_PROBE_DUE);
+	/*
+	 * Behind that only the last packet was, as a probe, and nothing tells that others are missing.
+	 * The peer does not answer each atomic that is not the next one, and READs wait for their turn.
+	 */
+	if (ib_psn_diff(le32_to_cpu(lrc->next), le32_to_cpu(end)) < 0 && !t->sqc->rd_outstanding)
+		end = lrc->next;
 	lrc->again = cpu_to_le32(una(t));
 	lrc->again_end = end;
 	lrc->mark_end = cpu_to_le32(una(t));
@@ -292,6 +298,20 @@ static void count_silence(struct skua_lrc *lrc)
 		lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
 }
 
+/*
+ * Nothing came for long: ask with the last packet. Its READ may be under way, of which the
+ * responses are still to come otherwise: that they did not for so long is known.
+ */
+static void probe(struct turn *t, struct skua_lrc *lrc)
+{
+	if (walking(lrc) || una(t) == max_psn(t))
+		return;
+	lrc->again_end = t->sqc->max_psn;
+	lrc->again = cpu_to_le32(psn_sub(max_psn(t), 1));
+	lrc->mark_time = 0;
+	lrc->probes |= cpu_to_le32(SKUA_LRC_PROBE_DUE);
+}
+
 /* What has grown too old. True: that was sent again before. */
 static bool judge_times(struct turn *t, struct skua_lrc *lrc)
 {
@@ -302,6 +322,9 @@ static bool judge_times(struct turn *t, struct skua_lrc *lrc)
 	if (!mark_waits(t, lrc) || t->now < le64_to_cpu(lrc->mark_time) + again_wait(t, lrc))
 		return false;
 	lost_again(t, lrc, lrc->mark_end);
+	/* It was waited for the answer to a probe. */
+	if (!walking(lrc))
+		probe(t, lrc);
 	count_silence(lrc);
 	return true;
 }
@@ -347,20 +370,6 @@ void sr_lost_all(struct turn *t)
 	/* It runs again from when they are sent. */
 	t->sqc->ack_deadline = 0;
 	leave_or_wait(t, lrc);
-}
-
-/*
- * Nothing came for long: ask with the last packet. Its READ may be under way, of which the
- * responses are still to come otherwise: that they did not for so long is known.
- */
-static void probe(struct turn *t, struct skua_lrc *lrc)
-{
-	if (walking(lrc) || una(t) == max_psn(t))
-		return;
-	lrc->again_end = t->sqc->max_psn;
-	lrc->again = cpu_to_le32(psn_sub(max_psn(t), 1));
-	lrc->mark_time = 0;
-	lrc->probes |= cpu_to_le32(SKUA_LRC_PROBE_DUE);
 }
 
 /* Something was sent that may have been so before: is it a probe? */
