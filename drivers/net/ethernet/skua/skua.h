@@ -286,8 +286,6 @@ int skua_aux_up(struct skua_dev *dev);
 void skua_aux_down(struct skua_dev *dev, enum skua_down_reason reason);
 void skua_aux_unplug(struct skua_dev *dev);
 
-/* buf.c */
-
 /* fault.c */
 void skua_fault_raise(struct skua_dev *dev, const struct skua_page_fault *fault);
 
