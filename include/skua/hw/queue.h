@@ -824,8 +824,9 @@ _Static_assert(sizeof(struct skua_lrc) == SKUA_ICM_LRC_SIZE, "skua_lrc");
 #define SKUA_LRC_PROBES			GENMASK(30, 0)	/* in probes: how often */
 #define SKUA_LRC_PROBE_DUE		BIT(31)	/* likewise: the last packet is to be sent */
 #define SKUA_LRC_PATIENCE_NOW		GENMASK(8, 0)	/* parts of SKUA_LRC_PATIENCE */
-/* So long READ responses that were asked for again are waited for, in 256 ns; 0: as others. */
+/* So long READ responses that were asked for again are waited for; 0: as others. */
 #define SKUA_LRC_PATIENCE_REREAD	GENMASK(30, 9)
+#define SKUA_LRC_REREAD_UNIT		256	/* ns, of SKUA_LRC_PATIENCE_REREAD */
 #define SKUA_LRC_PATIENCE_LATE		BIT(31)	/* a packet was late ever */
 #define SKUA_LRC_PATIENCE		256
 

@@ -24,8 +24,6 @@
 #define SR_LAST_PROBES	8
 /* The round trip of one packet of so many is measured. */
 #define SR_RTT_EVERY	32
-/* SKUA_LRC_PATIENCE_REREAD is kept in these, ns. */
-#define REREAD_UNIT	256
 /* While no round trip was measured. */
 #define SR_RTT_DEFAULT	1000000
 
@@ -88,7 +86,7 @@ static uint32_t rtt_psn(const struct skua_sqc *s)
 static void measure_reread(struct turn *t, uint32_t rtt)
 {
 	const uint32_t most = u32_get_bits(UINT32_MAX, SKUA_LRC_PATIENCE_REREAD);
-	uint32_t was, now = (rtt + rtt / 2) / REREAD_UNIT + 1;
+	uint32_t was, now = (rtt + rtt / 2) / SKUA_LRC_REREAD_UNIT + 1;
 	struct skua_lrc *lrc = sr_lrc(t);
 
 	if (!lrc)
@@ -230,7 +228,7 @@ uint64_t sr_reread_time(const struct turn *t, const struct skua_lrc *lrc)
 {
 	uint64_t time = le32_get_bits(lrc->patience, SKUA_LRC_PATIENCE_REREAD);
 
-	return time ? at_least(time * REREAD_UNIT, SR_WAIT_MIN) : sr_again_time(t);
+	return time ? at_least(time * SKUA_LRC_REREAD_UNIT, SR_WAIT_MIN) : sr_again_time(t);
 }
 
 /*
@@ -245,7 +243,7 @@ uint64_t sr_probe_time(struct turn *t, const struct skua_lrc *lrc)
 
 	if (lrc) {
 		reread = (uint64_t)le32_get_bits(lrc->patience, SKUA_LRC_PATIENCE_REREAD) *
-			 REREAD_UNIT;
+			 SKUA_LRC_REREAD_UNIT;
 		/* None was asked for again so far: the path alone, with others in front. */
 		if (!reread)
 			reread = 2ull * le32_to_cpu(t->sqc->rtt_min);
