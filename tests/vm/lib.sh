@@ -34,27 +34,6 @@ counted()
 	echo $(($(rdma_counter "$IB1" "$1") + $(rdma_counter "$IB2" "$1")))
 }
 
-# uses "COUNTER LEAST..." CMD...: CMD passes, and both devices together count at least so much
-uses()
-{
-	local -A before
-	local rc=0 least moved bad=0 c
-	# shellcheck disable=SC2206
-	least=($1)
-	shift
-
-	for ((c = 0; c < ${#least[@]}; c += 2)); do
-		before[${least[c]}]=$(counted "${least[c]}")
-	done
-	"$@" || rc=$?
-	for ((c = 0; c < ${#least[@]}; c += 2)); do
-		moved=$(($(counted "${least[c]}") - before[${least[c]}]))
-		echo "exit $rc, by RDMA: $moved ${least[c]}"
-		[ $moved -ge "${least[c + 1]}" ] || bad=1
-	done
-	need "$*" [ $rc = 0 ] && need "the wire was used" [ $bad = 0 ]
-}
-
 # counters_into ARRAY: what all RDMA devices count, added up, by name
 counters_into()
 {
@@ -85,6 +64,22 @@ risen()
 		[ ${ROSE[$name]} = 0 ] || echo "$name rose by ${ROSE[$name]}"
 	done
 	return $rc
+}
+
+# uses "COUNTER LEAST..." CMD...: CMD passes, and all RDMA devices together count at least so much
+uses()
+{
+	local rc=0 least bad=0 c
+	# shellcheck disable=SC2206
+	least=($1)
+	shift
+
+	risen "$@" || rc=$?
+	echo "exit $rc"
+	for ((c = 0; c < ${#least[@]}; c += 2)); do
+		[ "${ROSE[${least[c]}]}" -ge "${least[c + 1]}" ] || bad=1
+	done
+	need "$*" [ $rc = 0 ] && need "the wire was used" [ $bad = 0 ]
 }
 
 # wire_used BYTES CMD...: CMD moves at least so many over the wire, by RDMA
@@ -255,7 +250,8 @@ tlp()
 	(export -f vm_ctl vm_ctl_line && /skua/tools/tlp --via 'vm_ctl model' "$@")
 }
 
-# wire SPEC: the wire's faults from now on; flows begin anew
+# wire SPEC: the wire's faults from now on; flows begin anew, so that their packets have the same
+# fate in each run
 wire()
 {
 	[ "$(vm_ctl model fault off)" = ok ] &&
@@ -275,10 +271,27 @@ selective_repeat()
 	skua_pair 4200
 }
 
+# has_ended NAME: of what "serve" started
+has_ended()
+{
+	! kill -0 "${PID[$1]}" 2>/dev/null
+}
+
+# told_to_end NAME: it was there until then, and ends by SIGTERM
+told_to_end()
+{
+	local rc=0
+
+	kill "${PID[$1]}" 2>/dev/null || echo "$1 has ended already"
+	ended "$1" 20 || rc=$?
+	echo "$1: exit $rc"
+	[ $rc = $((128 + 15)) ]
+}
+
 # cm_listens NAME: the server listens at the connection manager, or has ended
 cm_listens()
 {
-	kill -0 "${PID[$1]}" 2>/dev/null || return 0
+	! has_ended "$1" || return 0
 	rdma resource show cm_id | grep -q "LISTEN.* pid ${PID[$1]} "
 }
 
@@ -307,16 +320,15 @@ cm_pair()
 # cm_with "SERVER" CMD...: beside a server that goes on until it is told to end, CMD must end well
 cm_with()
 {
-	local rc=0 src=0
+	local rc=0
 
 	cm_serve "$1" || rc=1
 	[ $rc != 0 ] || "${@:2}" || rc=$?
-	kill "${PID[cms]}" 2>/dev/null || { echo "the server has ended"; rc=1; }
-	ended cms 20 || src=$?
-	echo "exit $rc, server exit $src; server said:"
+	echo "exit $rc"
+	told_to_end cms || rc=1
+	echo "server said:"
 	cat "$TMP/cms.log"
-	# 15: SIGTERM
-	[ $rc = 0 ] && [ $src = $((128 + 15)) ]
+	[ $rc = 0 ]
 }
 
 # datagrams_of IBDEV sent|received: as its driver calls them; PEER is soft-RoCE's, if there is one
@@ -334,12 +346,7 @@ datagrams_of()
 
 mc_receives()
 {
-	mc_ended || grep -q 'receiving data transfers' "$TMP/mc.log"
-}
-
-mc_ended()
-{
-	! kill -0 "${PID[mc]}" 2>/dev/null
+	has_ended mc || grep -q 'receiving data transfers' "$TMP/mc.log"
 }
 
 # multicast GROUP ADDR1 ADDR2 [OPTION...]: host 1 receives what host 2, with these options of
@@ -357,14 +364,14 @@ multicast()
 	for ((sender = 0; rc == 0 && sender < 15; sender++)); do
 		timeout 30 ip netns exec $NS2 mckey -m "$1" -b "$3" -s -C 10 -S 1000 "${@:4}" ||
 			rc=$?
-		until_true 3 mc_ended
+		until_true 3 has_ended mc
 		if [ $sender = 0 ]; then
 			sent=$(($(datagrams_of "$IB2" sent) - sent))
 			got=$(($(datagrams_of "$IB1" received) - got))
 			echo "sent $sent, received $got"
 			[ $got = $sent ] || rc=1
 		fi
-		! mc_ended || break
+		! has_ended mc || break
 	done
 	ended mc 10 || rc=1
 	[ "$(datagrams_of "$IB2" sent)" -ge $((before + 10)) ] || { echo "nothing was sent"; rc=1; }

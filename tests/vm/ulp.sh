@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 TARGET=10.90.0.1 HOST=10.90.0.2
 NVMET=/sys/kernel/config/nvmet LIO=/sys/kernel/config/target
-RAM=/dev/ram1
+RAM=/dev/ram1 MNT=/run/mnt EXPORT=/run/export
 
 # by_wire DEV TABLE FROM TO: from one address to the other by the wire, though both are local
 by_wire()
@@ -47,14 +47,20 @@ target()
 	ln -s $sub $port/subsystems/
 }
 
-disk()
+# first_disk NAME: of those that the kernel calls so, in DISK
+first_disk()
 {
 	local d
 
-	for d in /sys/block/nvme*n*; do
+	for d in /sys/block/"$1"*; do
 		[ -e "$d" ] && DISK=/dev/${d##*/} && [ -b "$DISK" ] && return
 	done
 	return 1
+}
+
+disk()
+{
+	first_disk nvme
 }
 
 connect()
@@ -125,12 +131,7 @@ ends_with_error()
 # The SCSI disk of the initiator
 scsi()
 {
-	local d
-
-	for d in /sys/block/sd*; do
-		[ -e "$d" ] && DISK=/dev/${d##*/} && [ -b "$DISK" ] && return
-	done
-	return 1
+	first_disk sd
 }
 
 # scsi_disk MODULE...: a RAM disk as a SCSI disk of the target, for transports of these modules
