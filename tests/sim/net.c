@@ -175,7 +175,7 @@ static void nic_open(struct sim *sim, unsigned int i)
 	memcpy(nic->mac, cfg.mac, sizeof(nic->mac));
 	/* Rings of connections, and of completions, whose sizes are rounded up. */
 	if (o->sr)
-		per_qp += 4096 + (sizeof(struct skua_ext_slot) << o->sr);
+		per_qp += 4096 + SKUA_EXT_TABLE_BYTES(o->sr);
 	mem = MEM_BASE + 2ull * qps * per_qp +
 	      msgs * 2 * 2 * sizeof(struct skua_cqe);
 	fake_init_sized(&nic->f, &cfg, mem);

@@ -563,13 +563,12 @@ int mini_qp_modify(struct mini *m, const struct mini_qp *qp, enum skua_qp_state 
 	if (!(mask & SKUA_QP_M_EXT))
 		in.attr.ext = 0;
 	if (in.attr.ext) {
-		uint32_t table = (uint32_t)sizeof(struct skua_ext_slot) <<
-				 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW);
+		uint32_t log = le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW);
+		uint32_t table = (uint32_t)SKUA_EXT_TABLE_BYTES(log);
 		uint32_t ring = le32_to_cpu(in.attr.ext) & SKUA_ATTR_EXT_ONLOAD ?
 				SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd) : 0;
 		uint32_t recvs = qp->shared || qp->type == SKUA_QP_XRC_TGT ?
-				 (uint32_t)sizeof(struct skua_ext_recv) <<
-				 le32_get_bits(in.attr.ext, SKUA_ATTR_EXT_LOG_WINDOW) : 0;
+				 (uint32_t)sizeof(struct skua_ext_recv) << log : 0;
 
 		in.ext_len = cpu_to_le32(table + ring + recvs);
 		in.ext_table = cpu_to_le64(fake_alloc(m->f, table + ring + recvs, table));

@@ -457,7 +457,7 @@ static void test_attr(void **state)
 	for (unsigned int k = 0; k < 3; k++) {
 		struct mini *m = &rc.s[0].m;
 		struct skua_qp_attr a = rc_attr(&rc, 0, &opt, rc.s[1].qp.qpn);
-		uint32_t table = sizeof(struct skua_ext_slot) << SKUA_EXT_LOG_WINDOW_MAX;
+		uint32_t table = SKUA_EXT_TABLE_BYTES(SKUA_EXT_LOG_WINDOW_MAX);
 		uint32_t ring = SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd);
 		uint32_t init = SKUA_QP_M_PKEY | SKUA_QP_M_PORT | SKUA_QP_M_ACCESS;
 		struct skua_cmd_modify_qp_in in = {

@@ -457,7 +457,7 @@ int skua_srq_resize(struct skua_dev *dev, struct skua_srq *srq, struct skua_srqc
  * struct skua_qp - queue pair
  * @obj: QPN, variant bits included
  * @event: asynchronous event, from process context, may be NULL
- * @ext: placement table of selective repeat (struct skua_ext_slot), from the transition to
+ * @ext: placement tables of selective repeat (SKUA_EXT_TABLE_BYTES()), from the transition to
  *	RTR until RESET; empty if the QP does not use it. Managed by skua_qp_modify().
  *	With SKUA_CAP_RECOVERY the recovery ring is behind it, and of a QP that receives from
  *	an SRQ the table of struct skua_ext_recv behind that

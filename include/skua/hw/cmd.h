@@ -580,10 +580,10 @@ enum {
  *	not (SKUA_QP_ANY_STATE: whatever it is in)
  * @reserved: zero
  * @attr: values of the attributes in @mask; the others are zero
- * @ext_table: bus address of the table of struct skua_ext_slot, with EXT and a mode other
- *	than SKUA_EXT_PLAIN; a multiple of the table's size. The device uses it until the QP is in
- *	RESET or destroyed
- * @ext_len: its bytes: sizeof(struct skua_ext_slot) << SKUA_ATTR_EXT_LOG_WINDOW; with
+ * @ext_table: bus address of the tables of struct skua_ext_slot and, behind it, of struct
+ *	skua_ext_write, with EXT and a mode other than SKUA_EXT_PLAIN; a multiple of the size of
+ *	both. The device uses it until the QP is in RESET or destroyed
+ * @ext_len: its bytes: SKUA_EXT_TABLE_BYTES() of SKUA_ATTR_EXT_LOG_WINDOW; with
  *	SKUA_ATTR_EXT_ONLOAD those of the recovery ring behind it; and of a QP that receives
  *	from an SRQ, as XRC_TGT does, sizeof(struct skua_ext_recv) << SKUA_ATTR_EXT_LOG_WINDOW
  *	for a table of these behind that

@@ -201,7 +201,7 @@ enum skua_recovery_op {
  * @first: PSN; zero where it is not used
  * @end: PSN; zero where it is not used
  *
- * The ring has SKUA_RECOVERY_RING entries and lies behind the table of struct skua_ext_slot.
+ * The ring has SKUA_RECOVERY_RING entries and lies behind the table of struct skua_ext_write.
  * Software writes entries and rings SKUA_UAR_RECOVERY; the device reads an entry when it is
  * about to execute it. One with another serial than the present one, an unknown op, or PSNs
  * that are not outstanding has no effect and is counted (SKUA_CNT_RECOVERY_STALE).

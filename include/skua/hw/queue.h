@@ -761,7 +761,8 @@ _Static_assert(sizeof(struct skua_rr) == 32, "skua_rr");
  *	SKUA_LRC_PROBE_DUE
  * @rr_held: requester: READ requests that the peer holds, and those that were sent again: a bit
  *	for each by the number that its SETH has, modulo SKUA_RR_PER_QP: SKUA_LRC_RR_*
- * @table: bus address of the table of struct skua_ext_slot, one for each PSN of the window
+ * @table: bus address of the table of struct skua_ext_slot, one for each PSN of the window; behind
+ *	it is that of struct skua_ext_write, likewise
  * @recvs: responder: bus address of the table of struct skua_ext_recv, likewise
  * @recv_end: responder: with SKUA_RQC_RECVS, number of the first message, as its SETH has it,
  *	for which no receive was taken from an SRQ
@@ -837,7 +838,11 @@ _Static_assert(sizeof(struct skua_lrc) == SKUA_ICM_LRC_SIZE, "skua_lrc");
 #define SKUA_LRC_REREAD_PSN		GENMASK(23, 0)	/* the first */
 #define SKUA_LRC_REREAD_NUM		GENMASK(31, 24)	/* how many */
 
-/* What is held of a PSN: which packet of which kind of message. */
+/*
+ * What is held of a PSN: which packet of which kind of message. SKUA_LRC_WRITE_BEGUN: nothing,
+ * but the WRITE whose first packet it is has a struct skua_ext_write, as others of its packets
+ * came.
+ */
 #define SKUA_LRC_NONE			0
 #define SKUA_LRC_SEND_FIRST		1
 #define SKUA_LRC_SEND_MIDDLE		2
@@ -850,6 +855,7 @@ _Static_assert(sizeof(struct skua_lrc) == SKUA_ICM_LRC_SIZE, "skua_lrc");
 #define SKUA_LRC_WRITE_LAST_IMM		9
 #define SKUA_LRC_WRITE_ONLY_IMM		10
 #define SKUA_LRC_READ			11	/* a READ request, in its place of the RRC */
+#define SKUA_LRC_WRITE_BEGUN		15
 
 /**
  * struct skua_ext_slot - what a packet said that came before its turn
@@ -870,6 +876,29 @@ struct skua_ext_slot {
 };
 
 _Static_assert(sizeof(struct skua_ext_slot) == 16, "skua_ext_slot");
+
+/**
+ * struct skua_ext_write - where a WRITE goes of which packets came before their turn
+ * @va: RETH of its packets: address of the whole message
+ * @rkey: likewise: key
+ * @len: likewise: bytes of the whole message
+ *
+ * At index PSN of the message's first packet modulo the window. The device writes it when the
+ * first of the message's packets comes before its turn, unless the PSN expected is amid the
+ * message. It reads it when a packet of an earlier WRITE comes, which must not overwrite what
+ * the later one has written. Software does neither.
+ */
+struct skua_ext_write {
+	__le64 va;
+	__le32 rkey;
+	__le32 len;
+};
+
+_Static_assert(sizeof(struct skua_ext_write) == 16, "skua_ext_write");
+
+/* Bytes of both tables, of each PSN, which lie behind one another; @log_window: log2 of the window */
+#define SKUA_EXT_TABLE_BYTES(log_window)					\
+	((sizeof(struct skua_ext_slot) + sizeof(struct skua_ext_write)) << (log_window))
 
 /**
  * struct skua_ext_recv - a WQE of an SRQ that was taken for a message before its turn

@@ -16,10 +16,10 @@ static uint32_t log_window(const struct skua_qp_attr *a)
 
 #define RING_BYTES	(SKUA_RECOVERY_RING * sizeof(struct skua_recovery_cmd))
 
-/* Of struct skua_ext_slot. */
+/* Of struct skua_ext_slot and struct skua_ext_write. */
 static uint64_t table_bytes(const struct skua_qp_attr *a)
 {
-	return sizeof(struct skua_ext_slot) << log_window(a);
+	return SKUA_EXT_TABLE_BYTES(log_window(a));
 }
 
 /* Of struct skua_ext_recv. */
@@ -41,7 +41,7 @@ bool sr_attr_ok(const struct skua_qp_attr *a)
 	       log_window(a) <= SKUA_EXT_LOG_WINDOW_MAX;
 }
 
-/* The slots, the recovery ring if the driver keeps the loss state, and receives. */
+/* The tables, the recovery ring if the driver keeps the loss state, and receives. */
 static uint64_t ext_bytes(const struct skua_qp_attr *a, const struct qp *qp)
 {
 	uint64_t bytes = table_bytes(a);

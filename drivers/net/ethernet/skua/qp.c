@@ -39,7 +39,7 @@ static void skua_qp_icm_put(struct skua_dev *dev, u32 index)
 
 /*
  * Memory that the device needs for selective repeat: the QP's loss recovery context, its
- * placement table, behind that its recovery ring if the loss state is the driver's, and behind
+ * placement tables, behind them its recovery ring if the loss state is the driver's, and behind
  * that a table of receives if these come from an SRQ. Pages of its own for each QP, not a
  * dma_pool: a pool returns no memory until it is destroyed, and charges a page to only one of
  * its users.
@@ -49,7 +49,7 @@ static int skua_qp_ext_get(struct skua_dev *dev, struct skua_qp *qp, u32 ext)
 	u32 log_window = u32_get_bits(ext, SKUA_ATTR_EXT_LOG_WINDOW);
 	size_t ring = skua_recovery_bytes(dev);
 	size_t recvs = qp->shared ? sizeof(struct skua_ext_recv) << log_window : 0;
-	size_t size = (sizeof(struct skua_ext_slot) << log_window) + ring + recvs;
+	size_t size = SKUA_EXT_TABLE_BYTES(log_window) + ring + recvs;
 	u32 index = skua_obj_index(&dev->qps, qp->obj.num);
 	struct skua_buf table;
 	int err;
@@ -57,7 +57,7 @@ static int skua_qp_ext_get(struct skua_dev *dev, struct skua_qp *qp, u32 ext)
 	err = skua_icm_get(dev, SKUA_ICM_LRC, index);
 	if (err)
 		return err;
-	/* Coherent memory is aligned to its size: the slots, which come first, to theirs. */
+	/* Coherent memory is aligned to its size: the tables, which come first, to theirs. */
 	err = skua_buf_try(dev, &table, size, GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_icm;

@@ -207,7 +207,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_recovery_bytes);
  */
 int skua_recovery_add(struct skua_dev *dev, struct skua_qp *qp, u32 log_window)
 {
-	size_t table = sizeof(struct skua_ext_slot) << log_window;
+	size_t table = SKUA_EXT_TABLE_BYTES(log_window);
 	struct skua_qp_recovery *rec = kzalloc(sizeof(*rec), GFP_KERNEL_ACCOUNT);
 	int err;
 

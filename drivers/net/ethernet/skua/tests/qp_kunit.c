@@ -7,7 +7,7 @@
 
 #define LOG_QPS		10
 #define WINDOW		SKUA_EXT_LOG_WINDOW_MAX
-#define TABLE		(sizeof(struct skua_ext_slot) << WINDOW)
+#define TABLE		SKUA_EXT_TABLE_BYTES(WINDOW)
 #define EXT(mode)	(u32_encode_bits(mode, SKUA_ATTR_EXT_MODE) |		\
 			 u32_encode_bits(WINDOW, SKUA_ATTR_EXT_LOG_WINDOW))
 

@@ -9,7 +9,7 @@
 #include "../recovery.h"
 
 #define LOG_WINDOW	SKUA_EXT_LOG_WINDOW_MAX
-#define TABLE		(sizeof(struct skua_ext_slot) << LOG_WINDOW)
+#define TABLE		SKUA_EXT_TABLE_BYTES(LOG_WINDOW)
 #define LOG_QPS		10
 #define LOG_EQ		4
 #define QPN(n)		(0x400000 | (n))
