@@ -49,6 +49,8 @@ struct packet {
  * @reads: requests with responses done
  * @held: packets that came before their turn, by PSN
  * @mem: memory
+ * @later: for each byte of it one after the first PSN of the last WRITE that goes there, of which
+ *	a packet came before its turn; 0: there was none
  * @cqe: completions since it was asked last: message and bytes
  * @cqes: their number
  * @answered: requests that were done, and have responses
@@ -60,6 +62,7 @@ struct ref {
 	uint32_t epsn, msn, window, posted, recvs, reads;
 	const struct packet *held[REF_PSNS];
 	uint8_t mem[MEM];
+	uint32_t later[MEM];
 	struct {
 		uint32_t len, imm;
 	} cqe[64];
@@ -78,8 +81,19 @@ static void ref_place(struct ref *r, const struct packet *p)
 {
 	uint64_t at = p->kind == SEND ? p->seq % RECVS * RECV_LEN : p->at;
 
-	if (p->kind == SEND || p->kind == WRITE || p->kind == IMM)
+	if (p->kind == SEND)
 		memcpy(r->mem + at + p->off * MTU, p->data, p->len);
+	if (p->kind != WRITE && p->kind != IMM)
+		return;
+	at += p->off * MTU;
+	for (uint32_t k = 0; k < p->len; k++) {
+		if (r->later[at + k] <= p->psn - p->off + 1)
+			r->mem[at + k] = p->data[k];
+	}
+	for (uint32_t k = 0; p->psn > r->epsn && k < p->total; k++) {
+		if (r->later[p->at + k] < p->psn - p->off + 1)
+			r->later[p->at + k] = p->psn - p->off + 1;
+	}
 }
 
 /* Its turn has come, and it can go on. */
@@ -218,11 +232,14 @@ static void message(struct net *net)
 	static const enum kind kinds[] = { SEND, SEND, SEND, WRITE, WRITE, IMM, READ, FAA };
 	enum kind kind = kinds[draw(N(kinds))];
 	uint32_t total = draw(3) ? draw(MTU + 1) : draw(3 * MTU + 1);
-	/* Of what two under way write to one place, either may stay: there is none. */
-	uint64_t at = PLACE(kind == READ ? net->msgs - draw(4) : net->msgs);
+	bool before = kind == READ || (draw(2) && (kind == WRITE || kind == IMM));
+	/* Half of the WRITEs go to the places of messages before, over what these wrote. */
+	uint64_t at = PLACE(before ? net->msgs - draw(4) : net->msgs);
 
 	if (kind == FAA)
 		total = 8;
+	if (kind == WRITE || kind == IMM)
+		at += draw(1024 - total + 1);
 	for (uint32_t off = 0; !off || (off * MTU < total && kind != READ); off++)
 		one_packet(net, kind, off, total, at);
 	net->next.recv += kind == SEND || kind == IMM;
@@ -326,7 +343,8 @@ static void deliver(struct net *net, const struct packet *p)
 	struct ref *r = &net->ref;
 	const struct packet *again = p;
 	bool repeat = p->psn < r->epsn && (p->kind == READ || p->kind == FAA);
-	uint64_t at = p->kind == SEND ? p->seq % RECVS * RECV_LEN : p->at;
+	/* The whole place. */
+	uint64_t at = p->kind == SEND ? p->seq % RECVS * RECV_LEN : p->at & ~1023ull;
 	struct skua_rqc *rqc;
 
 	/* It would not be asked for again, as 16 others after it were. */

@@ -338,21 +338,21 @@ bool resp_write_len_ok(const struct turn *t, const struct skua_pkt *pkt)
 enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
+	uint32_t len = le32_to_cpu(t->rqc->cur_len), got = le32_to_cpu(t->rqc->cur_got);
 	uint32_t rkey = le32_to_cpu(t->rqc->cur_rkey);
 	uint64_t va = le64_to_cpu(t->rqc->cur_va);
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 
-	who.want = le32_to_cpu(t->rqc->cur_len) - le32_to_cpu(t->rqc->cur_got);
+	who.want = len - got;
 	who.in_order = true;
 	/* Of all that the message is to write, before the first packet of several is written. */
 	if ((pkt->op->flags & IB_F_ONLY) == IB_F_FIRST)
-		err = mr_check(t->dev, &who, rkey, va, le32_to_cpu(t->rqc->cur_len));
+		err = mr_check(t->dev, &who, rkey, va, len);
 	if (!err)
-		err = mr_write(t->dev, &who, rkey, va + le32_to_cpu(t->rqc->cur_got),
-			       pkt->payload, pkt->payload_len);
+		err = sr_order_write(t, &who, rkey, va + got, pkt);
 	if (err)
 		return err;
-	t->rqc->cur_got = cpu_to_le32(le32_to_cpu(t->rqc->cur_got) + pkt->payload_len);
+	t->rqc->cur_got = cpu_to_le32(got + pkt->payload_len);
 	if (pkt->op->flags & IB_F_LAST)
 		turn_count(t, SKUA_CNT_RX_WRITE);
 	return SKUA_VENDOR_NONE;

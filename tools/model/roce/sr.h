@@ -10,6 +10,7 @@
  *   sr_onload.c requester whose loss state the driver keeps: reports and commands
  *   sr_resp.c   responder: taking packets before their turn
  *   sr_recv.c   responder: receives of SRQs for these
+ *   sr_order.c  responder: WRITEs to the same bytes
  *
  * While nothing is missing all of a QP's state is in the hot words of SQC and RQC, and packets
  * take the same way as without the extension; the loss recovery context (LRC) is touched only
@@ -42,6 +43,21 @@ static inline void raise(__le32 *psn, uint32_t to)
 /* The QP's LRC, pinned; NULL: it cannot be had, and the QP is in error. To be put. */
 struct skua_lrc *sr_lrc(struct turn *t);
 void sr_lrc_put(struct turn *t, struct skua_lrc *lrc, bool dirty);
+
+static inline uint32_t sr_lrc_window(const struct skua_lrc *lrc)
+{
+	uint32_t log = le32_to_cpu(lrc->log_window);
+
+	return 1u << (log < SKUA_EXT_LOG_WINDOW_MAX ? log : SKUA_EXT_LOG_WINDOW_MAX);
+}
+
+/* With SKUA_RQC_HELD: SKUA_LRC_*, what is held of @psn. */
+static inline uint32_t sr_lrc_code(const struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t at = psn % SKUA_LRC_PSNS;
+
+	return le32_to_cpu(lrc->code[at / 8]) >> at % 8 * 4 & 0xf;
+}
 
 /* Was it set up for the extension? Only then its state is looked at. */
 static inline bool sr_set_up(const struct skua_sqc *sqc)
@@ -246,6 +262,16 @@ void sr_resp_gap(struct turn *t);
  * there is nothing to tell. @only_came: its last bit stands for a packet that was dropped.
  */
 uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *only_came);
+
+/* --- sr_order.c --- */
+/*
+ * A packet of a WRITE is to be held: keep where the message goes, unless that is known. False: that
+ * cannot be written, and the QP fails.
+ */
+bool sr_order_note(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt);
+/* Write the payload to @va, but for bytes of WRITEs behind it of which a packet is held. */
+enum skua_vendor sr_order_write(struct turn *t, const struct mr_who *who, uint32_t rkey,
+				uint64_t va, const struct skua_pkt *pkt);
 
 /* --- sr_recv.c --- */
 /*

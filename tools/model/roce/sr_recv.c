@@ -21,13 +21,6 @@
 
 #include "sr.h"
 
-static uint32_t window(const struct skua_lrc *lrc)
-{
-	uint32_t log = le32_to_cpu(lrc->log_window);
-
-	return 1u << (log < SKUA_EXT_LOG_WINDOW_MAX ? log : SKUA_EXT_LOG_WINDOW_MAX);
-}
-
 /* Number of the first message whose receive would be in the table. */
 static uint32_t first(const struct turn *t)
 {
@@ -39,13 +32,13 @@ static uint32_t num(const struct turn *t, const struct skua_lrc *lrc)
 {
 	uint32_t n = psn_sub(le32_to_cpu(lrc->recv_end), first(t));
 
-	return rqc_is(t, SKUA_RQC_RECVS) && n <= window(lrc) ? n : 0;
+	return rqc_is(t, SKUA_RQC_RECVS) && n <= sr_lrc_window(lrc) ? n : 0;
 }
 
 static uint64_t recv_at(const struct skua_lrc *lrc, uint32_t seq)
 {
 	return le64_to_cpu(lrc->recvs) +
-	       (uint64_t)(seq % window(lrc)) * sizeof(struct skua_ext_recv);
+	       (uint64_t)(seq % sr_lrc_window(lrc)) * sizeof(struct skua_ext_recv);
 }
 
 static bool get(struct turn *t, const struct skua_lrc *lrc, uint32_t ahead,

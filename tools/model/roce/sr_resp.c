@@ -42,20 +42,6 @@ static const uint8_t code_op[] = {
 
 /* --- the LRC --- */
 
-static uint32_t window(const struct skua_lrc *lrc)
-{
-	uint32_t log = le32_to_cpu(lrc->log_window);
-
-	return 1u << (log < SKUA_EXT_LOG_WINDOW_MAX ? log : SKUA_EXT_LOG_WINDOW_MAX);
-}
-
-static uint32_t code_get(const struct skua_lrc *lrc, uint32_t psn)
-{
-	uint32_t at = psn % SKUA_LRC_PSNS;
-
-	return le32_to_cpu(lrc->code[at / 8]) >> at % 8 * 4 & 0xf;
-}
-
 static void code_set(struct skua_lrc *lrc, uint32_t psn, uint32_t code)
 {
 	uint32_t at = psn % SKUA_LRC_PSNS, shift = at % 8 * 4;
@@ -73,10 +59,28 @@ static uint32_t code_of(const struct skua_pkt *pkt)
 	return SKUA_LRC_NONE;
 }
 
+/* What is held of it: SKUA_LRC_NONE if nothing, though others of its message are. */
+static uint32_t held_code(const struct skua_lrc *lrc, uint32_t psn)
+{
+	uint32_t code = sr_lrc_code(lrc, psn);
+
+	return code == SKUA_LRC_WRITE_BEGUN ? SKUA_LRC_NONE : code;
+}
+
 /* Without the flag nothing is held, whatever the LRC says. */
 static bool is_held(const struct turn *t, const struct skua_lrc *lrc, uint32_t psn)
 {
-	return rqc_is(t, SKUA_RQC_HELD) && code_get(lrc, psn);
+	return rqc_is(t, SKUA_RQC_HELD) && held_code(lrc, psn);
+}
+
+/* A packet of a WRITE is held; the first one's PSN has the place of all, sr_order_note(). */
+static void note_begun(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	uint32_t off = be24_get(pkt->seth->off), first = psn_sub(pkt->psn, off);
+
+	if (pkt->op->flags & IB_F_WRITE && off <= psn_sub(pkt->psn, le32_to_cpu(t->rqc->epsn)) &&
+	    !sr_lrc_code(lrc, first))
+		code_set(lrc, first, SKUA_LRC_WRITE_BEGUN);
 }
 
 static void hold(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
@@ -90,6 +94,7 @@ static void hold(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pk
 		t->rqc->flags |= cpu_to_le32(SKUA_RQC_HELD);
 	}
 	code_set(lrc, pkt->psn, code_of(pkt));
+	note_begun(t, lrc, pkt);
 	lrc->held = cpu_to_le32(le32_to_cpu(lrc->held) + 1);
 	if (ib_psn_diff(next, le32_to_cpu(lrc->held_top)) > 0)
 		lrc->held_top = cpu_to_le32(next);
@@ -99,18 +104,25 @@ static void let_go(struct skua_lrc *lrc, uint32_t psn)
 {
 	uint32_t held = le32_to_cpu(lrc->held);
 
-	if (!code_get(lrc, psn))
-		return;
+	if (held_code(lrc, psn))
+		lrc->held = cpu_to_le32(held ? held - 1 : 0);
 	code_set(lrc, psn, SKUA_LRC_NONE);
-	lrc->held = cpu_to_le32(held ? held - 1 : 0);
 }
 
-/* Which of eight PSNs are held: a bit for each of the eight codes of a word. */
+_Static_assert(SKUA_LRC_WRITE_BEGUN == 0xf, "the code that has all bits");
+
+/*
+ * Which of eight PSNs are held: a bit for each of the eight codes of a word that has a bit, but
+ * not all.
+ */
 static uint32_t held_of(uint32_t codes)
 {
+	uint32_t all = codes & codes >> 1;
+
+	all &= all >> 2;
 	codes |= codes >> 1;
 	codes |= codes >> 2;
-	codes &= 0x11111111;
+	codes &= ~all & 0x11111111;
 	codes |= codes >> 3;
 	codes &= 0x03030303;
 	codes |= codes >> 6;
@@ -151,12 +163,12 @@ uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *onl
 	if (rqc_is(t, SKUA_RQC_DROPPED))
 		came = ib_psn_diff(le32_to_cpu(t->rqc->dropped), epsn) + 1;
 	t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_DROPPED);
-	if (bits > (int32_t)window(lrc))
-		bits = (int32_t)window(lrc);
+	if (bits > (int32_t)sr_lrc_window(lrc))
+		bits = (int32_t)sr_lrc_window(lrc);
 	held_bits(lrc, epsn, bits > 1 ? (uint32_t)bits : 0, to);
 	/* It is not held; a context from memory of the host may say so. */
 	to[0] &= (uint8_t)~1u;
-	*only_came = came > 1 && came > bits && came <= (int32_t)window(lrc);
+	*only_came = came > 1 && came > bits && came <= (int32_t)sr_lrc_window(lrc);
 	if (*only_came) {
 		bits = came;
 		to[(bits - 1) / 8] |= (uint8_t)(1u << (bits - 1) % 8);
@@ -195,7 +207,7 @@ static bool slot_put(struct turn *t, const struct skua_lrc *lrc, const struct sk
 		what |= SKUA_EXT_SLOT_INV;
 	}
 	slot.what = cpu_to_le32(what | (pkt->se ? SKUA_EXT_SLOT_SE : 0));
-	if (!dma_write(t->dev, TLP_SLOT, slot_at(lrc, pkt->psn % window(lrc)), &slot,
+	if (!dma_write(t->dev, TLP_SLOT, slot_at(lrc, pkt->psn % sr_lrc_window(lrc)), &slot,
 		       sizeof(slot)))
 		return true;
 	resp_fail_at(t, le32_to_cpu(t->rqc->epsn), IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
@@ -218,7 +230,7 @@ struct slots {
 static const struct skua_ext_slot *slot_get(struct turn *t, const struct skua_lrc *lrc,
 					    struct slots *s, uint32_t psn)
 {
-	uint32_t index = psn % window(lrc);
+	uint32_t index = psn % sr_lrc_window(lrc);
 
 	if (!s->valid || index / SLOTS * SLOTS != s->first) {
 		s->first = index / SLOTS * SLOTS;
@@ -346,7 +358,7 @@ void sr_resp_advance(struct turn *t, uint32_t from)
 	/* Each turn of the loop lets go of one PSN at least. */
 	while (rqc_is(t, SKUA_RQC_HELD) && !rqc_is(t, SKUA_RQC_FAILED)) {
 		from = le32_to_cpu(t->rqc->epsn);
-		code = code_get(lrc, from);
+		code = held_code(lrc, from);
 		if (!code)
 			break;
 		let_go(lrc, from);
@@ -390,7 +402,7 @@ static bool take_send(struct turn *t, const struct skua_pkt *pkt)
 	       !recv_place(t, l, got, pkt->payload, pkt->payload_len);
 }
 
-static bool take_write(struct turn *t, const struct skua_pkt *pkt)
+static bool take_write(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
 {
 	uint32_t ahead = psn_sub(be24_get(pkt->seth->seq), le32_to_cpu(t->rqc->recv_seq));
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
@@ -407,17 +419,17 @@ static bool take_write(struct turn *t, const struct skua_pkt *pkt)
 		return false;
 	who.want = len - got;
 	return !mr_check(t->dev, &who, rkey, va, len) &&
-	       !mr_write(t->dev, &who, rkey, va + got, pkt->payload, pkt->payload_len);
+	       !sr_order_write(t, &who, rkey, va + got, pkt) && sr_order_note(t, lrc, pkt);
 }
 
-static bool take(struct turn *t, const struct skua_lrc *lrc, const struct skua_pkt *pkt)
+static bool take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
 {
 	if (!resp_supported(t, pkt) || !resp_payload_ok(t, pkt) || !offset_ok(pkt) ||
 	    (pkt->xrceth && !recv_xrc_early_ok(t, pkt)))
 		return false;
 	if (pkt->op->flags & IB_F_READ)
 		return rres_early(t, pkt);
-	if (!(pkt->op->flags & IB_F_SEND ? take_send(t, pkt) : take_write(t, pkt)))
+	if (!(pkt->op->flags & IB_F_SEND ? take_send(t, pkt) : take_write(t, lrc, pkt)))
 		return false;
 	return !has_slot(pkt->op) || slot_put(t, lrc, pkt);
 }
@@ -442,15 +454,15 @@ static void early(struct turn *t, const struct skua_pkt *pkt, uint32_t d)
 	if (!lrc)
 		return;
 	turn_count(t, SKUA_CNT_OUT_OF_SEQUENCE);
-	if (d < window(lrc) && is_held(t, lrc, pkt->psn)) {
+	if (d < sr_lrc_window(lrc) && is_held(t, lrc, pkt->psn)) {
 		turn_count(t, SKUA_CNT_DUPLICATE_REQUEST);
 	} else {
-		taken = d < window(lrc) && take(t, lrc, pkt);
+		taken = d < sr_lrc_window(lrc) && take(t, lrc, pkt);
 		turn_count(t, taken ? SKUA_CNT_RX_EARLY : SKUA_CNT_RX_EARLY_DROP);
 	}
 	if (taken)
 		hold(t, lrc, pkt);
-	else if (d < window(lrc) && !is_held(t, lrc, pkt->psn) && recv_is_shared(t->qp))
+	else if (d < sr_lrc_window(lrc) && !is_held(t, lrc, pkt->psn) && recv_is_shared(t->qp))
 		note_dropped(t, pkt->psn);
 	if (!rqc_is(t, SKUA_RQC_FAILED))
 		resp_want_ack(t);

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Selective repeat, responder: WRITEs to the same bytes. Whatever order their packets come in,
+ * memory is in the end as if they had come in the order in which they were sent.
+ */
+#include "odp.h"
+
+#include "sr_forge.h"
+
+#define SPAN	2048u		/* bytes that these WRITEs go to, at AREA */
+#define MAX	8u		/* packets */
+
+/* A WRITE of @len bytes to @at. */
+struct msg {
+	uint32_t at, len;
+	bool imm;
+	bool plain;		/* in the standard's form, which only the expected packet may have */
+};
+
+/**
+ * struct run - messages, and what they leave behind
+ * @rc: the responder is its side 1
+ * @p: their packets
+ * @n: how many
+ * @key: of the second region, 0: all go to the first
+ * @psn: of the first of them
+ * @seq: messages before them that took a receive
+ * @want: memory, afterwards
+ */
+struct run {
+	struct rc rc;
+	struct sr_pkt p[MAX];
+	unsigned int n;
+	uint32_t key;
+	uint32_t psn, seq;
+	uint8_t want[SPAN];
+};
+
+static uint8_t opcode(const struct msg *m, bool first, bool last)
+{
+	if (first && last)
+		return m->imm ? IB_OP_WRITE_ONLY_IMM : IB_OP_WRITE_ONLY;
+	if (last)
+		return m->imm ? IB_OP_WRITE_LAST_IMM : IB_OP_WRITE_LAST;
+	return first ? IB_OP_WRITE_FIRST : IB_OP_WRITE_MIDDLE;
+}
+
+/* Bytes of a seed of its own, which differ from all others' at each place. */
+static void message(struct run *r, const struct msg *m)
+{
+	uint32_t mtu = r->rc.mtu, seed = r->psn + r->n, first = r->n;
+
+	assert_true(m->at + m->len <= SPAN);
+	rc_fill(r->want + m->at, m->len, seed);
+	for (uint32_t off = 0; !off || off * mtu < m->len; off++) {
+		bool last = off * mtu + mtu >= m->len;
+
+		assert_true(r->n < MAX);
+		r->p[r->n] = (struct sr_pkt){
+			.op = opcode(m, !off, last),
+			.psn = r->psn + first + off,
+			.off = off,
+			.seq = m->imm && last ? r->seq++ : 0,
+			.len = last ? m->len - off * mtu : mtu,
+			.seed = seed,
+			.roff = AREA + m->at,
+			.total = m->len,
+			.imm = m->imm && last ? seed : 0,
+			.plain = m->plain,
+		};
+		r->n++;
+	}
+}
+
+/* They come by @order, and all is there. */
+static void deliver(struct run *r, const unsigned int *order, bool one_by_one)
+{
+	memset(r->rc.s[1].buf + AREA, 0xee, SPAN);
+	for (unsigned int k = 0; k < r->n; k++) {
+		give(&r->rc, r->p[order[k]]);
+		if (one_by_one)
+			run(&r->rc);
+	}
+	hush(&r->rc);
+	assert_int_equal(epsn(&r->rc), (r->psn + r->n) & IB_PSN_MASK);
+	assert_false(sr_held(&r->rc));
+	assert_int_equal(sr_lrc_of(&r->rc)->held, 0);
+}
+
+/* The next order, as of a number whose digits all differ. False: that was the last. */
+static bool permute(unsigned int *order, unsigned int n)
+{
+	unsigned int k = n - 1, j = n - 1, t;
+
+	while (k && order[k - 1] > order[k])
+		k--;
+	if (!k)
+		return false;
+	while (order[j] < order[k - 1])
+		j--;
+	t = order[k - 1];
+	order[k - 1] = order[j];
+	order[j] = t;
+	for (j = n - 1; k < j; k++, j--) {
+		t = order[k];
+		order[k] = order[j];
+		order[j] = t;
+	}
+	return true;
+}
+
+static void begin(struct run *r, const struct msg *m, unsigned int n)
+{
+	r->psn += r->n;
+	r->n = 0;
+	memset(r->want, 0xee, sizeof(r->want));
+	for (unsigned int k = 0; k < n; k++) {
+		message(r, &m[k]);
+		if (m[k].imm)
+			rc_recv(&r->rc, 1, 0, 0);
+	}
+}
+
+static void check(struct run *r, const struct msg *m, unsigned int n)
+{
+	for (unsigned int k = 0; k < n; k++) {
+		if (m[k].imm)
+			rc_expect(&r->rc, 1, true, SKUA_CQE_OK);
+	}
+	rc_expect_none(&r->rc, 1, true);
+	assert_memory_equal(r->rc.s[1].buf + AREA, r->want, SPAN);
+}
+
+/* In each order that they can come in. */
+static void all_orders(struct run *r, const struct msg *m, unsigned int n)
+{
+	unsigned int order[MAX] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+	do {
+		begin(r, m, n);
+		deliver(r, order, r->psn & 1);
+		check(r, m, n);
+	} while (permute(order, r->n));
+	assert_int_equal(rc_cnt(&r->rc, 1, SKUA_CNT_RX_EARLY_DROP), 0);
+	assert_int_equal(rc_cnt(&r->rc, 1, SKUA_CNT_TX_NAK), 0);
+}
+
+static const struct {
+	const char *what;
+	struct msg m[5];
+} lists[] = {
+	{ "the same bytes", { { 0, 256 }, { 0, 256 }, { 0, 256 } } },
+	{ "beginning, end, middle", { { 100, 200 }, { 90, 20 }, { 290, 40 }, { 180, 30 } } },
+	{ "the first byte, the last byte", { { 100, 200 }, { 100, 1 }, { 299, 1 } } },
+	{ "next to each other", { { 100, 100 }, { 0, 100 }, { 200, 100 } } },
+	{ "all and more", { { 100, 100 }, { 50, 250 }, { 120, 10 } } },
+	{ "a message of three packets, and one across two of them",
+	  { { 0, 700 }, { 200, 256 }, { 500, 100 } } },
+	{ "two messages of several packets", { { 0, 600 }, { 300, 700 } } },
+	{ "a shorter one later", { { 0, 600 }, { 0, 300 }, { 10, 1 } } },
+	{ "no bytes", { { 100, 100 }, { 150, 0 }, { 100, 100 } } },
+	{ "with immediate data",
+	  { { 0, 256, .imm = true }, { 0, 300, .imm = true }, { 10, 200, .imm = true } } },
+	{ "five of all kinds", { { 0, 256 }, { 128, 256, .imm = true }, { 0, 200 },
+				 { 100, 200, .imm = true }, { 150, 10 } } },
+};
+
+static void test_all_orders(void **state)
+{
+	static struct run r;
+
+	(void)state;
+	for (size_t k = 0; k < N(lists); k++) {
+		struct rc_opt opt = small;
+		unsigned int n = 1;
+
+		print_message("%s\n", lists[k].what);
+		while (n < N(lists[k].m) && (lists[k].m[n].len || lists[k].m[n].at))
+			n++;
+		/* By turns a table that a few of these fill. */
+		opt.log_window = k & 1 ? SKUA_EXT_LOG_WINDOW_MIN : 0;
+		memset(&r, 0, sizeof(r));
+		rc_open(&r.rc, &opt);
+		all_orders(&r, lists[k].m, n);
+		rc_close(&r.rc);
+	}
+}
+
+/* The expected one in the standard's form, as of a peer that had not heard yet. */
+static void test_plain(void **state)
+{
+	static const struct msg m[] = {
+		{ 100, 200, .plain = true }, { 150, 50 }, { 0, 120 },
+	};
+	static const unsigned int order[] = { 2, 1, 0 };
+	static struct run r;
+
+	(void)state;
+	memset(&r, 0, sizeof(r));
+	rc_open(&r.rc, &small);
+	begin(&r, m, N(m));
+	deliver(&r, order, true);
+	check(&r, m, N(m));
+	rc_close(&r.rc);
+}
+
+/* What comes by another key to the same address is another place. */
+static void test_keys(void **state)
+{
+	static const unsigned int order[2][2] = { { 0, 1 }, { 1, 0 } };
+	static struct run r;
+
+	(void)state;
+	for (unsigned int k = 0; k < 2; k++) {
+		struct msg m[] = { { 0, 256 }, { 0, 256 } };
+		uint64_t other;
+
+		memset(&r, 0, sizeof(r));
+		rc_open(&r.rc, &small);
+		other = fake_alloc(&r.rc.s[1].f, SPAN, 4096);
+		begin(&r, m, N(m));
+		r.p[1].key = mini_mr(&r.rc.s[1].m, RC_VA + AREA, other, SPAN,
+				     SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_LOCAL_WRITE);
+		deliver(&r, order[k], true);
+		rc_check(r.rc.s[1].buf + AREA, 256, r.p[0].seed);
+		rc_check(fake_ptr(&r.rc.s[1].f, other), 256, r.p[1].seed);
+		rc_close(&r.rc);
+	}
+}
+
+/* The table cannot be written when a WRITE comes early, or not read when an earlier one comes. */
+static void test_no_table(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		uint64_t table;
+
+		rc_open(&rc, &small);
+		table = le64_to_cpu(sr_lrc_of(&rc)->table) +
+			sizeof(struct skua_ext_slot) * SKUA_LRC_PSNS;
+		if (late) {
+			give(&rc, write_one(1));
+			hush(&rc);
+		}
+		fake_hole(&rc.s[1].f, table, sizeof(struct skua_ext_write) * SKUA_LRC_PSNS);
+		give(&rc, write_one(late ? 0 : 1));
+		run(&rc);
+		expect_nak(&rc, 0, IB_AETH_NAK | IB_NAK_REMOTE_OP, 0xff);
+		expect_silence(&rc);
+		rc_expect_event(&rc, 1, SKUA_QP_EV_FATAL);
+		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_EARLY), late);
+		assert_false(written(&rc, 0));
+		rc_close(&rc);
+	}
+}
+
+/* Where nothing is missing, and amid one message, the table is not touched. */
+static void test_untouched(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	fake_hole(&rc.s[1].f,
+		  le64_to_cpu(sr_lrc_of(&rc)->table) +
+		  sizeof(struct skua_ext_slot) * SKUA_LRC_PSNS,
+		  sizeof(struct skua_ext_write) * SKUA_LRC_PSNS);
+	give(&rc, write_one(0));
+	GIVE(&rc, .op = IB_OP_WRITE_FIRST, .psn = 1, .len = 256, .total = 900, .roff = AREA,
+	     .seed = 9);
+	run(&rc);
+	for (uint32_t k = 3; k > 0; k--)
+		GIVE(&rc, .op = k == 3 ? IB_OP_WRITE_LAST : IB_OP_WRITE_MIDDLE, .psn = 1 + k,
+		     .off = k, .len = k == 3 ? 132 : 256, .total = 900, .roff = AREA, .seed = 9);
+	hush(&rc);
+	assert_int_equal(epsn(&rc), 5);
+	rc_check(rc.s[1].buf + AREA, 900, 9);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_EARLY), 2);
+	rc_close(&rc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_orders),
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_no_table),
+		cmocka_unit_test(test_untouched),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Selective repeat, responder: the order of WRITEs.
+ *
+ * Where WRITEs of a QP go to the same bytes, those of the last one stay (IBTA 9.5), in
+ * whatever order their packets come. So the place of each WRITE of which packets came before
+ * their turn goes into a table in host memory, struct skua_ext_write, and a packet of an earlier
+ * WRITE leaves out all bytes of that place: what is not there yet comes later.
+ *
+ * Places are compared by their keys and addresses. Bytes that have two keys are not told to be the
+ * same.
+ */
+#include <string.h>
+
+#include "sr.h"
+
+/* Entries that are read at once. */
+#define ENTRIES		16
+
+static uint64_t entry_at(const struct skua_lrc *lrc, uint32_t index)
+{
+	return le64_to_cpu(lrc->table) + sr_lrc_window(lrc) * sizeof(struct skua_ext_slot) +
+	       index * sizeof(struct skua_ext_write);
+}
+
+/* Is there an entry of the WRITE whose first packet has @psn, which is not before epsn? */
+static bool has_entry(const struct skua_lrc *lrc, uint32_t psn)
+{
+	switch (sr_lrc_code(lrc, psn)) {
+	case SKUA_LRC_WRITE_FIRST:
+	case SKUA_LRC_WRITE_ONLY:
+	case SKUA_LRC_WRITE_ONLY_IMM:
+	case SKUA_LRC_WRITE_BEGUN:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool sr_order_note(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	uint32_t off = be24_get(pkt->seth->off), first = psn_sub(pkt->psn, off);
+	struct skua_ext_write entry = {
+		.va = cpu_to_le64(be64_get(pkt->reth->va)),
+		.rkey = cpu_to_le32(be32_get(pkt->reth->rkey)),
+		.len = cpu_to_le32(be32_get(pkt->reth->len)),
+	};
+
+	/* No packet before this one is missing but of the message itself. */
+	if (off > psn_sub(pkt->psn, le32_to_cpu(t->rqc->epsn)))
+		return true;
+	if (rqc_is(t, SKUA_RQC_HELD) && sr_lrc_code(lrc, first))
+		return true;
+	if (!dma_write(t->dev, TLP_SLOT, entry_at(lrc, first % sr_lrc_window(lrc)), &entry,
+		       sizeof(entry)))
+		return true;
+	resp_fail_at(t, le32_to_cpu(t->rqc->epsn), IB_NAK_REMOTE_OP, SKUA_QP_EV_FATAL);
+	return false;
+}
+
+/**
+ * struct later - bytes of a packet that belong to later WRITEs, too
+ * @va: address of the first byte
+ * @rkey: key
+ * @bytes: how many the packet has
+ * @any: there is one
+ * @byte: for each whether it is one, if @any
+ */
+struct later {
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t bytes;
+	bool any;
+	uint8_t byte[ENGINE_MTU_MAX];
+};
+
+/* Those from *@from to *@to are at the place of @w. False: none is. */
+static bool overlap(const struct later *l, const struct skua_ext_write *w, uint32_t *from,
+		    uint32_t *to)
+{
+	uint64_t va = le64_to_cpu(w->va), len = le32_to_cpu(w->len), before = l->va - va;
+
+	if (le32_to_cpu(w->rkey) != l->rkey)
+		return false;
+	if (va > l->va) {
+		*from = va - l->va < l->bytes ? (uint32_t)(va - l->va) : l->bytes;
+		before = 0;
+	} else {
+		*from = 0;
+	}
+	if (before >= len)
+		return false;
+	*to = len - before < l->bytes - *from ? *from + (uint32_t)(len - before) : l->bytes;
+	return *from < *to;
+}
+
+static void add(struct later *l, const struct skua_ext_write *w)
+{
+	uint32_t from, to;
+
+	if (!overlap(l, w, &from, &to))
+		return;
+	if (!l->any)
+		memset(l->byte, 0, l->bytes);
+	l->any = true;
+	memset(l->byte + from, 1, to - from);
+}
+
+/* Those of all WRITEs from @psn on. False: the table cannot be read. */
+static bool add_all(struct turn *t, const struct skua_lrc *lrc, uint32_t psn, struct later *l)
+{
+	int32_t n = ib_psn_diff(le32_to_cpu(lrc->held_top), psn);
+	uint32_t have = UINT32_MAX, index;
+	struct skua_ext_write entry[ENTRIES];
+
+	/* The context may come from memory of the host. */
+	if (n > (int32_t)sr_lrc_window(lrc))
+		n = (int32_t)sr_lrc_window(lrc);
+	for (; n > 0; n--, psn = psn_add(psn, 1)) {
+		if (!has_entry(lrc, psn))
+			continue;
+		index = psn % sr_lrc_window(lrc);
+		if (index / ENTRIES != have &&
+		    dma_read(t->dev, TLP_SLOT, entry_at(lrc, index / ENTRIES * ENTRIES), entry,
+			     sizeof(entry)))
+			return false;
+		have = index / ENTRIES;
+		add(l, &entry[index % ENTRIES]);
+	}
+	return true;
+}
+
+static bool find_later(struct turn *t, const struct skua_pkt *pkt, struct later *l)
+{
+	struct skua_lrc *lrc = sr_lrc(t);
+	bool ok;
+
+	if (!lrc)
+		return false;
+	ok = add_all(t, lrc, psn_add(pkt->psn, 1), l);
+	sr_lrc_put(t, lrc, false);
+	return ok;
+}
+
+enum skua_vendor sr_order_write(struct turn *t, const struct mr_who *who, uint32_t rkey,
+				uint64_t va, const struct skua_pkt *pkt)
+{
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	uint32_t bytes = pkt->payload_len, end;
+	struct later l;
+
+	l.va = va;
+	l.rkey = rkey;
+	l.bytes = bytes;
+	l.any = false;
+	if (rqc_is(t, SKUA_RQC_HELD) && !find_later(t, pkt, &l))
+		return SKUA_VENDOR_KEY_DMA;
+	if (!l.any)
+		return mr_write(t->dev, who, rkey, va, pkt->payload, bytes);
+	for (uint32_t at = 0; !err && at < bytes; at = end) {
+		for (end = at + 1; end < bytes && l.byte[end] == l.byte[at];)
+			end++;
+		if (!l.byte[at])
+			err = mr_write(t->dev, who, rkey, va + at, pkt->payload + at, end - at);
+	}
+	return err;
+}
