@@ -204,6 +204,62 @@ static void test_plain(void **state)
 	rc_close(&r.rc);
 }
 
+/*
+ * Of a later WRITE only a part has come when a READ between both is answered: it finds the earlier
+ * one's bytes where the later one's are not there.
+ */
+static void test_between(void **state)
+{
+	uint8_t all[512], want[256];
+	struct sr_answer a;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	GIVE(&rc, .op = IB_OP_WRITE_LAST, .psn = 3, .off = 1, .len = 256, .total = 512,
+	     .roff = AREA, .seed = 2);
+	hush(&rc);
+	GIVE(&rc, .op = IB_OP_WRITE_ONLY, .psn = 0, .len = 256, .total = 256, .roff = AREA + 128,
+	     .seed = 1);
+	hush(&rc);
+	GIVE(&rc, .op = IB_OP_READ_REQUEST, .psn = 1, .total = 256, .roff = AREA + 128);
+	run(&rc);
+	rc_fill(want, 256, 1);
+	rc_fill(all, 512, 2);
+	memcpy(want + 128, all + 256, 128);
+	assert_true(sr_next(&rc, &a));
+	assert_int_equal(a.opcode, IB_TRANSPORT_RC | IB_OP_READ_RESP_ONLY);
+	assert_int_equal(a.len, 256);
+	assert_memory_equal(a.payload, want, 256);
+	hush(&rc);
+	GIVE(&rc, .op = IB_OP_WRITE_FIRST, .psn = 2, .len = 256, .total = 512, .roff = AREA,
+	     .seed = 2);
+	hush(&rc);
+	assert_int_equal(epsn(&rc), 4);
+	rc_check(rc.s[1].buf + AREA, 512, 2);
+	rc_close(&rc);
+}
+
+/* A later WRITE has more packets than codes there are, of which some are held. */
+static void test_long(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	for (uint32_t off = 1; off < 256; off++)
+		GIVE(&rc, .op = IB_OP_WRITE_MIDDLE, .psn = 1 + off, .off = off, .len = 256,
+		     .total = 700 * 256, .roff = AREA, .seed = 2);
+	hush(&rc);
+	GIVE(&rc, .op = IB_OP_WRITE_ONLY, .psn = 0, .len = 256, .total = 256,
+	     .roff = AREA + (SKUA_LRC_PSNS + 88) * 256, .seed = 1);
+	hush(&rc);
+	assert_int_equal(epsn(&rc), 1);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_EARLY), 255);
+	rc_check(rc.s[1].buf + AREA + (SKUA_LRC_PSNS + 88) * 256, 256, 1);
+	rc_close(&rc);
+}
+
 /* What comes by another key to the same address is another place. */
 static void test_keys(void **state)
 {
@@ -286,6 +342,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_orders),
 		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_between),
+		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_untouched),

@@ -49,8 +49,7 @@ struct packet {
  * @reads: requests with responses done
  * @held: packets that came before their turn, by PSN
  * @mem: memory
- * @later: for each byte of it one after the first PSN of the last WRITE that goes there, of which
- *	a packet came before its turn; 0: there was none
+ * @writer: for each byte of it one after the PSN of the packet of a WRITE that it is of; 0: of none
  * @cqe: completions since it was asked last: message and bytes
  * @cqes: their number
  * @answered: requests that were done, and have responses
@@ -62,7 +61,7 @@ struct ref {
 	uint32_t epsn, msn, window, posted, recvs, reads;
 	const struct packet *held[REF_PSNS];
 	uint8_t mem[MEM];
-	uint32_t later[MEM];
+	uint32_t writer[MEM];
 	struct {
 		uint32_t len, imm;
 	} cqe[64];
@@ -87,12 +86,10 @@ static void ref_place(struct ref *r, const struct packet *p)
 		return;
 	at += p->off * MTU;
 	for (uint32_t k = 0; k < p->len; k++) {
-		if (r->later[at + k] <= p->psn - p->off + 1)
-			r->mem[at + k] = p->data[k];
-	}
-	for (uint32_t k = 0; p->psn > r->epsn && k < p->total; k++) {
-		if (r->later[p->at + k] < p->psn - p->off + 1)
-			r->later[p->at + k] = p->psn - p->off + 1;
+		if (r->writer[at + k] > p->psn)
+			continue;
+		r->mem[at + k] = p->data[k];
+		r->writer[at + k] = p->psn + 1;
 	}
 }
 

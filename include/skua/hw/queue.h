@@ -886,7 +886,7 @@ _Static_assert(sizeof(struct skua_ext_slot) == 16, "skua_ext_slot");
  * At index PSN of the message's first packet modulo the window. The device writes it when the
  * first of the message's packets comes before its turn, unless the PSN expected is amid the
  * message. It reads it when a packet of an earlier WRITE comes, which must not overwrite what
- * the later one has written. Software does neither.
+ * packets of the later one have written. Software does neither.
  */
 struct skua_ext_write {
 	__le64 va;

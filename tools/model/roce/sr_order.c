@@ -5,7 +5,8 @@
  * Where WRITEs of a QP go to the same bytes, those of the last one stay (IBTA 9.5), in
  * whatever order their packets come. So the place of each WRITE of which packets came before
  * their turn goes into a table in host memory, struct skua_ext_write, and a packet of an earlier
- * WRITE leaves out all bytes of that place: what is not there yet comes later.
+ * WRITE leaves out those bytes of that place that have come. It writes the others: whoever reads
+ * between the two, by a READ or after a completion, finds the bytes of one of them.
  *
  * Places are compared by their keys and addresses. Bytes that have two keys are not told to be the
  * same.
@@ -74,36 +75,49 @@ struct later {
 	uint8_t byte[ENGINE_MTU_MAX];
 };
 
-/* Those from *@from to *@to are at the place of @w. False: none is. */
-static bool overlap(const struct later *l, const struct skua_ext_write *w, uint32_t *from,
-		    uint32_t *to)
+static bool is_there(const struct skua_lrc *lrc, uint32_t psn)
 {
-	uint64_t va = le64_to_cpu(w->va), len = le32_to_cpu(w->len), before = l->va - va;
+	uint32_t code = sr_lrc_code(lrc, psn);
 
-	if (le32_to_cpu(w->rkey) != l->rkey)
-		return false;
-	if (va > l->va) {
-		*from = va - l->va < l->bytes ? (uint32_t)(va - l->va) : l->bytes;
-		before = 0;
-	} else {
-		*from = 0;
-	}
-	if (before >= len)
-		return false;
-	*to = len - before < l->bytes - *from ? *from + (uint32_t)(len - before) : l->bytes;
-	return *from < *to;
+	return ib_psn_diff(le32_to_cpu(lrc->held_top), psn) > 0 && code >= SKUA_LRC_WRITE_FIRST &&
+	       code <= SKUA_LRC_WRITE_ONLY_IMM;
 }
 
-static void add(struct later *l, const struct skua_ext_write *w)
+/* Bytes from @from up to @to of the WRITE @w, which are of one packet, are there. */
+static void add_bytes(struct later *l, const struct skua_ext_write *w, uint64_t from, uint64_t to)
 {
-	uint32_t from, to;
+	uint64_t at = le64_to_cpu(w->va) + from - l->va;
 
-	if (!overlap(l, w, &from, &to))
-		return;
 	if (!l->any)
 		memset(l->byte, 0, l->bytes);
 	l->any = true;
-	memset(l->byte + from, 1, to - from);
+	memset(l->byte + at, 1, to - from);
+}
+
+/* Those of the WRITE @w whose first packet has @psn. What of it is not there will overwrite. */
+static void add(struct later *l, const struct turn *t, const struct skua_lrc *lrc, uint32_t psn,
+		const struct skua_ext_write *w)
+{
+	uint64_t va = le64_to_cpu(w->va), len = le32_to_cpu(w->len), from = 0, to = 0, next;
+
+	if (l->va >= va) {
+		from = l->va - va;
+		to = from < len ? from + l->bytes : 0;
+	} else if (va - l->va < l->bytes) {
+		to = l->bytes - (va - l->va);
+	}
+	if (to > len)
+		to = len;
+	if (le32_to_cpu(w->rkey) != l->rkey)
+		return;
+	/* At most two packets of it lie where one does. */
+	for (; from < to; from = next) {
+		next = from - from % t->mtu + t->mtu;
+		if (next > to)
+			next = to;
+		if (is_there(lrc, psn_add(psn, (uint32_t)(from / t->mtu))))
+			add_bytes(l, w, from, next);
+	}
 }
 
 /* Those of all WRITEs from @psn on. False: the table cannot be read. */
@@ -125,7 +139,7 @@ static bool add_all(struct turn *t, const struct skua_lrc *lrc, uint32_t psn, st
 			     sizeof(entry)))
 			return false;
 		have = index / ENTRIES;
-		add(l, &entry[index % ENTRIES]);
+		add(l, t, lrc, psn, &entry[index % ENTRIES]);
 	}
 	return true;
 }
