@@ -260,6 +260,44 @@ static void test_long(void **state)
 	rc_close(&rc);
 }
 
+/*
+ * Something is held all the time, until a message has the same place in the codes as one had before
+ * it of which only the last packet was there at first. It is not taken for that one.
+ */
+static void test_passed(void **state)
+{
+	uint32_t psn = 1 + SKUA_LRC_PSNS;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	GIVE(&rc, .op = IB_OP_WRITE_LAST, .psn = 2, .off = 1, .len = 256, .total = 512,
+	     .roff = AREA + 1024, .seed = 1);
+	for (uint32_t k = 4; k < psn; k += 2) {
+		give(&rc, write_one(k));
+		if (k == 4) {
+			give(&rc, write_one(0));
+			GIVE(&rc, .op = IB_OP_WRITE_FIRST, .psn = 1, .len = 256, .total = 512,
+			     .roff = AREA + 1024, .seed = 1);
+		} else {
+			give(&rc, write_one(k - 3));
+		}
+		hush(&rc);
+		assert_true(sr_held(&rc));
+	}
+	assert_int_equal(epsn(&rc), psn - 2);
+	GIVE(&rc, .op = IB_OP_WRITE_LAST, .psn = psn + 1, .off = 1, .len = 256, .total = 512,
+	     .roff = AREA, .seed = 3);
+	GIVE(&rc, .op = IB_OP_WRITE_ONLY, .psn = psn - 2, .len = 256, .total = 256,
+	     .roff = AREA + 256, .seed = 2);
+	GIVE(&rc, .op = IB_OP_WRITE_FIRST, .psn = psn, .len = 256, .total = 512, .roff = AREA,
+	     .seed = 3);
+	hush(&rc);
+	assert_int_equal(epsn(&rc), psn + 2);
+	rc_check(rc.s[1].buf + AREA, 512, 3);
+	rc_close(&rc);
+}
+
 /* What comes by another key to the same address is another place. */
 static void test_keys(void **state)
 {
@@ -344,6 +382,7 @@ int main(void)
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_between),
 		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_passed),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_untouched),
