@@ -322,6 +322,94 @@ static void test_keys(void **state)
 	}
 }
 
+/*
+ * The end of an earlier WRITE is outside of its region, and the bytes in front of that are a later
+ * one's. None is written.
+ */
+static void test_bounds(void **state)
+{
+	uint8_t before[SPAN];
+	struct rc rc;
+	uint32_t key;
+
+	(void)state;
+	rc_open(&rc, &small);
+	key = mini_mr(&rc.s[1].m, RC_VA + AREA, rc.s[1].bus + AREA, 200,
+		      SKUA_ACCESS_REMOTE_WRITE | SKUA_ACCESS_LOCAL_WRITE);
+	GIVE(&rc, .op = IB_OP_WRITE_ONLY, .psn = 1, .len = 10, .total = 10, .roff = AREA + 100,
+	     .key = key, .seed = 1);
+	hush(&rc);
+	memcpy(before, rc.s[1].buf + AREA, sizeof(before));
+	GIVE(&rc, .op = IB_OP_WRITE_ONLY, .psn = 0, .len = 256, .total = 256, .roff = AREA,
+	     .key = key, .seed = 2);
+	run(&rc);
+	expect_nak(&rc, 0, IB_AETH_NAK | IB_NAK_REMOTE_ACCESS, 0xff);
+	assert_memory_equal(rc.s[1].buf + AREA, before, sizeof(before));
+	rc_close(&rc);
+}
+
+/* The second page of an earlier WRITE is missing: nothing of it is written, and all is asked for. */
+static void test_page(void **state)
+{
+	struct sr_pkt first = { .op = IB_OP_WRITE_ONLY, .len = 256, .total = 256,
+				.roff = PAGE - 100, .seed = 1 };
+	struct sr_pkt later = { .op = IB_OP_WRITE_ONLY, .psn = 1, .len = 10, .total = 10,
+				.roff = PAGE - 50, .seed = 2 };
+	uint8_t want[256], got[256];
+	struct skua_eqe_fault f;
+	struct odp o;
+
+	(void)state;
+	odp_open(&o, &small, 4);
+	first.key = o.s[1].key;
+	later.key = o.s[1].key;
+	odp_give(&o, 1, 0, RW);
+	give(&o.rc, later);
+	hush(&o.rc);
+	odp_get(&o, 1, first.roff, want, 100);
+	give(&o.rc, first);
+	run(&o.rc);
+	expect_nak(&o.rc, 0, IB_AETH_RNR_NAK, IB_AETH_TYPE_MASK);
+	odp_get(&o, 1, first.roff, got, 100);
+	assert_memory_equal(got, want, 100);
+	assert_true(odp_fault(&o, 1, &f));
+	assert_int_equal(le64_to_cpu(f.va), RC_VA + PAGE);
+	assert_int_equal(le32_to_cpu(f.len), 256 - 100);
+	odp_serve(&o, 1, &f, 1);
+	give(&o.rc, first);
+	hush(&o.rc);
+	assert_int_equal(epsn(&o.rc), 2);
+	rc_fill(want, 256, 1);
+	rc_fill(want + 50, 10, 2);
+	odp_get(&o, 1, first.roff, got, 256);
+	assert_memory_equal(got, want, 256);
+	odp_close(&o);
+}
+
+/* An ATOMIC WRITE, executed when its turn has come, and a WRITE behind it that came before. */
+static void test_atomic_write(void **state)
+{
+	static const uint8_t eight[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct rc_opt opt = small;
+	uint8_t want[8];
+	struct rc rc;
+
+	(void)state;
+	opt.caps = SKUA_CAP_ATOMIC_WRITE;
+	rc_open(&rc, &opt);
+	GIVE(&rc, .op = IB_OP_WRITE_ONLY, .psn = 1, .len = 3, .total = 3, .roff = AREA + 4,
+	     .seed = 2);
+	hush(&rc);
+	GIVE(&rc, .op = IB_OP_ATOMIC_WRITE, .psn = 0, .len = 8, .data = eight, .roff = AREA,
+	     .total = 8, .plain = true);
+	hush(&rc);
+	assert_int_equal(epsn(&rc), 2);
+	memcpy(want, eight, 8);
+	rc_fill(want + 4, 3, 2);
+	assert_memory_equal(rc.s[1].buf + AREA, want, 8);
+	rc_close(&rc);
+}
+
 /* The table cannot be written when a WRITE comes early, or not read when an earlier one comes. */
 static void test_no_table(void **state)
 {
@@ -384,6 +472,9 @@ int main(void)
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_passed),
 		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_atomic_write),
 		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_untouched),
 	};

@@ -86,7 +86,8 @@ static void ref_place(struct ref *r, const struct packet *p)
 		return;
 	at += p->off * MTU;
 	for (uint32_t k = 0; k < p->len; k++) {
-		if (r->writer[at + k] > p->psn)
+		/* Its own are written again where it was let go and comes again. */
+		if (r->writer[at + k] > p->psn + 1)
 			continue;
 		r->mem[at + k] = p->data[k];
 		r->writer[at + k] = p->psn + 1;

@@ -194,6 +194,7 @@ enum skua_vendor odp_change(struct skua_dev *dev, const struct mr_who *who,
 enum skua_vendor odp_probe(struct skua_dev *dev, const struct mr_who *who,
 			   const struct skua_mpt *mpt, uint64_t va, uint64_t len)
 {
+	bool write = who->access & SKUA_ACCESS_REMOTE_WRITE;
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 	struct mr_who part = *who;
 	struct runs r;
@@ -202,7 +203,7 @@ enum skua_vendor odp_probe(struct skua_dev *dev, const struct mr_who *who,
 		uint32_t n = len < 1u << MODEL_LOG_PAGE_MIN ? (uint32_t)len :
 							       1u << MODEL_LOG_PAGE_MIN;
 
-		err = map(dev, &part, mpt, va, n, false, &r);
+		err = map(dev, &part, mpt, va, n, write, &r);
 		part.want = part.want > n ? part.want - n : 0;
 		va += n;
 		len -= n;

@@ -583,7 +583,7 @@ enum {
  * @ext_table: bus address of the tables of struct skua_ext_slot and, behind it, of struct
  *	skua_ext_write, with EXT and a mode other than SKUA_EXT_PLAIN; a multiple of the size of
  *	both. The device uses it until the QP is in RESET or destroyed
- * @ext_len: its bytes: SKUA_EXT_TABLE_BYTES() of SKUA_ATTR_EXT_LOG_WINDOW; with
+ * @ext_len: its bytes: 32 for each PSN of the window, SKUA_ATTR_EXT_LOG_WINDOW; with
  *	SKUA_ATTR_EXT_ONLOAD those of the recovery ring behind it; and of a QP that receives
  *	from an SRQ, as XRC_TGT does, sizeof(struct skua_ext_recv) << SKUA_ATTR_EXT_LOG_WINDOW
  *	for a table of these behind that

@@ -896,7 +896,7 @@ struct skua_ext_write {
 
 _Static_assert(sizeof(struct skua_ext_write) == 16, "skua_ext_write");
 
-/* Bytes of both tables, of each PSN, which lie behind one another; @log_window: log2 of the window */
+/* Bytes of the tables of struct skua_ext_slot and skua_ext_write, by log2 of the window. */
 #define SKUA_EXT_TABLE_BYTES(log_window)					\
 	((sizeof(struct skua_ext_slot) + sizeof(struct skua_ext_write)) << (log_window))
 

@@ -246,7 +246,7 @@ static enum skua_vendor do_atomic_write(struct turn *t, const struct skua_pkt *p
 	enum skua_vendor err;
 
 	*rr = rr_make(t, pkt, SKUA_WQE_ATOMIC_WRITE);
-	err = mr_write(t->dev, &who, w.rkey, w.va, pkt->payload, pkt->payload_len);
+	err = sr_order_write(t, &who, w.rkey, w.va, pkt);
 	if (!err)
 		turn_count(t, SKUA_CNT_RX_ATOMIC_WRITE);
 	return err;

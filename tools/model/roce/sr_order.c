@@ -8,15 +8,15 @@
  * WRITE leaves out those bytes of that place that have come. It writes the others: whoever reads
  * between the two, by a READ or after a completion, finds the bytes of one of them.
  *
- * Places are compared by their keys and addresses. Bytes that have two keys are not told to be the
- * same.
+ * Places are compared by their keys and addresses. Bytes that have two keys, or two addresses, are
+ * not told to be the same.
  */
 #include <string.h>
 
 #include "sr.h"
 
 /* Entries that are read at once. */
-#define ENTRIES		16
+#define ENTRIES		32
 
 static uint64_t entry_at(const struct skua_lrc *lrc, uint32_t index)
 {
@@ -171,6 +171,8 @@ enum skua_vendor sr_order_write(struct turn *t, const struct mr_who *who, uint32
 		return SKUA_VENDOR_KEY_DMA;
 	if (!l.any)
 		return mr_write(t->dev, who, rkey, va, pkt->payload, bytes);
+	/* All of it, before the first part is written. */
+	err = mr_probe(t->dev, who, rkey, va, bytes);
 	for (uint32_t at = 0; !err && at < bytes; at = end) {
 		for (end = at + 1; end < bytes && l.byte[end] == l.byte[at];)
 			end++;
