@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+# Nothing is written beside the sources: a package's files are there, which would not go with it
+sys.dont_write_bytecode = True
 import tsc
 
 HERE = "/skua/tools/vm"
