@@ -623,6 +623,49 @@ static void test_rnr(void **state)
 	rc_close(&rc);
 }
 
+/*
+ * What is taken in the turn of an RNR NAK, behind its packet or before that came, is acknowledged:
+ * the NAK says nothing of it, and the peer would send it again.
+ */
+static void test_rnr_turn(void **state)
+{
+	struct sr_pkt imm = { .op = IB_OP_WRITE_ONLY_IMM, .len = 4, .total = 4, .roff = AREA,
+			      .imm = 9 };
+	struct sr_answer a;
+	struct rc rc;
+
+	(void)state;
+	for (int behind = 0; behind < 2; behind++) {
+		rc_open(&rc, &small);
+		if (!behind)
+			give(&rc, write_one(2));
+		give(&rc, imm);
+		if (behind)
+			give(&rc, write_one(2));
+		run(&rc);
+		expect_nak(&rc, 0, IB_AETH_RNR_NAK, IB_AETH_TYPE_MASK);
+		a = expect_ack(&rc, -1, 3);
+		assert_true(sr_bit(&a, 2));
+		expect_silence(&rc);
+		/* A NAK by itself is followed by nothing. */
+		give(&rc, imm);
+		run(&rc);
+		expect_nak(&rc, 0, IB_AETH_RNR_NAK, IB_AETH_TYPE_MASK);
+		expect_silence(&rc);
+		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_TX_ACK), 1);
+		rc_close(&rc);
+	}
+	/* Behind a NAK that ends the QP nothing is said. */
+	rc_open(&rc, &small);
+	give(&rc, write_one(2));
+	GIVE(&rc, .op = IB_OP_WRITE_ONLY, .len = 5, .total = 4, .roff = AREA);
+	give(&rc, write_one(3));
+	run(&rc);
+	expect_nak(&rc, 0, IB_AETH_NAK | IB_NAK_INVALID_REQUEST, 0xff);
+	expect_silence(&rc);
+	rc_close(&rc);
+}
+
 /* Pages that are missing: payload is not taken, a READ waits when it is its turn. */
 static void test_pages(void **state)
 {
@@ -731,6 +774,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_place),
 		cmocka_unit_test(test_amid_read),
 		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_rnr_turn),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_late_errors),
 		cmocka_unit_test(test_no_table),

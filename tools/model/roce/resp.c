@@ -452,6 +452,7 @@ void resp_expected(struct turn *t, const struct skua_pkt *pkt)
 {
 	bool overtaken = rqc_is(t, SKUA_RQC_NAK_PENDING);
 	uint32_t epsn = le32_to_cpu(t->rqc->epsn);
+	bool unsaid = rqc_is(t, SKUA_RQC_HELD) && rqc_is(t, SKUA_RQC_ACK_PENDING);
 
 	rqc_clear(t, SKUA_RQC_NAK_SENT | SKUA_RQC_RNR_SENT | SKUA_RQC_NAK_PENDING);
 	execute(t, pkt);
@@ -459,6 +460,9 @@ void resp_expected(struct turn *t, const struct skua_pkt *pkt)
 		sr_resp_advance(t, epsn);
 	if (overtaken && !rqc_is(t, SKUA_RQC_NAK_PENDING) && qp_state(t->qp) != SKUA_QP_ERR)
 		renew_nak(t);
+	/* A NAK does not tell what is held: an acknowledgment that is due follows it. */
+	if (unsaid && rqc_is(t, SKUA_RQC_HELD) && rqc_is(t, SKUA_RQC_NAK_PENDING))
+		rqc_set(t, SKUA_RQC_ACK_PENDING);
 }
 
 void resp_comm_est(struct turn *t)
@@ -597,7 +601,10 @@ static void send_nak(struct turn *t)
 	uint8_t syndrome = (uint8_t)le32_to_cpu(t->rqc->nak);
 	struct skua_pkt_build b;
 
-	rqc_clear(t, SKUA_RQC_NAK_PENDING | SKUA_RQC_ACK_PENDING);
+	rqc_clear(t, SKUA_RQC_NAK_PENDING);
+	/* Of what is held, or was dropped behind it, the NAK says nothing. */
+	if (!rqc_is(t, SKUA_RQC_HELD | SKUA_RQC_DROPPED))
+		rqc_clear(t, SKUA_RQC_ACK_PENDING);
 	turn_count(t, SKUA_CNT_TX_NAK);
 	if ((syndrome & IB_AETH_TYPE_MASK) == IB_AETH_RNR_NAK)
 		turn_count(t, SKUA_CNT_TX_RNR);
@@ -649,10 +656,11 @@ bool resp_run(struct turn *t)
 		return false;
 	if (tx_peer_waits(t))
 		return true;
-	if (rqc_is(t, SKUA_RQC_NAK_PENDING))
+	if (rqc_is(t, SKUA_RQC_NAK_PENDING)) {
 		send_nak(t);
-	else
-		send_ack(t);
+		return rqc_is(t, SKUA_RQC_ACK_PENDING);
+	}
+	send_ack(t);
 	return false;
 }
 
