@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rpma: librpma between two programs. The client WRITEs, flushes, publishes what it has written by an
- * ATOMIC WRITE of 8 bytes, and reads it back; the server waits for those and looks at every byte.
+ * rpma: librpma between two programs. The client WRITEs, flushes, publishes what it has written by
+ * an ATOMIC WRITE of 8 bytes, and reads it back; the server waits for those and looks at every byte.
+ * Either ends with an error as soon as the other one has ended before its time.
  *
  *   server:  rpma -s ADDRESS ROUNDS	(its own)
  *   client:  rpma ADDRESS ROUNDS
  */
 #include <err.h>
 #include <librpma.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +87,19 @@ static void complete(struct rpma_conn *conn, const char *what)
 		errx(1, "%s: %s", what, ibv_wc_status_str(wc.status));
 }
 
+/* The peer, or the connection to it, has ended before it should: the next event says so. */
+static void must_be_there(struct rpma_conn *conn, uint64_t round)
+{
+	struct pollfd p = { .events = POLLIN };
+	enum rpma_conn_event event;
+
+	must(rpma_conn_get_event_fd(conn, &p.fd), "rpma_conn_get_event_fd");
+	if (!poll(&p, 1, 0))
+		return;
+	must(rpma_conn_next_event(conn, &event), "rpma_conn_next_event");
+	errx(1, "%s before round %lu", rpma_utils_conn_event_2str(event), (unsigned long)round);
+}
+
 static void server(const char *addr, uint64_t rounds)
 {
 	unsigned char *want = pages(SIZE);
@@ -110,9 +125,11 @@ static void server(const char *addr, uint64_t rounds)
 	must(rpma_conn_req_connect(&req, &pdata, &conn), "rpma_conn_req_connect");
 	expect(conn, RPMA_CONN_ESTABLISHED);
 	for (uint64_t round = 1; round <= rounds; round++) {
-		while (__atomic_load_n(&mem->round, __ATOMIC_ACQUIRE) < round)
+		while (__atomic_load_n(&mem->round, __ATOMIC_ACQUIRE) < round) {
+			must_be_there(conn, round);
 			if (time(NULL) > end)
 				errx(1, "round %lu does not come", (unsigned long)round);
+		}
 		fill(want, round);
 		if (memcmp(mem->data, want, SIZE))
 			errx(1, "round %lu: data", (unsigned long)round);
