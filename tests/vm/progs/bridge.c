@@ -3,11 +3,15 @@
  * skua-bridge ADDRESS PORT SOCKET: a server of messages over RDMA for a server that has UNIX
  * sockets only. Each connection gets one of its own; a SEND is handed over as it is, and an
  * answer, which begins with its length (32 bits, little endian, as in 9P), becomes a SEND.
+ *
+ * It is the client that ends a connection. SIGTERM ends the bridge, as soon as no connection is
+ * left: with 0, or with 1 if anything else has ended one.
  */
 #include <endian.h>
 #include <pthread.h>
 #include <rdma/rdma_verbs.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,12 +23,37 @@
 #define DEPTH 64
 #define SIZE (1 << 17)
 
+static volatile sig_atomic_t failed, connected, told_to_end;
+
+/**
+ * struct bridge - a connection
+ * @id: of the client
+ * @mr: @buf
+ * @buf: DEPTH to receive into, and one to send from
+ * @fd: the server's socket
+ * @over: the connection has ended, and that is why @fd does
+ */
 struct bridge {
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
-	uint8_t (*buf)[SIZE];	/* DEPTH to receive into, and one to send from */
+	uint8_t (*buf)[SIZE];
 	int fd;
+	_Atomic bool over;
 };
+
+static void end(int sig)
+{
+	(void)sig;
+	if (!connected)
+		_exit(failed);
+	told_to_end = 1;
+}
+
+static void failure(const char *why)
+{
+	fprintf(stderr, "skua-bridge: %s\n", why);
+	failed = 1;
+}
 
 static void post_recv(struct bridge *b, uintptr_t i)
 {
@@ -36,18 +65,21 @@ static void post_recv(struct bridge *b, uintptr_t i)
 static void *to_socket(void *arg)
 {
 	struct bridge *b = arg;
-	struct ibv_wc wc;
+	struct ibv_wc wc = { .status = IBV_WC_GENERAL_ERR };
 
 	while (rdma_get_recv_comp(b->id, &wc) == 1 && !wc.status) {
 		if (write(b->fd, b->buf[wc.wr_id], wc.byte_len) != wc.byte_len)
 			die("write: %m");
 		post_recv(b, wc.wr_id);
 	}
+	if (wc.status != IBV_WC_WR_FLUSH_ERR)
+		failure(ibv_wc_status_str(wc.status));
+	b->over = true;
 	shutdown(b->fd, SHUT_RDWR);
 	return NULL;
 }
 
-/* Until the server ends, or the other direction. */
+/* Until the other direction ends; if it is the server that does, the client is to notice. */
 static void *to_rdma(void *arg)
 {
 	struct bridge *b = arg;
@@ -64,6 +96,10 @@ static void *to_rdma(void *arg)
 		    rdma_post_send(b->id, NULL, buf, len, b->mr, IBV_SEND_SIGNALED) ||
 		    rdma_get_send_comp(b->id, &wc) != 1 || wc.status)
 			break;
+	}
+	if (!b->over) {
+		failure("the server has ended before the client");
+		rdma_disconnect(b->id);
 	}
 	return NULL;
 }
@@ -127,10 +163,17 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		die("usage: skua-bridge ADDRESS PORT SOCKET");
 	signal(SIGPIPE, SIG_IGN);
+	/* It does not interrupt system calls */
+	signal(SIGTERM, end);
 	if (rdma_getaddrinfo(argv[1], argv[2], &hints, &ai) ||
 	    rdma_create_ep(&listener, ai, NULL, &attr) || rdma_listen(listener, 4))
 		die("%s:%s: %m", argv[1], argv[2]);
-	while (!rdma_get_request(listener, &id))
+	while (!rdma_get_request(listener, &id)) {
+		connected = 1;
 		serve(id, argv[3]);
+		connected = 0;
+		if (told_to_end)
+			return failed;
+	}
 	die("rdma_get_request: %m");
 }
