@@ -223,7 +223,7 @@ pingpong()
 }
 
 # perf PROGRAM [ARG]...: a perftest program, with PERFOPT as well; the average in PERF
-# (MiB/s or us)
+# (MiB/s or us), and how often it ran in RUNS
 perf()
 {
 	local out=$TMP/perf.out rc=0 i
@@ -231,6 +231,7 @@ perf()
 	# It measures the clock first, and where others disturb that it goes on and takes
 	# every time to be infinite
 	for i in 1 2 3; do
+		RUNS=$i
 		# shellcheck disable=SC2086
 		GIDOPT=-x on_pair "$1" -F ${PERFOPT-} "${@:2}" >"$out" 2>&1 || rc=$?
 		cat "$out"
