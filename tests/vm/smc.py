@@ -10,6 +10,7 @@
   smc.py client ADDRESS PORT BYTES [CONNECTIONS]
                               send so many on each, and compare what comes back
   smc.py hold ADDRESS PORT    send and compare for ever
+  smc.py sockets              the sockets of this namespace, and their states
 
 Each end asks the kernel whether its connection is one of SMC-R; a fallback to TCP ends it.
 """
@@ -37,11 +38,22 @@ def text(raw):
     return raw.rstrip(b"\0").decode()
 
 
+def diag():
+    """What the kernel says of each socket."""
+    req = struct.pack(DIAG_REQ, AF_SMC, 1 << (DIAG_LGRINFO - 1))
+    return messages(netlink(NETLINK_SOCK_DIAG), SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, req)
+
+
+def sockets():
+    for m in diag():
+        _, state, how, _, _, inode = struct.unpack_from(DIAG_MSG, m)
+        print(f"state {state}, {MODES[how]}, inode {inode}")
+
+
 def mode(sock):
     """How the kernel carries the data of a socket."""
     inode = os.fstat(sock.fileno()).st_ino
-    req = struct.pack(DIAG_REQ, AF_SMC, 1 << (DIAG_LGRINFO - 1))
-    for m in messages(netlink(NETLINK_SOCK_DIAG), SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, req):
+    for m in diag():
         _, _, how, _, _, ino = struct.unpack_from(DIAG_MSG, m)
         if ino != inode:
             continue
@@ -158,4 +170,4 @@ def pnetid(name, kind, device):
     Family("SMC_PNETID").request(SMC_PNETID_ADD, NLM_F_ACK, body)
 
 
-{f.__name__: f for f in (eid, pnetid, server, client, hold)}[sys.argv[1]](*sys.argv[2:])
+{f.__name__: f for f in (eid, pnetid, server, client, hold, sockets)}[sys.argv[1]](*sys.argv[2:])
