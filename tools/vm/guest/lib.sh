@@ -2,6 +2,8 @@
 # Helpers for scripts that run in the guest; sourced by bash.
 # shellcheck shell=bash
 #
+# They may be called by scripts with "set -e".
+#
 # Results are lines "ok NAME", "not ok NAME", "skip NAME: reason" on stdout;
 # everything else there is comment.  See tests/run.
 
@@ -377,7 +379,7 @@ stuck()
 	local idle
 
 	exec {idle}<> <(:)
-	read -rt "$1" -u $idle
+	read -rt "$1" -u $idle || :
 	echo "after $1 s:"
 	rdma -dd resource show qp
 	rdma -dd resource show cq
@@ -398,8 +400,8 @@ pair()
 	watch=$!
 	# shellcheck disable=SC2086
 	timeout "$limit" ip netns exec "$4" $5 || rc=$?
-	kill $watch 2>/dev/null
-	wait $watch 2>/dev/null
+	kill $watch 2>/dev/null || :
+	wait $watch 2>/dev/null || :
 	ended pair 10 || src=$?
 	if [ $rc != 0 ] || [ $src != 0 ]; then
 		echo "client exit $rc, server exit $src; server said:"
@@ -461,7 +463,7 @@ vm_ctl()
 			exec {idle}>&-
 			return
 		done
-		read -rt 0.02 -u "$idle"
+		read -rt 0.02 -u "$idle" || :
 	done
 	exec {idle}>&-
 	return 1
