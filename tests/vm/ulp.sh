@@ -34,15 +34,17 @@ any_source()
 	ip rule add pref 3 iif lo to $TARGET lookup 102
 }
 
+# target [DISK PI]: NVMe's; PI is 1 if that disk is offered with its protection information
 target()
 {
-	local sub=$NVMET/subsystems/skua port=$NVMET/ports/1
+	local sub=$NVMET/subsystems/skua port=$NVMET/ports/1 disk=${1-/dev/ram0} pi=${2-0}
 
 	modprobe -a nvmet nvmet-rdma nvme-rdma && modprobe brd rd_nr=1 rd_size=65536 || return
 	[ -e $NVMET ] || mount -t configfs configfs /sys/kernel/config || return
-	mkdir $sub && echo 1 >$sub/attr_allow_any_host && mkdir $sub/namespaces/1 &&
-	printf /dev/ram0 >$sub/namespaces/1/device_path && echo 1 >$sub/namespaces/1/enable &&
-	mkdir $port && echo rdma >$port/addr_trtype && echo ipv4 >$port/addr_adrfam &&
+	mkdir $sub && echo 1 >$sub/attr_allow_any_host && echo "$pi" >$sub/attr_pi_enable &&
+	mkdir $sub/namespaces/1 && printf %s "$disk" >$sub/namespaces/1/device_path &&
+	echo 1 >$sub/namespaces/1/enable &&
+	mkdir $port && echo "$pi" >$port/param_pi_enable && echo rdma >$port/addr_trtype && echo ipv4 >$port/addr_adrfam &&
 	echo $TARGET >$port/addr_traddr && echo 4420 >$port/addr_trsvcid &&
 	ln -s $sub $port/subsystems/
 }

@@ -26,8 +26,8 @@ JOB = "/job"
 MODEL_CONTROL = "/run/model-control"
 LINE = "/run/line.sock"         # a serial port of the guest that may sleep
 MODEL_DIED, HANG, HARNESS, PANIC = 122, 124, 125, 126
-BOOT_LIMIT = {"debug": 240}     # seconds until the guest must have come up
-BOOT_LIMIT_DEFAULT = 120
+BOOT_LIMIT = 120                # seconds until the guest must have come up
+BOOT_LIMIT_DEBUG = 240
 
 
 class HarnessError(Exception):
@@ -538,7 +538,7 @@ class Run:
     def watch(self):
         """Until QEMU ends or patience does.  The reason, or None for a plain end."""
         start = time.monotonic()
-        limit = BOOT_LIMIT.get(self.o.kernel, BOOT_LIMIT_DEFAULT)
+        limit = BOOT_LIMIT_DEBUG if self.o.kernel.endswith("debug") else BOOT_LIMIT
         booted = False
         while self.qemu.poll() is None:
             self.pump()
