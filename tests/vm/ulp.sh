@@ -44,7 +44,8 @@ target()
 	mkdir $sub && echo 1 >$sub/attr_allow_any_host && echo "$pi" >$sub/attr_pi_enable &&
 	mkdir $sub/namespaces/1 && printf %s "$disk" >$sub/namespaces/1/device_path &&
 	echo 1 >$sub/namespaces/1/enable &&
-	mkdir $port && echo "$pi" >$port/param_pi_enable && echo rdma >$port/addr_trtype && echo ipv4 >$port/addr_adrfam &&
+	mkdir $port && echo "$pi" >$port/param_pi_enable &&
+	echo rdma >$port/addr_trtype && echo ipv4 >$port/addr_adrfam &&
 	echo $TARGET >$port/addr_traddr && echo 4420 >$port/addr_trsvcid &&
 	ln -s $sub $port/subsystems/
 }
