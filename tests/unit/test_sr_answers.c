@@ -296,6 +296,22 @@ static void test_reread_order(void **state)
 	rc_close(&rc);
 }
 
+/* What a peer still sends to a QP that takes nothing is no fault of the peer. */
+static void test_not_set_up(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	open_read(&rc, &small);
+	assert_int_equal(mini_qp_modify(&rc.s[1].m, &rc.s[1].qp, SKUA_QP_RESET, 0, NULL), 0);
+	give(&rc, read_part(0, 0, 256));
+	run(&rc);
+	expect_silence(&rc);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_BAD_STATE), 1);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_MALFORMED), 0);
+	rc_close(&rc);
+}
+
 /* READs of nothing, and 16 that come in reverse. */
 static void test_reads(void **state)
 {
@@ -801,6 +817,7 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_not_set_up),
 		cmocka_unit_test(test_reread),
 		cmocka_unit_test(test_reread_list),
 		cmocka_unit_test(test_reread_bad),

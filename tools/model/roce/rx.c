@@ -74,12 +74,13 @@ static enum skua_counter check(struct skua_dev *dev, const struct qp *qp,
 		return SKUA_CNT_RX_MALFORMED;
 	if (qp_type(qp) == (pkt->op->flags & IB_F_REQUEST ? SKUA_QP_XRC_INI : SKUA_QP_XRC_TGT))
 		return SKUA_CNT_RX_MALFORMED;
-	if (!ext_ok(qp, pkt))
-		return SKUA_CNT_RX_MALFORMED;
 	if (!pkey_ok(pkt->pkey))
 		return SKUA_CNT_RX_BAD_PKEY;
 	if (!state_ok(qp_state(qp), pkt))
 		return SKUA_CNT_RX_BAD_STATE;
+	/* Only now: a QP that takes no packets has no extension, whatever its peer still sends. */
+	if (!ext_ok(qp, pkt))
+		return SKUA_CNT_RX_MALFORMED;
 	if (qp_is_datagram(qp))
 		return ud_qkey_ok(qp, pkt) ? SKUA_CNT_COUNT : SKUA_CNT_RX_BAD_QKEY;
 	return peer_ok(dev, qp, pkt) ? SKUA_CNT_COUNT : SKUA_CNT_RX_BAD_PEER;
