@@ -806,6 +806,21 @@ struct skua_ib_rq {
 };
 
 /**
+ * struct skua_ib_pages - memory of pages that are anywhere, in a row for the kernel and, by a page
+ *	list, for the device
+ * @va: address
+ * @dma: bus address of each page
+ * @num: pages that are mapped
+ * @mtt: the page list
+ */
+struct skua_ib_pages {
+	void *va;
+	dma_addr_t *dma;
+	u32 num;
+	struct skua_mtt mtt;
+};
+
+/**
  * struct skua_ib_qp - queue pair
  * @ibqp: the RDMA core's part
  * @core: skua_core's part
@@ -824,7 +839,8 @@ struct skua_ib_rq {
  * @rss: number of the RSS context
  * @sq: kernel QP: send queue
  * @rq: kernel QP: receive queue
- * @buf: kernel QP: rings, then the doorbell record
+ * @buf: kernel QP: rings, then the doorbell record; empty if they are in @pages
+ * @pages: kernel QP: the same; empty if they are in @buf
  * @dbr: kernel QP: doorbell record
  * @mem: user QP: rings
  * @db: user QP: doorbell record
@@ -848,6 +864,7 @@ struct skua_ib_qp {
 	struct skua_ib_sq sq;
 	struct skua_ib_rq rq;
 	struct skua_buf buf;
+	struct skua_ib_pages pages;
 	struct skua_qp_dbr *dbr;
 
 	struct skua_ib_umem mem;
@@ -864,10 +881,9 @@ static inline struct skua_ib_dev *skua_ib_qp_dev(const struct skua_ib_qp *qp)
 	return to_skua_dev(qp->ibqp.device);
 }
 
-/* A kernel QP has its rings in @buf. */
 static inline bool skua_ib_qp_is_kernel(const struct skua_ib_qp *qp)
 {
-	return qp->buf.va;
+	return qp->dbr;
 }
 
 /* QP types of which each work request has an address vector. */
