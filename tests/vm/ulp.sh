@@ -5,6 +5,9 @@
 TARGET=10.90.0.1 HOST=10.90.0.2
 NVMET=/sys/kernel/config/nvmet LIO=/sys/kernel/config/target
 RAM=/dev/ram1 MNT=/run/mnt EXPORT=/run/export
+# What a limit is multiplied by: a kernel that checks everything is several times as slow
+PATIENCE=1
+[[ $(uname -r) != *-debug ]] || PATIENCE=5
 
 # by_wire DEV TABLE FROM TO: from one address to the other by the wire, though both are local
 by_wire()
@@ -91,7 +94,7 @@ verify()
 	local file=$1 size=$2 bs=$3
 	shift 3
 
-	timeout 200 fio --name=verify --filename="$file" --size="$size" --bs="$bs" --direct=1 \
+	timeout $((200 * PATIENCE)) fio --name=verify --filename="$file" --size="$size" --bs="$bs" --direct=1 \
 		--ioengine=libaio --iodepth=8 --rw=randwrite --verify=crc32c --verify_fatal=1 \
 		--do_verify=1 --randseed=7 --output-format=terse --terse-version=3 "$@" \
 		</dev/null >"$TMP/fio" 2>&1 || { echo "fio: exit $?"; cat "$TMP/fio"; return 1; }
@@ -100,9 +103,9 @@ verify()
 # endless_io FILE: verified in the background, again and again, until it fails or is ended
 endless_io()
 {
-	timeout 200 fio --name=endless --filename="$1" --size=8M --bs=64k --direct=1 \
+	timeout $((200 * PATIENCE)) fio --name=endless --filename="$1" --size=8M --bs=64k --direct=1 \
 		--ioengine=libaio --iodepth=4 --rw=randrw --verify=crc32c --verify_fatal=1 \
-		--verify_backlog=16 --time_based --runtime=180 --output-format=terse \
+		--verify_backlog=16 --time_based --runtime=$((180 * PATIENCE)) --output-format=terse \
 		</dev/null >"$TMP/io.log" 2>&1 &
 	PID[io]=$!
 	need "I/O" moves 20
@@ -116,7 +119,7 @@ beyond()
 # moves SECONDS: data are on the wire by then, of the I/O under way
 moves()
 {
-	until_true "$1" beyond $(($(counted tx_bytes) + 2000000)) || { cat "$TMP/io.log"; return 1; }
+	until_true $(($1 * PATIENCE)) beyond $(($(counted tx_bytes) + 2000000)) || { cat "$TMP/io.log"; return 1; }
 }
 
 # The I/O under way ends by itself
@@ -124,7 +127,7 @@ ends_with_error()
 {
 	local rc=0
 
-	ended io 60 || rc=$?
+	ended io $((60 * PATIENCE)) || rc=$?
 	case $rc in
 	0) echo "I/O ends without an error"; return 1 ;;
 	124 | 137) echo "I/O does not end"; return 1 ;;
