@@ -149,6 +149,24 @@ scsi_disk()
 	echo 1 >$LIO/core/iblock_0/disk/enable
 }
 
+# The kernel tells of one error of DMA, and then of none until it is asked for the next
+next_dma_error()
+{
+	local f=/sys/kernel/debug/dma-api/num_errors
+
+	[ ! -e $f ] || echo 1 >$f
+}
+
+# checks_on: the kernel's checks turn themselves off when they are out of room, and then find nothing
+checks_on()
+{
+	local dma=/sys/kernel/debug/dma-api/disabled
+
+	[ ! -e /proc/lockdep_stats ] ||
+		need "lockdep" grep -Eq '^ debug_locks: +1$' /proc/lockdep_stats || return
+	[ ! -e $dma ] || need "DMA-API debug" grep -qx N $dma
+}
+
 # ---- what is left behind ---------------------------------------------------------------
 
 # The RDMA core keeps the CQs that its consumers share until the device goes
