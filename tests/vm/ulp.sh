@@ -94,8 +94,8 @@ verify()
 	local file=$1 size=$2 bs=$3
 	shift 3
 
-	timeout $((200 * PATIENCE)) fio --name=verify --filename="$file" --size="$size" --bs="$bs" --direct=1 \
-		--ioengine=libaio --iodepth=8 --rw=randwrite --verify=crc32c --verify_fatal=1 \
+	timeout $((200 * PATIENCE)) fio --name=verify --filename="$file" --size="$size" \
+		--bs="$bs" --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --verify=crc32c --verify_fatal=1 \
 		--do_verify=1 --randseed=7 --output-format=terse --terse-version=3 "$@" \
 		</dev/null >"$TMP/fio" 2>&1 || { echo "fio: exit $?"; cat "$TMP/fio"; return 1; }
 }
@@ -119,7 +119,8 @@ beyond()
 # moves SECONDS: data are on the wire by then, of the I/O under way
 moves()
 {
-	until_true $(($1 * PATIENCE)) beyond $(($(counted tx_bytes) + 2000000)) || { cat "$TMP/io.log"; return 1; }
+	until_true $(($1 * PATIENCE)) beyond $(($(counted tx_bytes) + 2000000)) ||
+		{ cat "$TMP/io.log"; return 1; }
 }
 
 # The I/O under way ends by itself
@@ -157,7 +158,7 @@ next_dma_error()
 	[ ! -e $f ] || echo 1 >$f
 }
 
-# checks_on: the kernel's checks turn themselves off when they are out of room, and then find nothing
+# checks_on: the kernel's checks turn themselves off when they are out of room, or after a report
 checks_on()
 {
 	local dma=/sys/kernel/debug/dma-api/disabled
