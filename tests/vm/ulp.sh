@@ -95,8 +95,9 @@ verify()
 	shift 3
 
 	timeout $((200 * PATIENCE)) fio --name=verify --filename="$file" --size="$size" \
-		--bs="$bs" --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --verify=crc32c --verify_fatal=1 \
-		--do_verify=1 --randseed=7 --output-format=terse --terse-version=3 "$@" \
+		--bs="$bs" --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite \
+		--verify=crc32c --verify_fatal=1 --do_verify=1 --randseed=7 \
+		--output-format=terse --terse-version=3 "$@" \
 		</dev/null >"$TMP/fio" 2>&1 || { echo "fio: exit $?"; cat "$TMP/fio"; return 1; }
 }
 
