@@ -242,4 +242,27 @@ static void __maybe_unused reconnect(struct kunit *test, struct pair *p)
 	connect(test, p);
 }
 
+/* From side 0 to side 1; inline payload is named by its kernel address. */
+static int __maybe_unused post_send(struct pair *p, struct req *r, enum ib_wr_opcode op,
+				    u32 len, int flags)
+{
+	struct ib_sge sge = {
+		.addr = flags & IB_SEND_INLINE ? (uintptr_t)p->side[0].buf : p->side[0].dma,
+		.length = len,
+		.lkey = p->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &r->cqe, .sg_list = &sge, .num_sge = 1, .opcode = op,
+			.send_flags = IB_SEND_SIGNALED | flags,
+			.ex.imm_data = cpu_to_be32(0xdeadbeef),
+		},
+		.remote_addr = p->side[1].dma,
+		.rkey = p->mr->rkey,
+	};
+
+	req_init(r);
+	return ib_post_send(p->side[0].qp, &wr.wr, NULL);
+}
+
 #endif /* SKUA_IB_TESTS_PAIR_H */
