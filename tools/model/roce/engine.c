@@ -74,6 +74,7 @@ void turn_begin(struct turn *t, struct skua_dev *dev, struct qp *qp)
 	t->budget = (int32_t)dev->turn_bytes;
 	t->addr_state = 0;
 	t->full = false;
+	t->first_known = false;
 	t->pd = le32_to_cpu(qp->sqc->cfg.pd);
 	dev->engine->inl_len = 0;
 }

@@ -217,6 +217,9 @@ struct engine {
  * @full: the wire had no room for the next frame, to @full_dmac
  * @full_dmac: destination of that frame
  * @pd: PD of the keys in requests: that of the QP, or for XRC that of the SRQ named
+ * @first_known: @first_index and @first_op are valid
+ * @first_index: the WQE at ci when req_first_is_read() was last asked
+ * @first_op: its opcode
  */
 struct turn {
 	struct skua_dev *dev;
@@ -234,6 +237,9 @@ struct turn {
 	bool full;
 	uint8_t full_dmac[6];
 	uint32_t pd;
+	bool first_known;
+	uint32_t first_index;
+	uint32_t first_op;
 };
 
 /* Is one of these SKUA_RQC_* set? The receive queue's half is pinned. */
@@ -459,6 +465,8 @@ void req_fail(struct turn *t, uint32_t blocks, enum skua_cqe_status status,
 enum skua_vendor req_flight(struct turn *t, struct flight *f);
 /* The same of the message at @index. */
 enum skua_vendor req_flight_at(struct turn *t, uint32_t index, struct flight *f);
+/* Is the message at ci known, and a READ? */
+bool req_first_is_read(struct turn *t);
 /* What a WQE that is being sent will need for that. */
 struct flight req_flight_of(const struct turn *t, const struct wqe *w);
 /*

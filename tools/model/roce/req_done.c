@@ -117,6 +117,22 @@ enum skua_vendor req_flight(struct turn *t, struct flight *f)
 	return req_flight_at(t, le32_to_cpu(t->sqc->ci), f);
 }
 
+/* Times are compared several times for each packet that comes, with one answer for all. */
+bool req_first_is_read(struct turn *t)
+{
+	uint32_t ci = le32_to_cpu(t->sqc->ci);
+	struct flight f;
+
+	if (!t->first_known || t->first_index != ci) {
+		if (req_flight(t, &f))
+			return false;
+		t->first_known = true;
+		t->first_index = ci;
+		t->first_op = f.op;
+	}
+	return t->first_op == SKUA_WQE_READ;
+}
+
 bool req_complete(struct turn *t, const struct flight *f)
 {
 	uint32_t ci = le32_to_cpu(t->sqc->ci);

@@ -178,10 +178,13 @@ void sr_hear(struct turn *t, const struct skua_pkt *pkt)
 
 uint32_t sr_bitmap_end(const struct skua_pkt *pkt)
 {
-	uint32_t end = 8 * pkt->payload_len;
+	uint32_t n = pkt->payload_len, end;
 
-	while (end && !(pkt->payload[(end - 1) / 8] >> (end - 1) % 8 & 1))
-		end--;
+	while (n && !pkt->payload[n - 1])
+		n--;
+	if (!n)
+		return 0;
+	end = 8 * n - (uint32_t)__builtin_clz(pkt->payload[n - 1]) + 24;
 	return end < SKUA_LRC_PSNS ? end : SKUA_LRC_PSNS;
 }
 

@@ -120,10 +120,7 @@ static uint64_t backed_off(const struct skua_lrc *lrc, uint64_t wait)
 /* So old does what was sent again become until it counts as lost once more. */
 static uint64_t again_time(struct turn *t, const struct skua_lrc *lrc)
 {
-	struct flight f;
-
-	return !req_flight(t, &f) && f.op == SKUA_WQE_READ ? sr_reread_time(t, lrc) :
-							     sr_again_time(t);
+	return req_first_is_read(t) ? sr_reread_time(t, lrc) : sr_again_time(t);
 }
 
 /* Did nothing come for so long? */

@@ -134,14 +134,13 @@ static void held_bits(const struct skua_lrc *lrc, uint32_t psn, uint32_t n,
 		      uint8_t to[SKUA_LRC_PSNS / 8])
 {
 	const uint32_t words = SKUA_LRC_PSNS / 8;
-	uint32_t at = psn % SKUA_LRC_PSNS, shift = at % 8;
+	uint32_t at = psn % SKUA_LRC_PSNS, shift = at % 8, word = at / 8;
+	uint32_t held = held_of(le32_to_cpu(lrc->code[word % words]));
 
 	for (uint32_t i = 0; i < n; i += 8) {
-		uint32_t word = (at + i) / 8;
-		uint32_t held = held_of(le32_to_cpu(lrc->code[word % words])) |
-				held_of(le32_to_cpu(lrc->code[(word + 1) % words])) << 8;
-
+		held |= held_of(le32_to_cpu(lrc->code[++word % words])) << 8;
 		to[i / 8] = (uint8_t)(held >> shift);
+		held >>= 8;
 	}
 	if (n % 8)
 		to[n / 8] &= (uint8_t)((1u << n % 8) - 1);

@@ -239,7 +239,6 @@ uint64_t sr_reread_time(const struct turn *t, const struct skua_lrc *lrc)
 uint64_t sr_probe_time(struct turn *t, const struct skua_lrc *lrc)
 {
 	uint64_t time = 2 * sr_wait_time(t), reread;
-	struct flight f;
 
 	if (lrc) {
 		reread = (uint64_t)le32_get_bits(lrc->patience, SKUA_LRC_PATIENCE_REREAD) *
@@ -248,7 +247,7 @@ uint64_t sr_probe_time(struct turn *t, const struct skua_lrc *lrc)
 		if (!reread)
 			reread = 2ull * le32_to_cpu(t->sqc->rtt_min);
 		reread *= SR_REREADS;
-		if (reread && reread < time && !req_flight(t, &f) && f.op == SKUA_WQE_READ)
+		if (reread && reread < time && req_first_is_read(t))
 			time = reread;
 	}
 	return at_least(time, SR_PROBE_MIN);
