@@ -80,6 +80,75 @@ static void test_window(void **state)
 	}
 }
 
+/* A WRITE that asks for no acknowledgment comes, and one is sent all the same, or not. */
+static void quiet(struct rc *rc, uint32_t n, bool told)
+{
+	struct sr_pkt p = write_one(n);
+	struct sr_answer a;
+
+	p.quiet = true;
+	give(rc, p);
+	run(rc);
+	assert_true(written(rc, n));
+	if (told) {
+		a = expect_ack(rc, -1, n + 1);
+		assert_true(sr_bit(&a, n));
+	}
+	expect_silence(rc);
+}
+
+/*
+ * Behind what is missing, packets that follow each other are told of by every fourth PSN, and at
+ * once where they do not: that opens a hole, or fills one.
+ */
+static void test_in_a_row(void **state)
+{
+	struct sr_pkt p = write_one(16);
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	quiet(&rc, 2, true);
+	quiet(&rc, 3, false);
+	quiet(&rc, 4, true);
+	for (uint32_t n = 5; n < 8; n++)
+		quiet(&rc, n, false);
+	quiet(&rc, 8, true);
+	/* 9 is missing. */
+	quiet(&rc, 10, true);
+	quiet(&rc, 11, false);
+	/* It comes: all that is held is told of. */
+	p = write_one(9);
+	p.quiet = true;
+	give(&rc, p);
+	run(&rc);
+	expect_ack(&rc, -1, 12);
+	/* Once more, which says that the peer does not know. */
+	give(&rc, p);
+	run(&rc);
+	expect_ack(&rc, -1, 12);
+	/* The peer asks, with the last that it may send. */
+	give(&rc, write_one(12));
+	run(&rc);
+	expect_ack(&rc, -1, 13);
+	quiet(&rc, 13, false);
+	give(&rc, write_one(14));
+	run(&rc);
+	expect_ack(&rc, -1, 15);
+	/* What was missing first: as in the standard, but with what is held. */
+	for (uint32_t n = 0; n < 2; n++) {
+		p = write_one(n);
+		p.quiet = true;
+		give(&rc, p);
+		run(&rc);
+	}
+	expect_ack(&rc, 0, 14);
+	expect_ack(&rc, 14, 0);
+	expect_silence(&rc);
+	assert_false(sr_held(&rc));
+	rc_close(&rc);
+}
+
 /* What comes twice is acknowledged once more, and not done again. */
 static void test_twice(void **state)
 {
@@ -765,6 +834,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bitmap),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_in_a_row),
 		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_no_nak),
 		cmocka_unit_test(test_all_kinds),

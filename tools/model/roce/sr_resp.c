@@ -22,6 +22,9 @@
 /* Slots that are read at once. */
 #define SLOTS		16
 
+/* Of early packets in a row, those whose PSN is a multiple of this are told of. */
+#define EARLY_ACK_EVERY	4
+
 /* What each code stands for. */
 static const uint8_t code_op[] = {
 	[SKUA_LRC_SEND_FIRST]	  = IB_OPCODE(SKUA_RC, SEND_FIRST),
@@ -445,13 +448,25 @@ static void note_dropped(struct turn *t, uint32_t psn)
 	t->rqc->flags |= cpu_to_le32(SKUA_RQC_DROPPED);
 }
 
+/*
+ * Is the peer to know at once that the packet was taken? While something is missing an
+ * acknowledgment for each of those behind it would double the number of packets. The peer asks for
+ * one with the last packet of a message, and with the last that it may send.
+ */
+static bool tell_of(const struct turn *t, const struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	return pkt->ackreq || pkt->op->flags & IB_F_READ || pkt->psn % EARLY_ACK_EVERY == 0 ||
+	       !rqc_is(t, SKUA_RQC_HELD) || pkt->psn != le32_to_cpu(lrc->held_top);
+}
+
 static void early(struct turn *t, const struct skua_pkt *pkt, uint32_t d)
 {
 	struct skua_lrc *lrc = sr_lrc(t);
-	bool taken = false;
+	bool taken = false, tell;
 
 	if (!lrc)
 		return;
+	tell = tell_of(t, lrc, pkt);
 	turn_count(t, SKUA_CNT_OUT_OF_SEQUENCE);
 	if (d < sr_lrc_window(lrc) && is_held(t, lrc, pkt->psn)) {
 		turn_count(t, SKUA_CNT_DUPLICATE_REQUEST);
@@ -463,7 +478,7 @@ static void early(struct turn *t, const struct skua_pkt *pkt, uint32_t d)
 		hold(t, lrc, pkt);
 	else if (d < sr_lrc_window(lrc) && !is_held(t, lrc, pkt->psn) && recv_is_shared(t->qp))
 		note_dropped(t, pkt->psn);
-	if (!rqc_is(t, SKUA_RQC_FAILED))
+	if (!rqc_is(t, SKUA_RQC_FAILED) && (tell || !taken))
 		resp_want_ack(t);
 	sr_lrc_put(t, lrc, taken);
 }
