@@ -215,12 +215,15 @@ static enum skua_vendor read_fetch(struct turn *t, const struct flight *f, struc
 				    f->index);
 	struct wqe *w = &t->dev->engine->wqe;
 	enum skua_vendor err;
+	struct flight now;
 
 	*out = l;
 	l->sge = l->rwqe.sge;
 	if (l->valid)
 		return SKUA_VENDOR_NONE;
-	if (f->kept) {
+	/* Since @f was looked up its place may have gone to another message of the QP. */
+	if (f->kept && flight_get(t->dev->engine, f->qpn, f->incarnation, f->index, &now) &&
+	    now.kept) {
 		l->rwqe.sge[0] = *flight_sge(t->dev->engine, f);
 		l->nsge = 1;
 		l->valid = true;
