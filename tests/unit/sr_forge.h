@@ -108,6 +108,7 @@ static inline void sr_send(struct rc *rc, const struct sr_pkt *p)
  * @syndrome: AETH, if @aeth
  * @msn: likewise
  * @aeth: it has one
+ * @se: solicited event: the last bit of a bitmap is of a packet that was dropped
  * @len: payload
  * @payload: the bitmap of an acknowledgment, or a part of what was read
  */
@@ -116,7 +117,7 @@ struct sr_answer {
 	uint32_t psn;
 	uint8_t syndrome;
 	uint32_t msn;
-	bool aeth;
+	bool aeth, se;
 	uint32_t len;
 	uint8_t payload[4096];
 };
@@ -133,6 +134,7 @@ static inline bool sr_next(struct rc *rc, struct sr_answer *a)
 	a->opcode = pkt.opcode;
 	a->psn = pkt.psn;
 	a->aeth = pkt.aeth;
+	a->se = pkt.se;
 	a->syndrome = pkt.aeth ? pkt.aeth->syndrome : 0;
 	a->msn = pkt.aeth ? be24_get(pkt.aeth->msn) : 0;
 	a->len = pkt.payload_len;

@@ -98,6 +98,9 @@ static void test_loss(void **state)
 			assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
 			/* What the ends of the batches cost besides. */
 			assert_true(100 * again <= 105 * lost + 100 * 3);
+			/* Enough comes behind what is missing, so that nobody has to ask. */
+			if (net_kinds[k].len == NET_LEN_MAX)
+				assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_PROBE), 0);
 			net_close(&n);
 		}
 	}
@@ -309,6 +312,105 @@ static void test_rnr(void **state)
 	net_close(&n);
 }
 
+/* These and no others. */
+static void set_faults(struct net *n, const char *faults)
+{
+	char err[200];
+
+	wire_fault_clear(n->wire);
+	assert_int_equal(wire_fault(n->wire, faults, err, sizeof(err)), 0);
+}
+
+/*
+ * An ack timeout of more than two hours. Of two SENDs one or both find no receive or no credits for
+ * a while, and what is sent again for that is lost too: it is asked for, whatever waits behind it.
+ */
+static void test_waits_lost(void **state)
+{
+	static const struct {
+		const char *first, *then;	/* faults, from the RNR NAK on */
+		unsigned int recvs, rnr, before;	/* done before there is another receive */
+	} cases[] = {
+		/* Both wait until the RNR NAK's time is over; the first one is lost then. */
+		{ "delay=20us", "delay=20us;rule=drop:port=nic0,count=1", 0, 1, 0 },
+		/* Both are lost, and a WRITE tells of that; there are credits for the first one. */
+		{ "delay=20us;rule=drop:port=nic0,psn=0,iter=0-1;rule=drop:port=nic0,psn=1,iter=0",
+		  NULL, 1, 0, 1 },
+		/* The first is lost; the second comes and needs two receives. */
+		{ "delay=20us;rule=drop:port=nic0,psn=0,iter=0", NULL, 1, 0, 1 },
+	};
+	static struct net n;
+
+	(void)state;
+	for (unsigned int c = 0; c < N(cases); c++) {
+		unsigned int num = c == 1 ? 3 : 2;
+
+		print_message("%s\n", cases[c].first);
+		net_open(&n, &(struct rc_opt){ .mtu_code = 3, .timeout = 31,
+					       .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } },
+			 cases[c].first);
+		for (unsigned int k = 0; k < cases[c].recvs; k++)
+			rc_recv(&n.rc, 1, k * 64, 64);
+		for (unsigned int k = 0; k < num; k++)
+			rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+				.op = k < 2 ? SKUA_WQE_SEND : SKUA_WQE_WRITE, .len = 64,
+				.roff = 4096 });
+		mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+		net_pass(&n, 60000);
+		assert_int_equal(rc_cnt(&n.rc, 1, SKUA_CNT_TX_RNR), cases[c].rnr);
+		if (cases[c].then)
+			set_faults(&n, cases[c].then);
+		if (cases[c].rnr)
+			rc_recv(&n.rc, 1, 0, 64);
+		net_pass(&n, 40000000);
+		for (unsigned int k = 0; k < cases[c].before; k++)
+			rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+		rc_recv(&n.rc, 1, 64, 64);
+		net_pass(&n, 40000000);
+		for (unsigned int k = cases[c].before; k < num; k++)
+			rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+		net_close(&n);
+	}
+}
+
+/*
+ * Two requests with a response, of WQEs that have the same place in the cache of messages: the
+ * response to the first one is lost, that to the second comes early, and goes to its own buffer.
+ */
+static void test_one_place(void **state)
+{
+	enum { READ_AT = 0, FAA_AT = 64, BLOCKS = 9, FILL = (1 << ENGINE_LOG_FLIGHTS) / BLOCKS };
+	const uint64_t value[2] = { htole64(0x1111), htole64(0x2222) };
+	static struct net n;
+	struct rc_side *s;
+
+	(void)state;
+	_Static_assert(1 + FILL * BLOCKS == 1 << ENGINE_LOG_FLIGHTS, "they have the same place");
+	net_open(&n, &(struct rc_opt){ .mtu_code = 3, .log_sq = 13, .timeout = 31,
+				       .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } },
+		 "delay=20us;rule=drop:port=nic1,op=rc_read_resp_only,count=1");
+	s = n.rc.s;
+	memcpy(s[1].buf + READ_AT, &value[0], 8);
+	memcpy(s[1].buf + FAA_AT, &value[1], 8);
+	rc_post_quiet(&n.rc, 0, &s[0].qp, &(struct rc_wr){
+		.op = SKUA_WQE_READ, .len = 8, .off = READ_AT, .roff = READ_AT });
+	for (unsigned int k = 0; k < FILL; k++)
+		rc_post_quiet(&n.rc, 0, &s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .flags = SKUA_WQE_F_INLINE, .len = 512,
+			.off = 8192, .roff = 8192 });
+	rc_post_quiet(&n.rc, 0, &s[0].qp, &(struct rc_wr){
+		.op = SKUA_WQE_FAA, .len = 8, .off = FAA_AT, .roff = FAA_AT,
+		.atomic[0].swap_add = 1 });
+	mini_ring(&s[0].m, &s[0].qp);
+	net_pass(&n, SEC);
+	for (unsigned int k = 0; k < FILL + 2; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	assert_int_equal(wire_port_stats(n.port[1])->fault_loss, 1);
+	assert_memory_equal(s[0].buf + READ_AT, &value[0], 8);
+	assert_memory_equal(s[0].buf + FAA_AT, &value[1], 8);
+	net_close(&n);
+}
+
 /*
  * The peer is silent while a packet is known to be missing, which was sent again already: that
  * one is asked for less and less often, and no timer runs for a hole that nothing is done about.
@@ -381,6 +483,35 @@ static struct skua_lrc lrc_of(struct rc *rc)
 	return now;
 }
 
+/*
+ * A READ that the peer held for a while is answered, in order, while something else is missing: its
+ * place is for another request from then on.
+ */
+static void test_held_answered(void **state)
+{
+	static const enum skua_wqe_op ops[] = {
+		SKUA_WQE_WRITE, SKUA_WQE_READ, SKUA_WQE_WRITE, SKUA_WQE_WRITE,
+	};
+	static struct net n;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us;rule=drop:port=nic0,psn=0,iter=0;"
+		"rule=drop:port=nic0,psn=2,iter=0-9");
+	for (size_t k = 0; k < N(ops); k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = ops[k], .len = 64, .roff = 64 * k, .off = 64 * k });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, 41000);
+	assert_true(le32_get_bits(lrc_of(&n.rc).rr_held, SKUA_LRC_RR_HELD));
+	net_pass(&n, 4000000);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	rc_expect_none(&n.rc, 0, false);
+	assert_true(le32_to_cpu(rc_query(&n.rc, 0).sqc.valid) & SKUA_SQC_LOSS);
+	assert_false(le32_get_bits(lrc_of(&n.rc).rr_held, SKUA_LRC_RR_HELD));
+	net_close(&n);
+}
+
 /* How long a response that is asked for again takes, as the device has learned it, ns. */
 static uint32_t reread_time(struct rc *rc)
 {
@@ -417,15 +548,6 @@ static void test_read_first(void **state)
 		assert_in_range(reread_time(&n.rc), 40000, 100000);
 		net_close(&n);
 	}
-}
-
-/* These and no others. */
-static void set_faults(struct net *n, const char *faults)
-{
-	char err[200];
-
-	wire_fault_clear(n->wire);
-	assert_int_equal(wire_fault(n->wire, faults, err, sizeof(err)), 0);
 }
 
 /*
@@ -613,7 +735,10 @@ int main(void)
 		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_held_lost),
 		cmocka_unit_test(test_held_slow),
+		cmocka_unit_test(test_held_answered),
 		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_waits_lost),
+		cmocka_unit_test(test_one_place),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_read_tail),
 		cmocka_unit_test(test_read_first),

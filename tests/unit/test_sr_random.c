@@ -49,6 +49,7 @@ struct packet {
  * @reads: requests with responses done
  * @psn0: the PSN that stands for 0 here
  * @top: one after the last that came before its turn, while any is held
+ * @dropped: one after the packet that came just now, and was dropped, or 0
  * @held: packets that came before their turn, by PSN
  * @mem: memory
  * @writer: for each byte of it one after the PSN of the packet of a WRITE that it is of; 0: of none
@@ -60,7 +61,7 @@ struct packet {
  * @rnr: instead, it says that there is no receive
  */
 struct ref {
-	uint32_t epsn, msn, window, posted, recvs, reads, psn0, top;
+	uint32_t epsn, msn, window, posted, recvs, reads, psn0, top, dropped;
 	const struct packet *held[REF_PSNS];
 	uint8_t mem[MEM];
 	uint32_t writer[MEM];
@@ -157,11 +158,16 @@ static void ref_rx(struct ref *r, const struct packet *p)
 
 	r->ack = data ? p->psn != r->epsn || p->ask : p->psn > r->epsn;
 	r->rnr = false;
+	r->dropped = 0;
 	if (p->psn < r->epsn)
 		return;
 	if (p->psn > r->epsn) {
-		if (!r->held[p->psn % REF_PSNS] && ref_early(r, p))
+		if (r->held[p->psn % REF_PSNS])
+			return;
+		if (ref_early(r, p))
 			ref_take(r, p);
+		else if (p->psn - r->epsn < r->window && p->kind != FAA)
+			r->dropped = p->psn + 1;
 		return;
 	}
 	if (needs_recv(p) && r->recvs == r->posted) {
@@ -293,14 +299,18 @@ static void send_packet(struct net *net, const struct packet *p)
 static void check_ack(struct net *net, const struct sr_answer *a)
 {
 	const struct ref *r = &net->ref;
+	/* Of what was dropped it says so only if nothing behind it is held. */
+	uint32_t came = r->dropped && (!ref_holds(r) || r->dropped > r->top) ? r->dropped : 0;
 	uint8_t type = a->syndrome & IB_AETH_TYPE_MASK;
 
 	assert_true(r->ack || r->rnr);
 	assert_int_equal(type, r->rnr ? IB_AETH_RNR_NAK : IB_AETH_ACK);
 	assert_int_equal(a->psn, (net->ref.psn0 + r->epsn - !r->rnr) & IB_PSN_MASK);
 	assert_int_equal(a->msn, r->msn & IB_MSN_MASK);
+	assert_int_equal(a->se, !!came);
 	for (uint32_t k = 0; !r->rnr && k < r->window; k++)
-		assert_int_equal(sr_bit(a, k), !!r->held[(r->epsn + k) % REF_PSNS]);
+		assert_int_equal(sr_bit(a, k), r->held[(r->epsn + k) % REF_PSNS] ||
+				 r->epsn + k + 1 == came);
 }
 
 /* Responses of @answers requests that were done; then what is said of the rest. */

@@ -309,6 +309,25 @@ static void probe(struct turn *t, struct skua_lrc *lrc)
 	lrc->probes |= cpu_to_le32(SKUA_LRC_PROBE_DUE);
 }
 
+/*
+ * There is something to send again, and no time runs for holes or for what was sent again: it waits
+ * for credits, which only answers bring.
+ */
+static bool stuck(const struct turn *t, const struct skua_lrc *lrc)
+{
+	return wants(lrc) && !hole_waits(lrc) && !mark_waits(t, lrc);
+}
+
+/* What all of it waits behind needs no credits, and when it was sent again it may have been lost. */
+static void probe_first(struct turn *t, struct skua_lrc *lrc)
+{
+	if (!walking(lrc))
+		lrc->again_end = cpu_to_le32(psn_add(una(t), 1));
+	lrc->again = t->sqc->una_psn;
+	lrc->mark_time = 0;
+	lrc->probes |= cpu_to_le32(SKUA_LRC_PROBE_DUE);
+}
+
 /* What has grown too old. True: that was sent again before. */
 static bool judge_times(struct turn *t, struct skua_lrc *lrc)
 {
@@ -395,7 +414,10 @@ void sr_req_timer(struct turn *t)
 		return;
 	judge(t, lrc);
 	/* What was sent again has a time of its own. */
-	if (!judge_times(t, lrc) && !lrc->hole_time && !mark_waits(t, lrc)) {
+	if (stuck(t, lrc)) {
+		probe_first(t, lrc);
+		count_silence(lrc);
+	} else if (!judge_times(t, lrc) && !lrc->hole_time && !mark_waits(t, lrc)) {
 		probe(t, lrc);
 		count_silence(lrc);
 	}
@@ -458,14 +480,26 @@ uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn)
 
 /* --- what the peer says --- */
 
-/* The response number @n of @num to the message at ci is there, and all before it. */
-static void note_answer(struct turn *t, struct skua_lrc *lrc, uint32_t n, uint32_t num)
+/* Was response number @n of a message the last of a request? */
+static bool request_ends(const struct flight *f, uint32_t n)
 {
-	uint32_t rr = le32_to_cpu(t->sqc->ci_rr_seq) + n / ENGINE_READ_PSNS;
+	return (n + 1) % ENGINE_READ_PSNS == 0 || n + 1 == f->psns;
+}
 
-	if ((n + 1) % ENGINE_READ_PSNS && n + 1 != num)
+/* The request number @rr is answered. Its place is for another one from now on. */
+static void forget_request(struct skua_lrc *lrc, const struct flight *f, uint32_t rr)
+{
+	/* A FLUSH has no number: this is that of the next one. */
+	if (rrs_of(f->op, f->psns))
+		lrc->rr_held &= ~cpu_to_le32(rr_held(rr) | rr_asked(rr));
+}
+
+/* The response number @n to the message at ci is there, and all before it. */
+static void note_answer(struct turn *t, struct skua_lrc *lrc, const struct flight *f, uint32_t n)
+{
+	if (!request_ends(f, n))
 		return;
-	lrc->rr_held &= ~cpu_to_le32(rr_held(rr) | rr_asked(rr));
+	forget_request(lrc, f, le32_to_cpu(t->sqc->ci_rr_seq) + n / ENGINE_READ_PSNS);
 	comp_answered(t);
 }
 
@@ -509,7 +543,7 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 				note_filled(t, lrc, psn, false);
 			set_arrived(lrc, psn, false);
 			if (op_is_answered(f.op))
-				note_answer(t, lrc, psn_sub(psn, start), f.psns);
+				note_answer(t, lrc, &f, psn_sub(psn, start));
 		}
 		t->sqc->una_psn = cpu_to_le32(psn);
 		if (psn != end)
@@ -663,6 +697,8 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		heard(lrc);
 		note_filled(t, lrc, pkt->psn, true);
 		comp_expected(t, pkt);
+		if (una(t) != pkt->psn && request_ends(&w.f, psn_sub(pkt->psn, w.psn)))
+			forget_request(lrc, &w.f, rr_number(&w, pkt->psn));
 		if (qp_state(t->qp) != SKUA_QP_ERR)
 			advance(t, lrc);
 	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.psn)) {

@@ -437,8 +437,9 @@ static bool take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pk
 }
 
 /*
- * It came, but had no receive of its SRQ: the peer is to know that packets before it are
- * missing, and that it is.
+ * It came, but could not be taken before its turn (no receive, a page that is missing): the peer is
+ * to know that packets before it are missing, and that it is. Otherwise it would learn nothing
+ * until it asks with its last packet, which meets with the same.
  */
 static void note_dropped(struct turn *t, uint32_t psn)
 {
@@ -476,7 +477,7 @@ static void early(struct turn *t, const struct skua_pkt *pkt, uint32_t d)
 	}
 	if (taken)
 		hold(t, lrc, pkt);
-	else if (d < sr_lrc_window(lrc) && !is_held(t, lrc, pkt->psn) && recv_is_shared(t->qp))
+	else if (d < sr_lrc_window(lrc) && !is_held(t, lrc, pkt->psn))
 		note_dropped(t, pkt->psn);
 	if (!rqc_is(t, SKUA_RQC_FAILED) && (tell || !taken))
 		resp_want_ack(t);
