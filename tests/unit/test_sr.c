@@ -609,6 +609,42 @@ static void test_slow(void **state)
 	net_close(&n);
 }
 
+/*
+ * The same amid READs. All responses are asked for again, and come again, but not as often as nothing
+ * came in the time for that.
+ */
+static void test_slow_reads(void **state)
+{
+	static struct net n;
+	uint64_t before, again, sent;
+
+	(void)state;
+	connect(&n, SKUA_EXT_ALWAYS, "delay=20us;rule=drop:port=nic1,psn=70,iter=0");
+	for (unsigned int k = 0; k < 4; k++) {
+		rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = NET_LEN_MAX });
+		net_pass(&n, 5000000);
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	}
+	before = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
+	sent = n.rc.s[1].f.sent;
+	set_faults(&n, "delay=20ms");
+	for (unsigned int k = 0; k < 8; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_READ, .len = NET_LEN_MAX });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_pass(&n, SEC);
+	for (unsigned int k = 0; k < 8; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	again = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS) - before;
+	sent = n.rc.s[1].f.sent - sent;
+	print_message("slow READs: requests again %llu, responses %llu\n", (unsigned long long)again,
+		      (unsigned long long)sent);
+	assert_in_range(again, 1, 30);
+	assert_in_range(sent, 512, 4 * 512);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_LOCAL_ACK_TIMEOUT_ERR), 0);
+	net_close(&n);
+}
+
 /* The first of some atomics is lost, and all that the peer says of it. */
 static void test_atomics(void **state)
 {
@@ -673,7 +709,8 @@ static void test_no_probe(void **state)
 	}
 	assert_true(due(&rc));
 	tell_held(&rc, psn);
-	fake_advance(f, 20000000);
+	/* Until both are asked for again, and no longer. */
+	fake_advance(f, 4000000);
 	assert_true(rc_cnt(&rc, 0, SKUA_CNT_TX_RETRANS_PKTS) > 1);
 	assert_int_equal(rc_cnt(&rc, 0, SKUA_CNT_TX_PROBE), 0);
 	rc_close(&rc);
@@ -744,6 +781,7 @@ int main(void)
 		cmocka_unit_test(test_read_first),
 		cmocka_unit_test(test_read_shorter),
 		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_slow_reads),
 		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_no_probe),
 		cmocka_unit_test(test_nak_ahead),

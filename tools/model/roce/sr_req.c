@@ -328,6 +328,33 @@ static void probe_first(struct turn *t, struct skua_lrc *lrc)
 	lrc->probes |= cpu_to_le32(SKUA_LRC_PROBE_DUE);
 }
 
+/*
+ * What was sent again did not come in its time. If READs or atomics are outstanding it is all asked
+ * for once more, but only once as long as nothing comes: a path that is only slow would have to carry
+ * all responses many times. From then on the first packet that is missing and the last one are asked
+ * for by turns.
+ */
+static void ask_again(struct turn *t, struct skua_lrc *lrc)
+{
+	uint32_t silent = le32_get_bits(lrc->probes, SKUA_LRC_PROBES);
+
+	if (silent <= 1 || !t->sqc->rd_outstanding || walking(lrc)) {
+		lost_again(t, lrc, lrc->mark_end);
+		/* It was waited for the answer to a probe. */
+		if (!walking(lrc))
+			probe(t, lrc);
+	} else {
+		/* All of it stays asked for, and its time runs anew when this is sent. */
+		raise(&lrc->next, le32_to_cpu(lrc->mark_end));
+		lrc->mark_end = t->sqc->una_psn;
+		if (silent % 2)
+			probe_first(t, lrc);
+		else
+			probe(t, lrc);
+	}
+	count_silence(lrc);
+}
+
 /* What has grown too old. True: that was sent again before. */
 static bool judge_times(struct turn *t, struct skua_lrc *lrc)
 {
@@ -337,11 +364,7 @@ static bool judge_times(struct turn *t, struct skua_lrc *lrc)
 	}
 	if (!mark_waits(t, lrc) || t->now < le64_to_cpu(lrc->mark_time) + again_wait(t, lrc))
 		return false;
-	lost_again(t, lrc, lrc->mark_end);
-	/* It was waited for the answer to a probe. */
-	if (!walking(lrc))
-		probe(t, lrc);
-	count_silence(lrc);
+	ask_again(t, lrc);
 	return true;
 }
 
