@@ -7,16 +7,27 @@
 
 /* --- parameters --- */
 
+static const struct {
+	uint32_t min, max, dflt;
+} all[] = {
+#define X(name, user, min, max, dflt, text) { min, max, dflt },
+	SKUA_CC_PARAM_TABLE(X)
+#undef X
+};
+
+static void are_default(struct rig *r)
+{
+	struct skua_cmd_query_cc_out out;
+
+	assert_status(mini_cmd(&r->m, SKUA_CMD_QUERY_CC, NULL, 0, &out, sizeof(out)), OK);
+	for (uint32_t i = 0; i < N(all); i++)
+		assert_int_equal(le32_to_cpu(out.value[i]), all[i].dflt);
+}
+
 static void parameters(void **rig)
 {
-	static const struct {
-		uint32_t min, max, dflt;
-	} all[] = {
-#define X(name, user, min, max, dflt, text) { min, max, dflt },
-		SKUA_CC_PARAM_TABLE(X)
-#undef X
-	};
 	struct rig *r = *rig;
+	struct skua_cmd_init_device_in init;
 	struct skua_cmd_query_cc_out out;
 
 	for (uint32_t i = 0; i < N(all); i++) {
@@ -45,9 +56,12 @@ static void parameters(void **rig)
 
 	dev_hw_reset(r->f.dev);
 	mini_up(&r->m, &r->f);
-	assert_status(mini_cmd(&r->m, SKUA_CMD_QUERY_CC, NULL, 0, &out, sizeof(out)), OK);
-	for (uint32_t i = 0; i < N(all); i++)
-		assert_int_equal(le32_to_cpu(out.value[i]), all[i].dflt);
+	are_default(r);
+	assert_status(set_param(&r->m, 0, all[0].max), OK);
+	mini_ok(&r->m, SKUA_CMD_TEARDOWN_DEVICE, NULL, 0);
+	mini_init_in(&r->m, &init);
+	mini_ok(&r->m, SKUA_CMD_INIT_DEVICE, &init, sizeof(init));
+	are_default(r);
 }
 
 /* --- notification point --- */

@@ -553,8 +553,10 @@ static void teardown(void **state)
 	struct rig *r = *state;
 	struct skua_cmd_init_device_in init;
 	struct mini_cq cq;
+	uint8_t secret = 0x5a;
 
 	mini_cq_create(&r->m, &cq, 3);
+	skua_dev_bar_write(r->f.dev, SKUA_BAR_DM, 64, &secret, 1);
 	mini_ok(&r->m, SKUA_CMD_TEARDOWN_DEVICE, NULL, 0);
 	assert_int_equal(fake_rd32(&r->f, SKUA_REG_STATUS), SKUA_STATUS_READY);
 	assert_status(mini_index(&r->m, SKUA_CMD_QUERY_CQ, cq.cqn, NULL, 128), BAD_DEV_STATE);
@@ -563,6 +565,8 @@ static void teardown(void **state)
 	mini_ok(&r->m, SKUA_CMD_INIT_DEVICE, &init, sizeof(init));
 	assert_status(mini_index(&r->m, SKUA_CMD_QUERY_CQ, cq.cqn, NULL, 128), BAD_INDEX);
 	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_EQ, 0, NULL, 0), BAD_INDEX);
+	skua_dev_bar_read(r->f.dev, SKUA_BAR_DM, 64, &secret, 1);
+	assert_int_equal(secret, 0);
 }
 
 /* --- resets --- */

@@ -410,6 +410,20 @@ static void reset(void **state)
 	}
 }
 
+/* A WQE that waits does not outlive its QP where all end at once. */
+static void gone(void **state)
+{
+	struct rc_side *s = &rc.s[0];
+	size_t n;
+
+	(void)state;
+	assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_SQD, 0, NULL), 0);
+	write_wqe(0);
+	push(0);
+	mini_ok(&s->m, SKUA_CMD_TEARDOWN_DEVICE, NULL, 0);
+	assert_null(push_take(s->f.dev, s->qp.qpn, 0, &n));
+}
+
 /* Any words in any order: the device stays up, and what it did was the ring's. */
 static void random_words(void **state)
 {
@@ -457,6 +471,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys, setup, teardown),
 		cmocka_unit_test_setup_teardown(again, setup, teardown),
 		cmocka_unit_test_setup_teardown(reset, setup, teardown),
+		cmocka_unit_test_setup_teardown(gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(random_words, setup, teardown),
 	};
 

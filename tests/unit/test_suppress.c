@@ -347,6 +347,25 @@ static void test_device_reset(void **state)
 	rc_close(&rc);
 }
 
+/* It begins anew without a reset: no queue of the time before is looked at, and it rests. */
+static void test_teardown(void **state)
+{
+	struct skua_cmd_init_device_in init;
+	uint64_t reads;
+	struct rc rc;
+
+	(void)state;
+	open_hot(&rc);
+	mini_ok(&rc.s[0].m, SKUA_CMD_TEARDOWN_DEVICE, NULL, 0);
+	mini_init_in(&rc.s[0].m, &init);
+	mini_ok(&rc.s[0].m, SKUA_CMD_INIT_DEVICE, &init, sizeof(init));
+	reads = dev0(&rc)->reads;
+	assert_false(skua_dev_run(dev0(&rc)->dev));
+	assert_false(skua_dev_rest(dev0(&rc)->dev));
+	assert_int_equal(dev0(&rc)->reads, reads);
+	rc_close(&rc);
+}
+
 /* Without Bus Master Enable nothing is looked at; afterwards all is as before. */
 static void test_bus_master(void **state)
 {
@@ -666,6 +685,7 @@ int main(void)
 		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_device_reset),
+		cmocka_unit_test(test_teardown),
 		cmocka_unit_test(test_bus_master),
 		cmocka_unit_test(test_bad_index),
 		cmocka_unit_test(test_restless),

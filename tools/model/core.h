@@ -171,16 +171,20 @@ struct skua_dev {
 
 /*
  * Functions of the parts. init: once, when the device is created; allocates all memory of the
- * part; 0 or -ENOMEM. reset: back to the state after init, on every kind of device reset and on
- * TEARDOWN_DEVICE; never called while another part works. exit: frees the part; also called if
- * init failed or was not called.
+ * part; 0 or -ENOMEM. reset: back to the state after init, on every kind of device reset; never
+ * called while another part works. exit: frees the part; also called if init failed or was not
+ * called.
+ *
+ * TEARDOWN_DEVICE resets the parts that work for an operational device, too. It is a command: it
+ * leaves the command queue, and what is there before INIT_DEVICE.
  */
-#define MODEL_PARTS(X)								\
+#define MODEL_PARTS_RING(X)							\
 	X(tlp)		/* tlp.c */						\
 	X(icm)		/* icm.c */						\
-	X(dm)		/* dm.c */						\
 	X(cmdq)		/* cmd.c */						\
-	X(cmd_fault)	/* cmd_fault.c */					\
+	X(cmd_fault)	/* cmd_fault.c */
+#define MODEL_PARTS_OPERATIONAL(X)						\
+	X(dm)		/* dm.c */						\
 	X(db)		/* db.c */						\
 	X(push)		/* push.c */						\
 	X(timer)	/* timer.c */						\
@@ -190,6 +194,8 @@ struct skua_dev {
 	X(hot)		/* hot.c */						\
 	X(engine)	/* roce/ */						\
 	X(cc)		/* roce/cc.c */
+#define MODEL_PARTS(X)	MODEL_PARTS_RING(X) MODEL_PARTS_OPERATIONAL(X)
+
 struct skua_train;
 
 #define X(part)									\

@@ -553,12 +553,9 @@ int cmd_teardown_device(struct skua_dev *dev, struct cmd *cmd)
 	(void)cmd;
 	dev->state = DEV_RING;
 	forget_layout(dev);
-	db_reset(dev);
-	timer_reset(dev);
-	eq_reset(dev);
-	port_reset(dev);
-	sched_reset(dev);
-	engine_reset(dev);
+#define X(part) part##_reset(dev);
+	MODEL_PARTS_OPERATIONAL(X)
+#undef X
 	dev_quiesce(dev);
 	return SKUA_CMD_ST_OK;
 }

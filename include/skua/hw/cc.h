@@ -6,7 +6,7 @@
  * notification packets (CNPs, notification point), and QPs can react to them
  * (reaction point). With SKUA_CAP_CC_DELAY they can react to the round trip time instead.
  * Parameters are the device's: QUERY_CC and MODIFY_CC. All of them have their default
- * after each reset of the device.
+ * after each reset of the device, and after INIT_DEVICE.
  */
 #ifndef SKUA_HW_CC_H
 #define SKUA_HW_CC_H
