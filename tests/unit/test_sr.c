@@ -161,6 +161,125 @@ static void test_locals(void **state)
 	net_close(&n);
 }
 
+/* --- a guest that changes what was sent, and has acknowledgments come that make it be walked --- */
+
+#define FIRST	100
+
+/*
+ * One WRITE of one block and @num of @len bytes, and @nops NOPs; nothing gets through, and the
+ * cache of messages under way has places for others only.
+ */
+static void open_lost(struct net *n, unsigned int num, uint32_t len, unsigned int nops)
+{
+	struct rc_opt opt = { .log_sq = 13, .log_cq = 13, .psn = { FIRST, 7 },
+			      .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } };
+
+	net_open(n, &opt, "port=nic0,loss=100%");
+	rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 64 });
+	for (unsigned int k = 0; k < num; k++)
+		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .flags = SKUA_WQE_F_INLINE, .len = len });
+	for (unsigned int k = 0; k < nops; k++)
+		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
+	net_settle(n);
+}
+
+/* The blocks from @from up to @to become NOPs. */
+static void make_nops(struct net *n, uint32_t from, uint32_t to)
+{
+	struct mini_qp qp = n->rc.s[0].qp;
+
+	for (qp.sq_pi = from; qp.sq_pi != to;)
+		rc_post_quiet(&n->rc, 0, &qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	memset(n->rc.s[0].f.dev->engine->flight, 0, sizeof(n->rc.s[0].f.dev->engine->flight));
+}
+
+/* To side 0: the first packet is missing, that of number @psn has come. Reads that this takes. */
+static uint64_t forge_bitmap(struct net *n, uint32_t psn)
+{
+	uint64_t before = n->rc.s[0].f.reads;
+	uint8_t frame[SKUA_PKT_OVERHEAD + 64];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), IB_OPCODE(SKUA_RC, ACK),
+				  FIRST - 1), 0);
+	ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
+	memset(b.payload, 0, 64);
+	b.payload[psn / 8] = (uint8_t)(1u << psn % 8);
+	rc_inject(&n->rc, 0, &b, 64);
+	return n->rc.s[0].f.reads - before;
+}
+
+/*
+ * A message that became a NOP: what it is looked for in ends with what was sent, not with what
+ * is posted.
+ */
+static void test_walk_sent(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	open_lost(&n, 1, 8, 6000);
+	make_nops(&n, 1, 2);
+	assert_in_range(forge_bitmap(&n, 1), 500, 700);
+	make_nops(&n, 1, 2);
+	assert_in_range(forge_bitmap(&n, 1), 500, 700);
+	assert_int_equal(rc_state(&n.rc, 0), SKUA_QP_RTS);
+	net_close(&n);
+}
+
+/*
+ * Messages of nine blocks each became as many NOPs. What was sent never was so many WQEs: neither
+ * at the beginning of a time of loss nor in it are they all looked at.
+ */
+static void test_walk_more(void **state)
+{
+	static struct net n;
+	struct skua_cqe cqe;
+
+	(void)state;
+	open_lost(&n, 450, 512, 0);
+	assert_true(forge_bitmap(&n, 1) < 1000);
+	make_nops(&n, 1, 1 + 450 * 9);
+	assert_in_range(forge_bitmap(&n, 2), 1000, 1050);
+	assert_int_equal(rc_state(&n.rc, 0), SKUA_QP_RTS);
+	net_close(&n);
+
+	open_lost(&n, 450, 512, 0);
+	make_nops(&n, 1, 1 + 450 * 9);
+	assert_in_range(forge_bitmap(&n, 1), 1000, 1050);
+	cqe = rc_expect(&n.rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_CHANGED);
+	net_close(&n);
+}
+
+/* As many WQEs as there can be of what was sent, with packets and without: the last is found. */
+static void test_walk_most(void **state)
+{
+	static struct net n;
+	struct skua_lrc *lrc;
+
+	(void)state;
+	open_lost(&n, 0, 0, 512);
+	for (unsigned int k = 0; k < 511; k++)
+		rc_post_quiet(&n.rc, 0, &n.rc.s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .flags = SKUA_WQE_F_INLINE, .len = 8 });
+	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
+	net_settle(&n);
+	assert_int_equal(le32_to_cpu(rc_query(&n.rc, 0).sqc.cur), 1024);
+	forge_bitmap(&n, 511);
+	lrc = ctx_get(n.rc.s[0].f.dev, SKUA_ICM_LRC, qp_index(n.rc.s[0].qp.qpn));
+	assert_non_null(lrc);
+	assert_int_equal(le32_to_cpu(lrc->top), FIRST + 512);
+	ctx_put(n.rc.s[0].f.dev, lrc);
+	wire_fault_clear(n.wire);
+	net_pass(&n, 2 * SEC);
+	for (unsigned int k = 0; k < 1024; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	net_close(&n);
+}
+
 /* @num WRITEs of 64 KiB; within @ns all are complete. */
 static void writes(struct net *n, unsigned int num, uint64_t ns)
 {
@@ -768,6 +887,9 @@ int main(void)
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_locals),
+		cmocka_unit_test(test_walk_sent),
+		cmocka_unit_test(test_walk_more),
+		cmocka_unit_test(test_walk_most),
 		cmocka_unit_test(test_calm),
 		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_held_lost),

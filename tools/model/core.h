@@ -64,6 +64,7 @@
 /* Default limits of a QP's turn. */
 #define MODEL_TURN_WQES		8
 #define MODEL_TURN_BYTES	(16 << 10)
+#define MODEL_LOCALS		512	/* WQEs without packets, done ahead of what they wait for */
 #define MODEL_RATE_MIN		8	/* kbit/s: a byte in a millisecond */
 #define MODEL_RATE_MAX		(MODEL_SPEED_MBPS * 1000)
 #define MODEL_RATE_BURST_MAX	(1u << 30)

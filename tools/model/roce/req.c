@@ -480,15 +480,12 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 
 /*
  * With selective repeat what was sent is walked through from ci on when something is lost. Its
- * window bounds messages with packets; of WQEs without, no more than these are executed ahead
- * of what they wait for.
+ * window bounds messages with packets, this the WQEs without.
  */
-#define SR_LOCALS	512
-
 static bool too_far(const struct turn *t, const struct wqe *w)
 {
 	return op_is_local(w->op) && sr_set_up(t->sqc) &&
-	       le16_to_cpu(t->sqc->local) >= SR_LOCALS;
+	       le16_to_cpu(t->sqc->local) >= MODEL_LOCALS;
 }
 
 static enum outcome send_cur(struct turn *t)

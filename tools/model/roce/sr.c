@@ -204,7 +204,7 @@ bool sr_know_ci(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
 	uint32_t index = le32_to_cpu(s->ci), end = le32_to_cpu(s->cur);
-	uint32_t first = 0, recv = 0, rr = 0;
+	uint32_t first = 0, recv = 0, rr = 0, wqes = 0;
 	enum skua_vendor err;
 	struct flight f;
 
@@ -219,7 +219,7 @@ bool sr_know_ci(struct turn *t)
 		err = req_flight_at(t, index, &f);
 		if (index == le32_to_cpu(s->ci))
 			first = f.blocks;
-		if (err || !f.blocks || f.blocks > end - index) {
+		if (err || !f.blocks || f.blocks > end - index || ++wqes > SR_WQES) {
 			err = SKUA_VENDOR_WQE_CHANGED;
 			break;
 		}

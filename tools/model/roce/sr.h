@@ -160,11 +160,13 @@ void sr_req_timer(struct turn *t);
  * @ssn: its number
  * @recv_seq: messages before it that take a receive
  * @rr_seq: requests before it that take a responder resource
+ * @wqes: WQEs before it from ci on
  * @f: the rest
  * @ready: @f is that of @index
  */
 struct sr_walk {
 	uint32_t index;
+	uint32_t wqes;
 	uint32_t psn;
 	uint32_t ssn;
 	uint32_t recv_seq;
@@ -172,6 +174,12 @@ struct sr_walk {
 	struct flight f;
 	bool ready;
 };
+
+/*
+ * What was sent is no more WQEs than these from ci on, with packets and without. Software can
+ * change those that are in the ring into more, and smaller ones.
+ */
+#define SR_WQES		(SKUA_LRC_PSNS + MODEL_LOCALS)
 
 struct sr_walk sr_walk_start(const struct turn *t);
 /* On to the message that @psn belongs to. False: the ring does not say which that is. */

@@ -460,12 +460,15 @@ struct sr_walk sr_walk_start(const struct turn *t)
 	};
 }
 
-/* On to the message that @psn belongs to. False: the ring does not say which that is. */
+/*
+ * On to the message that @psn belongs to. False: the ring does not say which that is. What was
+ * sent ends at hi, or amid the message there.
+ */
 bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn)
 {
-	uint32_t end = le32_to_cpu(t->sqc->pi);
+	uint32_t hi = le32_to_cpu(t->sqc->hi);
 
-	while (w->index != end) {
+	while (w->index != hi || t->sqc->hi_psn != t->sqc->max_psn) {
 		if (!w->ready && req_flight_at(t, w->index, &w->f))
 			return false;
 		w->ready = true;
@@ -473,7 +476,7 @@ bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn)
 			return false;
 		if (psn_sub(psn, w->psn) < w->f.psns)
 			return true;
-		if (w->f.blocks > end - w->index || !w->f.blocks)
+		if (w->f.blocks > hi - w->index || !w->f.blocks || ++w->wqes > SR_WQES)
 			return false;
 		w->ready = false;
 		w->index += w->f.blocks;
