@@ -148,6 +148,8 @@ static const struct row bad[] = {
 	{ "SQ: a window in force that is too large", SQC, S(retry_left), 0, 0xfu << 24 },
 	{ "SQ: a window that is too large", SQC, S(retry_left), 0, 0xfu << 28 },
 	{ "SQ: more posted than the ring holds", SQC, S(pi), ALL, 17 },
+	{ "SQ: more WQEs done and not reported than there can be", SQC, S(first), 0xffff0000,
+	  513u << 16 },
 	{ "SQ: more commands than the recovery ring holds", SQC, S(rec_pi), ALL,
 	  SKUA_RECOVERY_RING + 1 },
 	{ "SQ: recovery ring read before it was written", SQC, S(rec_pi), ALL, 0xffffffff },

@@ -14,6 +14,7 @@
 #include <skua/cqe_parse.h>
 
 #include "rc.h"
+#include "roce/engine.h"
 
 #define GUARD	64
 #define IMM	0x8badf00d
@@ -302,6 +303,83 @@ static void test_nop(void **state)
 	rc_close(&rc);
 }
 
+/* Side 0 alone: one WRITE that is not answered, @num of @len bytes inline, and @nops NOPs. */
+static void open_alone(struct rc *rc, unsigned int num, uint32_t len, unsigned int nops)
+{
+	rc_open(rc, &(struct rc_opt){ .log_sq = 12, .log_cq = 12, .psn = { 100, 7 } });
+	rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 64 });
+	for (unsigned int k = 0; k < num; k++)
+		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){
+			.op = SKUA_WQE_WRITE, .flags = SKUA_WQE_F_INLINE, .len = len });
+	for (unsigned int k = 0; k < nops; k++)
+		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	mini_ring(&rc->s[0].m, &rc->s[0].qp);
+	fake_run(&rc->s[0].f);
+}
+
+/* The peer's acknowledgment of so many packets; nothing is done but what that one frame does. */
+static void acknowledge(struct rc *rc, uint32_t num)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(rc, 1, &b, frame, sizeof(frame), IB_OPCODE(RC, ACK),
+				  99 + num), 0);
+	ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, num);
+	rc_inject(rc, 0, &b, 0);
+}
+
+static unsigned int completed(struct rc *rc)
+{
+	struct skua_cqe cqe;
+	unsigned int n = 0;
+
+	while (mini_cq_next(&rc->s[0].m, &rc->s[0].scq, &cqe)) {
+		assert_int_equal(skua_cqe_status(&cqe), SKUA_CQE_OK);
+		n++;
+	}
+	return n;
+}
+
+/* However many NOPs wait for a message, its acknowledgment does not complete all at once. */
+static void test_many_nops(void **state)
+{
+	unsigned int n;
+	struct rc rc;
+
+	(void)state;
+	open_alone(&rc, 0, 0, 4000);
+	acknowledge(&rc, 1);
+	n = completed(&rc);
+	assert_in_range(n, 100, 513);
+	fake_run(&rc.s[0].f);
+	assert_int_equal(n + completed(&rc), 4001);
+	rc_close(&rc);
+}
+
+/* Nor does one that became many NOPs, which were never executed. */
+static void test_became_nops(void **state)
+{
+	struct mini_qp qp;
+	struct skua_cqe cqe;
+	struct rc rc;
+
+	(void)state;
+	open_alone(&rc, 100, 512, 1);
+	qp = rc.s[0].qp;
+	for (qp.sq_pi = 1; qp.sq_pi != 1 + 100 * 9;)
+		rc_post_quiet(&rc, 0, &qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	memset(rc.s[0].f.dev->engine->flight, 0, sizeof(rc.s[0].f.dev->engine->flight));
+	acknowledge(&rc, 101);
+	/* The first message, and as many NOPs as were posted. */
+	for (unsigned int k = 0; k < 2; k++)
+		rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	cqe = rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	assert_int_equal(skua_cqe_vendor(&cqe), SKUA_VENDOR_WQE_CHANGED);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_ERR);
+	rc_close(&rc);
+}
+
 static unsigned int comp_events(struct rc *rc, int i)
 {
 	struct mini *m = &rc->s[i].m;
@@ -522,6 +600,8 @@ int main(void)
 		cmocka_unit_test(test_ring_wrap),
 		cmocka_unit_test(test_unsignaled),
 		cmocka_unit_test(test_nop),
+		cmocka_unit_test(test_many_nops),
+		cmocka_unit_test(test_became_nops),
 		cmocka_unit_test(test_solicited),
 		cmocka_unit_test(test_both_ways),
 		cmocka_unit_test(test_fence),

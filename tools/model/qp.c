@@ -72,6 +72,8 @@ bool sqc_check(struct skua_dev *dev, uint32_t index, const void *ctx, uint32_t h
 	    (u32_get_bits(sqc->sr_window, SKUA_SQC_WINDOW) > SKUA_EXT_LOG_WINDOW_MAX ||
 	     u32_get_bits(sqc->sr_window, SKUA_SQC_WINDOW_OWN) > SKUA_EXT_LOG_WINDOW_MAX))
 		return false;
+	if (HAS(have, struct skua_sqc, local) && le16_to_cpu(sqc->local) > MODEL_LOCALS)
+		return false;
 	if (HAS(have, struct skua_sqc, rec_pi) &&
 	    le32_to_cpu(sqc->rec_pi) - le32_to_cpu(sqc->rec_ci) > SKUA_RECOVERY_RING)
 		return false;

@@ -479,13 +479,12 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 }
 
 /*
- * With selective repeat what was sent is walked through from ci on when something is lost. Its
- * window bounds messages with packets, this the WQEs without.
+ * One acknowledgment may complete all that was sent, and with selective repeat it is walked through
+ * from ci on when something is lost. The window bounds messages with packets, this the WQEs without.
  */
 static bool too_far(const struct turn *t, const struct wqe *w)
 {
-	return op_is_local(w->op) && sr_set_up(t->sqc) &&
-	       le16_to_cpu(t->sqc->local) >= MODEL_LOCALS;
+	return op_is_local(w->op) && le16_to_cpu(t->sqc->local) >= MODEL_LOCALS;
 }
 
 static enum outcome send_cur(struct turn *t)

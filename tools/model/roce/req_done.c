@@ -139,7 +139,8 @@ bool req_complete(struct turn *t, const struct flight *f)
 	uint32_t hi = le32_to_cpu(t->sqc->hi);
 	uint32_t end = psn_add(le32_to_cpu(t->sqc->ci_psn), f->psns);
 
-	if (f->blocks > hi - ci ||
+	/* No message became one without packets, and many of them. */
+	if (f->blocks > hi - ci || (!f->psns && !t->sqc->local) ||
 	    (f->blocks == hi - ci && end != le32_to_cpu(t->sqc->hi_psn))) {
 		req_fail(t, f->blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
 		return false;
@@ -152,7 +153,7 @@ bool req_complete(struct turn *t, const struct flight *f)
 	if (sqc_is(t, SKUA_SQC_CI_SEQ))
 		sr_follow_ci(t, f);
 	t->sqc->first = 0;
-	if (!f->psns && t->sqc->local)
+	if (!f->psns)
 		t->sqc->local = cpu_to_le16(le16_to_cpu(t->sqc->local) - 1);
 	if (f->signaled)
 		req_cqe(t, ci, SKUA_CQE_OK, SKUA_VENDOR_NONE,
