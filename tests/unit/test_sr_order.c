@@ -386,6 +386,88 @@ static void test_page(void **state)
 	odp_close(&o);
 }
 
+struct table {
+	uint64_t from, to;
+	unsigned int reads;
+};
+
+static void count_table(void *priv, uint64_t iova, size_t len)
+{
+	struct table *t = priv;
+
+	if (iova + len > t->from && iova < t->to)
+		t->reads++;
+}
+
+/* A page is missing: the table is not looked through first, however often the packet comes. */
+static void test_page_first(void **state)
+{
+	struct sr_pkt p[] = {
+		{ .op = IB_OP_WRITE_ONLY, .psn = 2, .len = 10, .total = 10, .roff = 50, .seed = 2 },
+		{ .op = IB_OP_WRITE_ONLY, .psn = 1, .len = 256, .total = 256, .roff = PAGE - 100,
+		  .seed = 1 },
+		{ .op = IB_OP_WRITE_ONLY, .psn = 0, .len = 256, .total = 256, .roff = PAGE - 100,
+		  .seed = 1 },
+	};
+	struct table t = { 0 };
+	struct odp o;
+
+	(void)state;
+	odp_open(&o, &small, 4);
+	odp_give(&o, 1, 0, RW);
+	for (unsigned int k = 0; k < 3; k++)
+		p[k].key = o.s[1].key;
+	t.from = le64_to_cpu(sr_lrc_of(&o.rc)->table) +
+		 sizeof(struct skua_ext_slot) * SKUA_LRC_PSNS;
+	t.to = t.from + sizeof(struct skua_ext_write) * SKUA_LRC_PSNS;
+	give(&o.rc, p[0]);
+	hush(&o.rc);
+	o.rc.s[1].f.on_priv = &t;
+	o.rc.s[1].f.on_read = count_table;
+	for (unsigned int k = 0; k < 10; k++)
+		give(&o.rc, p[1 + k % 2]);
+	assert_int_equal(t.reads, 0);
+	assert_int_equal(rc_cnt(&o.rc, 1, SKUA_CNT_RX_EARLY), 1);
+	odp_close(&o);
+}
+
+/*
+ * Of a packet that comes early many single bytes would be left. It waits for its turn, at which
+ * they are written one by one.
+ */
+static void test_holes(void **state)
+{
+	struct sr_pkt p = { .op = IB_OP_WRITE_ONLY, .psn = 1, .len = 200, .total = 200,
+			    .roff = AREA, .seed = 1 };
+	uint8_t want[200];
+	uint64_t before;
+	struct rc rc;
+
+	(void)state;
+	for (unsigned int pieces = 32; pieces <= 33; pieces++) {
+		rc_open(&rc, &small);
+		rc_fill(want, sizeof(want), 1);
+		for (uint32_t k = 0; k < pieces - 1; k++) {
+			GIVE(&rc, .op = IB_OP_WRITE_ONLY, .psn = 2 + k, .len = 1, .total = 1,
+			     .roff = AREA + 1 + 2 * k, .seed = 100 + k);
+			rc_fill(want + 1 + 2 * k, 1, 100 + k);
+		}
+		hush(&rc);
+		before = rc.s[1].f.writes;
+		for (unsigned int k = 0; k < 3; k++)
+			give(&rc, p);
+		if (pieces > 32)
+			assert_int_equal(rc.s[1].f.writes, before);
+		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_EARLY), pieces <= 32 ? pieces : 32);
+		give(&rc, write_one(0));
+		give(&rc, p);
+		hush(&rc);
+		assert_int_equal(epsn(&rc), pieces + 1);
+		assert_memory_equal(rc.s[1].buf + AREA, want, sizeof(want));
+		rc_close(&rc);
+	}
+}
+
 /* An ATOMIC WRITE, executed when its turn has come, and a WRITE behind it that came before. */
 static void test_atomic_write(void **state)
 {
@@ -474,6 +556,8 @@ int main(void)
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_page_first),
+		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_atomic_write),
 		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_untouched),

@@ -17,6 +17,11 @@
 
 /* Entries that are read at once. */
 #define ENTRIES		32
+/*
+ * Pieces of a packet that are written before its turn. One that was dropped may come again, any
+ * number of times; at its turn it comes once.
+ */
+#define EARLY_PIECES	32
 
 static uint64_t entry_at(const struct skua_lrc *lrc, uint32_t index)
 {
@@ -156,28 +161,57 @@ static bool find_later(struct turn *t, const struct skua_pkt *pkt, struct later 
 	return ok;
 }
 
+/* Has an early packet too many pieces left, with bytes of later WRITEs between them? */
+static bool too_many_pieces(const struct turn *t, const struct skua_pkt *pkt,
+			    const struct later *l)
+{
+	uint32_t pieces = 0;
+
+	if (pkt->psn == le32_to_cpu(t->rqc->epsn))
+		return false;
+	for (uint32_t at = 0; at < l->bytes; at++)
+		pieces += !l->byte[at] && (!at || l->byte[at - 1]);
+	return pieces > EARLY_PIECES;
+}
+
+static enum skua_vendor write_pieces(struct turn *t, const struct mr_who *who,
+				     const struct skua_pkt *pkt, const struct later *l)
+{
+	enum skua_vendor err = SKUA_VENDOR_NONE;
+	uint32_t end;
+
+	for (uint32_t at = 0; !err && at < l->bytes; at = end) {
+		for (end = at + 1; end < l->bytes && l->byte[end] == l->byte[at];)
+			end++;
+		if (!l->byte[at])
+			err = mr_write(t->dev, who, l->rkey, l->va + at, pkt->payload + at,
+				       end - at);
+	}
+	return err;
+}
+
 enum skua_vendor sr_order_write(struct turn *t, const struct mr_who *who, uint32_t rkey,
 				uint64_t va, const struct skua_pkt *pkt)
 {
-	enum skua_vendor err = SKUA_VENDOR_NONE;
-	uint32_t bytes = pkt->payload_len, end;
+	uint32_t bytes = pkt->payload_len;
+	enum skua_vendor err;
 	struct later l;
 
 	l.va = va;
 	l.rkey = rkey;
 	l.bytes = bytes;
 	l.any = false;
-	if (rqc_is(t, SKUA_RQC_HELD) && !find_later(t, pkt, &l))
-		return SKUA_VENDOR_KEY_DMA;
+	if (rqc_is(t, SKUA_RQC_HELD)) {
+		/* All of it, before the first part is written; and first, as it costs the least. */
+		err = mr_probe(t->dev, who, rkey, va, bytes);
+		if (err)
+			return err;
+		if (!find_later(t, pkt, &l))
+			return SKUA_VENDOR_KEY_DMA;
+	}
 	if (!l.any)
 		return mr_write(t->dev, who, rkey, va, pkt->payload, bytes);
-	/* All of it, before the first part is written. */
-	err = mr_probe(t->dev, who, rkey, va, bytes);
-	for (uint32_t at = 0; !err && at < bytes; at = end) {
-		for (end = at + 1; end < bytes && l.byte[end] == l.byte[at];)
-			end++;
-		if (!l.byte[at])
-			err = mr_write(t->dev, who, rkey, va + at, pkt->payload + at, end - at);
-	}
-	return err;
+	if (too_many_pieces(t, pkt, &l))
+		return SKUA_VENDOR_MISS;
+	return write_pieces(t, who, pkt, &l);
 }
