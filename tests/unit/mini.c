@@ -114,8 +114,8 @@ static void tell_judge(struct mini *m, enum skua_cmd_op op, const void *in, bool
 	}
 }
 
-int mini_cmd(struct mini *m, enum skua_cmd_op op, const void *in, size_t in_len, void *out,
-	     size_t out_len)
+struct skua_cmd_slot *mini_cmd_start(struct mini *m, enum skua_cmd_op op, const void *in,
+				     size_t in_len, size_t out_len)
 {
 	struct skua_cmd_slot *slot = fake_ptr(m->f, m->cmdq);
 	uint32_t token;
@@ -138,8 +138,17 @@ int mini_cmd(struct mini *m, enum skua_cmd_op op, const void *in, size_t in_len,
 	if (in && in_len >= sizeof(struct skua_cmd_modify_qp_in))
 		tell_judge(m, op, in, false);
 	fake_wr32(m->f, SKUA_REG_CMDQ_DB, token);
+	return slot;
+}
+
+int mini_cmd(struct mini *m, enum skua_cmd_op op, const void *in, size_t in_len, void *out,
+	     size_t out_len)
+{
+	const struct skua_cmd_slot *slot = mini_cmd_start(m, op, in, in_len, out_len);
+	__le32 token = slot->token;
+
 	fake_run(m->f);
-	if (le32_to_cpu(slot->done) != token)
+	if (slot->done != token)
 		return -1;
 	if (out)
 		memcpy(out, fake_ptr(m->f, m->out), out_len);

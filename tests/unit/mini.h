@@ -106,6 +106,9 @@ void mini_map_all(struct mini *m);
 /* Where an entry of a table lies in guest memory. */
 void *mini_icm(struct mini *m, enum skua_icm_table table, uint64_t index);
 
+/* Ring for a command, which the device does not do yet; its slot. */
+struct skua_cmd_slot *mini_cmd_start(struct mini *m, enum skua_cmd_op op, const void *in,
+				     size_t in_len, size_t out_len);
 /* Execute a command; its status. */
 int mini_cmd(struct mini *m, enum skua_cmd_op op, const void *in, size_t in_len, void *out,
 	     size_t out_len);

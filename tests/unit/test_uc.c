@@ -453,6 +453,70 @@ static void test_fails_in_the_midst(void **state)
 	rc_close(&rc);
 }
 
+/*
+ * Very many requests are posted in SQE, and the queue is to go on at once: they are flushed before
+ * it does, and it takes as many turns as for any queue in error.
+ */
+static void test_resume_many(void **state)
+{
+	struct skua_cmd_modify_qp_in in = { .mask = cpu_to_le32(SKUA_QP_M_STATE),
+					    .cur_state = cpu_to_le32(SKUA_QP_ANY_STATE) };
+	const struct skua_cmd_slot *slot;
+	struct skua_dev *dev;
+	char err[128] = "";
+	struct rc rc;
+
+	(void)state;
+	open_uc(&rc, &(struct rc_opt){ .log_sq = 10, .log_cq = 11 });
+	dev = rc.s[0].f.dev;
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8 });
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	for (unsigned int k = 0; k < 1000; k++)
+		rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	mini_ring(&rc.s[0].m, &rc.s[0].qp);
+	in.qpn = cpu_to_le32(rc.s[0].qp.qpn);
+	in.attr.state = le32_encode_bits(SKUA_QP_RTS, SKUA_ATTR_STATE);
+	/* A rule for the second such command does not take this one for two. */
+	assert_int_equal(skua_dev_cmd_fault(dev, "MODIFY_QP@2:fail=BUSY", err, sizeof(err)), 0);
+	slot = mini_cmd_start(&rc.s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in), 0);
+	for (unsigned int k = 1; k < 6; k++) {
+		assert_true(skua_dev_run(dev));
+		assert_in_range(dev->cnt[SKUA_CNT_REQ_CQE_FLUSH], 16 * k, 160 * k);
+	}
+	assert_int_not_equal(slot->done, slot->token);
+	/* It is the oldest one still. */
+	fake_wr32(&rc.s[0].f, SKUA_REG_CMDQ_DB, le32_to_cpu(slot->token));
+	assert_int_equal(dev->cnt[SKUA_CNT_BAD_CMD_DB], 1);
+	fake_run(&rc.s[0].f);
+	assert_int_equal(slot->done, slot->token);
+	assert_int_equal(slot->status, SKUA_CMD_ST_OK);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_RTS);
+	for (unsigned int k = 0; k < 1000; k++)
+		rc_expect(&rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
+	message(&rc, SKUA_WQE_SEND, 9000, 1);
+	rc_close(&rc);
+}
+
+/* What is flushed then does not fit in the CQ: the queue is in ERR, and does not leave that so. */
+static void test_resume_full(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	open_uc(&rc, &(struct rc_opt){ .log_cq = 3 });
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8 });
+	rc_pump(&rc);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_SQE);
+	for (unsigned int k = 0; k < 12; k++)
+		rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_NOP });
+	mini_ring(&rc.s[0].m, &rc.s[0].qp);
+	assert_int_equal(mini_qp_modify(&rc.s[0].m, &rc.s[0].qp, SKUA_QP_RTS, 0, NULL),
+			 SKUA_CMD_ST_BAD_STATE);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_ERR);
+	rc_close(&rc);
+}
+
 /* The guest changes what is being sent: an error of its own queue. */
 static void test_changed_while_sent(void **state)
 {
@@ -505,6 +569,8 @@ int main(void)
 		cmocka_unit_test(test_nobody_there),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_fails_in_the_midst),
+		cmocka_unit_test(test_resume_many),
+		cmocka_unit_test(test_resume_full),
 		cmocka_unit_test(test_changed_while_sent),
 		cmocka_unit_test(test_sqd),
 	};

@@ -298,31 +298,36 @@ static void complete_late(struct skua_dev *dev, uint32_t n)
 	complete(dev, &late->slot, n, late->status, true);
 }
 
-/* Execute a command and complete it, subject to the fault rules. */
-static void run_command(struct skua_dev *dev, const struct skua_cmd_slot *slot, uint32_t n)
+/* Execute a command and complete it, subject to the fault rules. True: it is not done yet. */
+static bool run_command(struct skua_dev *dev, const struct skua_cmd_slot *slot, uint32_t n)
 {
 	struct cmd_fault fault = cmd_fault_next(dev, le16_to_cpu(slot->opcode));
 	int status = fault.status;
 
 	/* A command that is not completed keeps its slot until the device is reset. */
 	if (fault.kind == CMD_FAULT_IGNORE)
-		return;
+		return false;
 	if (fault.kind != CMD_FAULT_FAIL)
 		status = execute(dev, slot);
+	if (status == CMD_AGAIN) {
+		cmd_fault_undo(dev, le16_to_cpu(slot->opcode));
+		return true;
+	}
 	if (dev->state == DEV_FATAL || fault.kind == CMD_FAULT_LOSE)
-		return;
+		return false;
 	if (status)
 		dev_log(dev, 3, "command 0x%03x: status 0x%02x", le16_to_cpu(slot->opcode),
 			status);
 	if (fault.kind == CMD_FAULT_LATE) {
 		dev->cmdq->late[n] = (struct late){ .slot = *slot, .status = status };
 		if (!timer_call(dev, dev_now(dev) + fault.delay, complete_late, n))
-			return;
+			return false;
 	}
 	complete(dev, slot, n, status, fault.kind != CMD_FAULT_NO_EVENT);
+	return false;
 }
 
-static void run_slot(struct skua_dev *dev, uint32_t n)
+static bool run_slot(struct skua_dev *dev, uint32_t n)
 {
 	struct cmdq *q = dev->cmdq;
 	uint64_t addr = q->base + n * sizeof(struct skua_cmd_slot);
@@ -331,14 +336,14 @@ static void run_slot(struct skua_dev *dev, uint32_t n)
 
 	if (dma_read(dev, TLP_CMD, addr, &slot, sizeof(slot))) {
 		dev_fatal(dev, SKUA_FATAL_CMD_DMA);
-		return;
+		return false;
 	}
 	if (le32_to_cpu(slot.token) != token) {
 		q->token[n] = 0;
 		dev->cnt[SKUA_CNT_BAD_CMD_DB]++;
-		return;
+		return false;
 	}
-	run_command(dev, &slot, n);
+	return run_command(dev, &slot, n);
 }
 
 bool cmdq_run(struct skua_dev *dev)
@@ -349,7 +354,9 @@ bool cmdq_run(struct skua_dev *dev)
 		if (i && dev_turn_over(dev))
 			break;
 		engine_settle(dev);
-		run_slot(dev, q->fifo[q->head++ % SLOTS]);
+		if (run_slot(dev, q->fifo[q->head % SLOTS]))
+			return dev->state != DEV_FATAL;
+		q->head++;
 		if (dev->state == DEV_FATAL)
 			return false;
 	}

@@ -25,6 +25,12 @@ struct cmd {
 	size_t out_len;
 };
 
+/*
+ * In place of a status: nothing of the command is complete but what has taken enough of this turn.
+ * It is called again in the next one, from the beginning, before all commands behind it.
+ */
+#define CMD_AGAIN	(-1)
+
 #define CMD_SERVERS(X)							\
 	X(NOP, nop)							\
 	X(QUERY_DEVICE, query_device)					\

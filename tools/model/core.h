@@ -877,6 +877,8 @@ void engine_timer(struct skua_dev *dev, struct qp *qp);
  */
 void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 		  enum skua_qp_state to);
+/* Before SQE to RTS: is all that was posted so far flushed? That may take several turns. */
+bool engine_flushed(struct skua_dev *dev, struct qp *qp);
 /* The QP is going: forget transient state. */
 void engine_destroy(struct skua_dev *dev, struct qp *qp);
 

@@ -374,6 +374,16 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 
 	if (err)
 		return err;
+	if (engine && from == SKUA_QP_SQE && to == SKUA_QP_RTS) {
+		bool flushed = engine_flushed(dev, qp);
+
+		qp_dirty(dev, qp);
+		/* Its CQ has overflowed. */
+		if (qp_state(qp) != from)
+			return SKUA_CMD_ST_BAD_STATE;
+		if (!flushed)
+			return CMD_AGAIN;
+	}
 	if (to == SKUA_QP_RESET) {
 		/* Before the contexts are cleared, which the engine needs for its cleanup. */
 		if (engine)

@@ -710,8 +710,6 @@ bool comp_early(struct turn *t, const struct skua_pkt *pkt, const struct flight 
 /* --- flush.c --- */
 /* True: there is more to flush: of the send queue only, in SQE. */
 bool flush_run(struct turn *t);
-/* All of the send queue, now. */
-void flush_sq_all(struct turn *t);
 
 /* --- fault.c --- */
 /*

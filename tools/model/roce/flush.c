@@ -93,12 +93,11 @@ bool flush_run(struct turn *t)
 	return flush_rq(t, &budget) || flush_srq(t, &budget);
 }
 
-/* The whole send queue at once, since software waits for the command. */
-void flush_sq_all(struct turn *t)
+bool engine_flushed(struct skua_dev *dev, struct qp *qp)
 {
-	unsigned int budget;
+	unsigned int budget = FLUSH_WQES;
+	struct turn t;
 
-	do {
-		budget = FLUSH_WQES;
-	} while (flush_sq(t, &budget));
+	turn_begin(&t, dev, qp);
+	return !flush_sq(&t, &budget);
 }

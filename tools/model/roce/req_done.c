@@ -327,8 +327,6 @@ void req_resume(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
 
-	/* What was posted before belongs to the time of the error. */
-	flush_sq_all(t);
 	s->max_psn = s->next_psn;
 	s->una_psn = s->next_psn;
 	s->cur_psn = s->next_psn;
