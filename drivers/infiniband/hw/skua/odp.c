@@ -132,10 +132,12 @@ int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *
 	block->umem = umem;
 	block->start = ib_umem_start(umem);
 	/* From here on invalidations use the block. */
-	scoped_guard(mutex, &umem->umem_mutex)
-		umem->private = block;
-	scoped_guard(spinlock, &dev->odp_lock)
-		list_add(&block->link, &dev->odp_blocks);
+	mutex_lock(&umem->umem_mutex);
+	umem->private = block;
+	mutex_unlock(&umem->umem_mutex);
+	spin_lock(&dev->odp_lock);
+	list_add(&block->link, &dev->odp_blocks);
+	spin_unlock(&dev->odp_lock);
 	return 0;
 
 err_user:

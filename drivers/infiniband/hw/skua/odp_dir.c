@@ -308,8 +308,9 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 	/* The umem does not hold a reference to the mm_struct. */
 	mmgrab(root->umem.owning_mm);
 	odp->root = root;
-	scoped_guard(spinlock, &odp->dev->odp_lock)
-		list_add(&odp->link, &odp->dev->odp_dirs);
+	spin_lock(&odp->dev->odp_lock);
+	list_add(&odp->link, &odp->dev->odp_dirs);
+	spin_unlock(&odp->dev->odp_lock);
 	return 0;
 
 err_root:

@@ -114,8 +114,9 @@ static int skua_ib_odp_dmabuf_init(struct skua_ib_odp *odp, int fd)
 	mem->umem = umem;
 	umem->private = mem;
 	odp->dmabuf = mem;
-	scoped_guard(spinlock, &odp->dev->odp_lock)
-		list_add(&mem->link, &odp->dev->odp_dmabufs);
+	spin_lock(&odp->dev->odp_lock);
+	list_add(&mem->link, &odp->dev->odp_dmabufs);
+	spin_unlock(&odp->dev->odp_lock);
 	return 0;
 
 err_user:
