@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Many devices in one process and under one virtual clock: each is the real core of the
- * model, with a driver of a few hundred lines (tests/unit/mini.h) and guest memory; between
+ * Many devices in one process and under one virtual clock: each is the model's real
+ * device core, with a driver of a few hundred lines (tests/unit/mini.h) and guest memory; between
  * them is the fabric of tools/model/wire. Time goes from event to event, so what takes long
  * in virtual time costs nothing by itself, and a seed gives the same run each time.
  */

@@ -11,7 +11,7 @@
 
 #define FAKE_BAR_BYTES	0x1000
 
-/* 8-byte writes at these places of BAR 4 make the core act. */
+/* 8-byte writes at these places of BAR 4 make the device core act. */
 #define FAKE_MSIX	0x00	/* raise vector */
 #define FAKE_IOVA	0x08	/* bus address for the next two */
 #define FAKE_DMA_WRITE	0x10	/* write the value there; result in err */

@@ -295,7 +295,7 @@ static void test_irqs(void **state)
 	assert_int_equal(ask(VFU_DEVICE_RESET, NULL, 0, NULL, 0), 0);
 	assert_int_equal(set_irqs(EVENTFD_TRIGGER, 5, 1, NULL, 0, &efd[5], 1), 0);
 	assert_int_equal(fired(efd[5]), 0);
-	/* No such vector: the core's mistake must not be ours. */
+	/* No such vector: the device core's mistake must not be ours. */
 	post_write(SKUA_BAR_DM, FAKE_MSIX, 63);
 	post_write(SKUA_BAR_DM, FAKE_MSIX, UINT64_MAX);
 	run();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A client of the vfio-user server: our own, at the other end of a socket pair, with
- * memory of a guest, and a core that can be seen through behind the server.
+ * memory of a guest, and a device core that can be seen through behind the server.
  */
 #ifndef SKUA_TEST_VFU_CLIENT_H
 #define SKUA_TEST_VFU_CLIENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Internal to the model's core: the device structure, and the functions that its files share.
- * The interface of the core to the rest of the model is model.h.
+ * Internal to the device core: the device structure, and the functions that its files share.
+ * Its interface to the rest of the model is model.h.
  *
  * Conventions: functions return 0 or a positive code, of skua_cmd_status for commands, else as
  * said at the function (skua_vendor, skua_cqe_status); nothing here blocks. Contexts are
@@ -667,7 +667,7 @@ bool hot_place(const struct skua_dev *dev, uint32_t qpn, uint32_t *misses);
 void timer_set(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
 /* Set the deadline unless the present one is earlier. */
 void timer_at_latest(struct skua_dev *dev, uint32_t qpn, uint64_t deadline);
-/* A moderation or other core timer: calls fn(dev, arg) once at @deadline. */
+/* A moderation or other timer: calls fn(dev, arg) once at @deadline. */
 int timer_call(struct skua_dev *dev, uint64_t deadline, void (*fn)(struct skua_dev *, uint32_t),
 	       uint32_t arg);
 /* Moderation of a CQ and an EQ; expiry calls cq_timer(), eq_timer(). */

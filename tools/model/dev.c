@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * One function as a whole: creation, reset, fatal error, and the entry points of model.h.
- * Each entry point calls the part of the core that does the work, and then tells the host
- * the next deadline.
+ * Each entry point calls the part of the device core that does the work, and then tells the
+ * host the next deadline.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Interface of the model's core: the functions of a device function, and the operations that it
+ * Interface of the device core: the functions of a device function, and the operations that it
  * needs from its host side and from the network.
  *
- * The core is single-threaded and deterministic. It knows no socket, no clock
+ * The device core is single-threaded and deterministic. It knows no socket, no clock
  * and no thread: it reaches guest memory, interrupts and time only through
  * struct skua_host_ops, and the network only through struct skua_wire_ops.
- * The same core therefore runs below the vfio-user server, the unit tests and
+ * The same code therefore runs below the vfio-user server, the unit tests and
  * the fuzzers, and replays exactly under virtual time.
  *
  * No entry point may be called from within an op, except those for accesses by peers
@@ -26,7 +26,7 @@ struct skua_train;
 #define SKUA_TIME_NEVER UINT64_MAX
 
 /**
- * struct skua_host_ops - what the core needs from its host side
+ * struct skua_host_ops - what the device core needs from its host side
  * @dma_read: copy @len bytes at bus address @iova into @buf. 0, or -EFAULT if
  *	any byte of the range is not mapped for reading (@buf is then undefined).
  * @dma_write: copy @len bytes to bus address @iova. 0, or -EFAULT if any byte
@@ -47,8 +47,8 @@ struct skua_train;
  *	file was truncated), after which reads do not return the guest's data. NULL: this
  *	does not happen.
  *
- * The core calls @dma_read, @dma_write, @dma_map and @msix only while the function's Bus
- * Master Enable bit is set; it checks that itself.
+ * The device core calls @dma_read, @dma_write, @dma_map and @msix only while the function's
+ * Bus Master Enable bit is set; it checks that itself.
  */
 struct skua_host_ops {
 	int (*dma_read)(void *host, uint64_t iova, void *buf, size_t len);

@@ -113,7 +113,7 @@ static int bus_write(const struct vfu_bus *bus, uint64_t addr, const void *buf, 
 	return -EFAULT;
 }
 
-/* --- what the core asks for --- */
+/* --- what the device core asks for --- */
 
 static int op_dma_read(void *host, uint64_t iova, void *buf, size_t len)
 {

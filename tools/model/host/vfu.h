@@ -85,7 +85,7 @@ bool vfu_pending(const struct vfu *vfu);
 /* Number of messages handled so far. */
 uint64_t vfu_messages(const struct vfu *vfu);
 
-/* The core's timer. */
+/* The device core's timer. */
 uint64_t vfu_deadline(const struct vfu *vfu);
 void vfu_tick(struct vfu *vfu, uint64_t now);
 

@@ -324,7 +324,7 @@ static bool region_ok(struct vfu *vfu, const struct vfu_region_rw *rw)
 	       rw->count <= size - rw->offset;
 }
 
-/* The pending bit array is kept here; the core only sends messages. */
+/* The pending bit array is kept here; the device core only sends messages. */
 static void overlay_pba(struct vfu *vfu, const struct vfu_region_rw *rw, uint8_t *buf)
 {
 	uint64_t off;

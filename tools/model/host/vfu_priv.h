@@ -25,7 +25,7 @@
  * @tran: the connection
  * @dma: memory mapped by the client
  * @irqs: event descriptors of the client
- * @deadline: the core's timer
+ * @deadline: the device core's timer
  * @messages: number of messages handled since the creation
  * @msg: the message being handled, while @unfinished
  * @unfinished: its handling goes on in the next turn
