@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of kernel CQs on a live device: which completions have events, and CQs that are freed
- * while their events are handled. They need a function whose netdev is up and has an address;
- * without one they are skipped.
+ * Tests of kernel CQs on a live device: which completions have events, how these are moderated,
+ * and CQs that are freed while their events are handled. They need a function whose netdev is up
+ * and has an address; without one they are skipped.
  */
 #include <linux/delay.h>
+#include <linux/dim.h>
 #include <linux/iopoll.h>
 #include <linux/sched.h>
 #include <skua/cqe_parse.h>
@@ -94,6 +95,54 @@ static void test_missed_events(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
 	expect_event(test, ev, 2);
 	KUNIT_EXPECT_EQ(test, ib_process_cq_direct(p->cq, -1), 1);
+}
+
+/* --- adaptive moderation --- */
+
+static u32 moderation_of(struct kunit *test, struct ib_cq *cq)
+{
+	struct skua_cqc cqc;
+
+	KUNIT_ASSERT_EQ(test, skua_cq_query(to_skua_dev(cq->device)->core, &to_skua_cq(cq)->core,
+					    &cqc), 0);
+	return le32_to_cpu(cqc.moderation);
+}
+
+static void write_and_wait(struct kunit *test, struct pair *p)
+{
+	struct req send;
+
+	KUNIT_ASSERT_EQ(test, post_send(p, &send, IB_WR_RDMA_WRITE, 100, 0), 0);
+	expect(test, &send, IB_WC_SUCCESS, IB_WC_RDMA_WRITE);
+}
+
+/*
+ * The RDMA core counts the completions of a CQ, and its work item gives the device the
+ * moderation that it has chosen. Which one depends on time; here the test chooses one whose time
+ * and count differ.
+ */
+static void test_adaptive_moderation(struct kunit *test)
+{
+	struct pair *p = pair_new(test, IB_POLL_WORKQUEUE);
+	struct dim *dim = p->cq->dim;
+	u32 seen;
+
+	if (!(to_skua_dev(live_dev)->lim->caps & SKUA_CAP_MODERATION))
+		kunit_skip(test, "the device has no moderation");
+	KUNIT_ASSERT_NOT_NULL(test, dim);
+	KUNIT_EXPECT_EQ(test, moderation_of(test, p->cq), 0);
+	connect(test, p);
+	write_and_wait(test, p);
+	KUNIT_EXPECT_EQ(test, read_poll_timeout(READ_ONCE, seen, seen, 100,
+						jiffies_to_usecs(TIMEOUT), false,
+						dim->measuring_sample.comp_ctr), 0);
+	dim->profile_ix = RDMA_DIM_PARAMS_NUM_PROFILES - 2;
+	schedule_work(&dim->work);
+	flush_work(&dim->work);
+	KUNIT_EXPECT_EQ(test, moderation_of(test, p->cq),
+			FIELD_PREP(SKUA_MOD_USEC, 32) | FIELD_PREP(SKUA_MOD_COUNT, 16));
+	/* One completion is less than 16: the event comes by the time. */
+	write_and_wait(test, p);
 }
 
 /* --- the end of a CQ --- */
@@ -271,6 +320,7 @@ static void test_free_cq_in_handler(struct kunit *test)
 static struct kunit_case skua_kcq_cases[] = {
 	KUNIT_CASE_SLOW(test_arm_then_poll),
 	KUNIT_CASE_SLOW(test_missed_events),
+	KUNIT_CASE_SLOW(test_adaptive_moderation),
 	KUNIT_CASE_SLOW(test_free_cq_in_handler),
 	{}
 };
@@ -286,3 +336,4 @@ kunit_test_suite(skua_kcq_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kernel CQs on a Skua device");
 MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("SKUA");
