@@ -268,27 +268,31 @@ static int skua_ib_set_get(struct skua_ib_dev *dev, u32 *set)
 	return err;
 }
 
-/*
- * The values of the set are added to @dev->retired, because the RDMA core still adds them
- * to those of the port.
- */
-static int skua_ib_set_put(struct skua_ib_dev *dev, u32 set)
+static void skua_ib_set_put(struct skua_ib_dev *dev, u32 set)
 {
-	u64 *value __free(kfree) = kcalloc(SKUA_CNT_COUNT, sizeof(*value), GFP_KERNEL);
-	unsigned int i;
-
-	guard(mutex)(&dev->cnt_lock);
-	if (value && !skua_query_set(dev->core, set, value))
-		for (i = 0; i < SKUA_CNT_COUNT; i++)
-			dev->retired[i] += value[i];
+	lockdep_assert_held(&dev->cnt_lock);
 	xa_erase(&dev->sets, set);
 	skua_set_destroy(dev->core, set);
-	return 0;
 }
 
+/*
+ * The RDMA core has read the set for the last time, and adds what it has then to the values
+ * of the port from now on. The set is not read again: a read can fail, here and in the RDMA
+ * core, and what one of them has and the other one not would be lost, or counted twice.
+ */
 static int skua_ib_counter_dealloc(struct rdma_counter *counter)
 {
-	return counter->id ? skua_ib_set_put(to_skua_dev(counter->device), counter->id) : 0;
+	struct skua_ib_dev *dev = to_skua_dev(counter->device);
+	size_t i;
+
+	if (counter->id == SKUA_NO_SET)
+		return 0;
+	guard(mutex)(&dev->cnt_lock);
+	for (i = 0; i < ARRAY_SIZE(skua_ib_port_counters); i++)
+		if (!skua_ib_is_optional(i))
+			dev->retired[skua_ib_port_counters[i]] += counter->stats->value[i];
+	skua_ib_set_put(dev, counter->id);
+	return 0;
 }
 
 static int skua_ib_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port)
@@ -310,8 +314,10 @@ static int skua_ib_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp
 	}
 	err = skua_qp_count(dev->core, &qp->core, set);
 	if (err) {
-		if (fresh)
+		if (fresh) {
+			guard(mutex)(&dev->cnt_lock);
 			skua_ib_set_put(dev, set);
+		}
 		return err;
 	}
 	counter->id = set;

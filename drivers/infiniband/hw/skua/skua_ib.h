@@ -53,7 +53,7 @@
  * @ucontexts: all user contexts, to clear their status pages
  * @cnt_lock: protects @sets, @retired and @optional_base
  * @sets: counter sets to which QPs are bound, by number
- * @retired: sums of the values of destroyed sets
+ * @retired: sums of the values of destroyed sets, as the RDMA core last read them
  * @optional_base: values of optional counters when they were enabled
  * @user_lock: protects @users and their reference counts
  * @users: struct skua_ib_user of all users with contexts, or with objects that outlive these

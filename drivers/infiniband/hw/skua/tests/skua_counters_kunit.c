@@ -42,9 +42,11 @@ static void bound_free(void *data)
 			b->ops->counter_unbind_qp(b->qp[i], 1);
 		ib_destroy_qp(b->qp[i]);
 	}
-	for (i = 0; i < ARRAY_SIZE(b->counter); i++)
+	for (i = 0; i < ARRAY_SIZE(b->counter); i++) {
 		if (b->counter[i].id)
 			b->ops->counter_dealloc(&b->counter[i]);
+		rdma_free_hw_stats_struct(b->counter[i].stats);
+	}
 	if (!IS_ERR_OR_NULL(b->cq))
 		ib_free_cq(b->cq);
 	if (!IS_ERR_OR_NULL(b->pd))
@@ -79,8 +81,12 @@ static int bound_init(struct kunit *test)
 		b->qp[i] = ib_create_qp(b->pd, &init);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(b->qp[i]));
 	}
-	for (i = 0; i < ARRAY_SIZE(b->counter); i++)
+	for (i = 0; i < ARRAY_SIZE(b->counter); i++) {
 		b->counter[i].device = live_dev;
+		b->counter[i].port = 1;
+		b->counter[i].stats = b->ops->counter_alloc_stats(&b->counter[i]);
+		KUNIT_ASSERT_NOT_NULL(test, b->counter[i].stats);
+	}
 	return 0;
 }
 
@@ -179,17 +185,14 @@ static void test_none_left(struct kunit *test)
 static void test_stats(struct kunit *test)
 {
 	struct bound *b = test->priv;
-	struct rdma_hw_stats *stats, *port;
+	struct rdma_hw_stats *stats = b->counter[0].stats, *port;
 	unsigned int shown = 0;
 	int i;
 
 	KUNIT_ASSERT_EQ(test, bind(b, 0, 0), 0);
 	port = b->ops->alloc_hw_port_stats(live_dev, 1);
-	stats = b->ops->counter_alloc_stats(&b->counter[0]);
 	KUNIT_ASSERT_NOT_NULL(test, port);
-	KUNIT_ASSERT_NOT_NULL(test, stats);
 	KUNIT_EXPECT_EQ(test, stats->num_counters, port->num_counters);
-	b->counter[0].stats = stats;
 	KUNIT_EXPECT_EQ(test, b->ops->counter_update_stats(&b->counter[0]), 0);
 	for (i = 0; i < stats->num_counters; i++) {
 		KUNIT_EXPECT_STREQ(test, stats->descs[i].name, port->descs[i].name);
@@ -201,23 +204,29 @@ static void test_stats(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT(test, shown, 5);
 	KUNIT_EXPECT_LT(test, shown, stats->num_counters);
-	b->counter[0].stats = NULL;
-	rdma_free_hw_stats_struct(stats);
 	rdma_free_hw_stats_struct(port);
 }
 
-/* The port's tx_atomic_reqs: nobody sends atomics here, so that nothing else changes it. */
+/* tx_atomic_reqs: nobody sends atomics here, so that nothing else changes it. */
+static u64 *atomics(struct kunit *test, struct rdma_hw_stats *stats)
+{
+	int i;
+
+	for (i = 0; i < stats->num_counters; i++)
+		if (!strcmp(stats->descs[i].name, "tx_atomic_reqs"))
+			return &stats->value[i];
+	KUNIT_FAIL_AND_ABORT(test, "no tx_atomic_reqs");
+	return NULL;
+}
+
 static u64 port_atomics(struct kunit *test, struct bound *b)
 {
 	struct rdma_hw_stats *stats = b->ops->alloc_hw_port_stats(live_dev, 1);
-	u64 value = U64_MAX;
-	int i;
+	u64 value;
 
 	KUNIT_ASSERT_NOT_NULL(test, stats);
 	KUNIT_EXPECT_EQ(test, b->ops->get_hw_stats(live_dev, stats, 1, 0), stats->num_counters);
-	for (i = 0; i < stats->num_counters; i++)
-		if (!strcmp(stats->descs[i].name, "tx_atomic_reqs"))
-			value = stats->value[i];
+	value = *atomics(test, stats);
 	rdma_free_hw_stats_struct(stats);
 	return value;
 }
@@ -237,12 +246,32 @@ static void test_port_without_sets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, port_atomics(test, b), before);
 }
 
+/*
+ * When a set goes the port is without what the RDMA core has read of it, and adds itself: no more
+ * if the set has counted more since, as when the core's last read failed.
+ */
+static void test_retired(struct kunit *test)
+{
+	struct bound *b = test->priv;
+	u64 before = port_atomics(test, b);
+
+	KUNIT_ASSERT_EQ(test, bind(b, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, b->ops->counter_unbind_qp(b->qp[0], 1), 0);
+	*atomics(test, b->counter[0].stats) = 5;
+	KUNIT_ASSERT_EQ(test, b->ops->counter_dealloc(&b->counter[0]), 0);
+	b->counter[0].id = 0;
+	KUNIT_EXPECT_EQ(test, before - port_atomics(test, b), 5);
+	scoped_guard(mutex, &b->dev->cnt_lock)
+		b->dev->retired[SKUA_CNT_TX_ATOMIC] -= 5;
+}
+
 static struct kunit_case skua_counters_cases[] = {
 	KUNIT_CASE(test_share),
 	KUNIT_CASE(test_two),
 	KUNIT_CASE_SLOW(test_none_left),
 	KUNIT_CASE(test_stats),
 	KUNIT_CASE(test_port_without_sets),
+	KUNIT_CASE(test_retired),
 	{}
 };
 
