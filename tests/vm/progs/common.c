@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -284,6 +286,63 @@ int qp_by_desc(const struct dev *dev, uint32_t cq, const struct ib_uverbs_qp_cap
 	err = uverbs_call(dev->ctx, &c, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
 	*handle = c.attr[0].data;
 	return err;
+}
+
+/* --- dma-bufs ----------------------------------------------------------------- */
+
+int dmabuf_memfd(uint8_t **p, size_t len)
+{
+	struct udmabuf_create create = { .size = len };
+	int dev = open("/dev/udmabuf", O_RDWR), fd;
+
+	if (dev < 0)
+		return -1;
+	create.memfd = memfd_create("skua", MFD_ALLOW_SEALING);
+	if (create.memfd == (__u32)-1 || ftruncate(create.memfd, len) ||
+	    fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		die("memfd: %m");
+	*p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, create.memfd, 0);
+	if (*p == MAP_FAILED)
+		die("mmap: %m");
+	fd = ioctl(dev, UDMABUF_CREATE, &create);
+	if (fd < 0)
+		die("udmabuf: %m");
+	close(create.memfd);
+	close(dev);
+	return fd;
+}
+
+uint64_t dm_offset(struct ibv_dm *dm)
+{
+	struct skua_dm_resp resp;
+	struct uverbs_call c = { .attr = {
+		{ .attr_id = SKUA_ATTR_DM_QUERY_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY,
+		  .data = dm->handle },
+		{ .attr_id = SKUA_ATTR_DM_QUERY_RESP, .flags = UVERBS_ATTR_F_MANDATORY,
+		  .len = sizeof(resp), .data = (uintptr_t)&resp },
+	} };
+	int err = uverbs_call(dm->context, &c, UVERBS_OBJECT_DM, SKUA_METHOD_DM_QUERY);
+
+	if (err)
+		die("DM_QUERY: %s", strerror(err));
+	return resp.offset;
+}
+
+/* Of kernel 7.2: newer than the headers of libibverbs here. */
+enum { OBJECT_DMABUF = UVERBS_OBJECT_ASYNC_EVENT + 2 };
+enum { METHOD_DMABUF_ALLOC };
+enum { ATTR_ALLOC_DMABUF_HANDLE, ATTR_ALLOC_DMABUF_PGOFF };
+
+int dmabuf_export(struct ibv_context *ctx, uint64_t offset)
+{
+	struct uverbs_call c = { .attr = {
+		{ .attr_id = ATTR_ALLOC_DMABUF_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY },
+		{ .attr_id = ATTR_ALLOC_DMABUF_PGOFF, .flags = UVERBS_ATTR_F_MANDATORY,
+		  .len = sizeof(offset), .data = offset },
+	} };
+
+	errno = uverbs_call(ctx, &c, OBJECT_DMABUF, METHOD_DMABUF_ALLOC);
+	return errno ? -1 : (int)c.attr[0].data;
 }
 
 /* --- waiting ---------------------------------------------------------------- */

@@ -177,6 +177,15 @@ int qp_by_desc(const struct dev *dev, uint32_t cq, const struct ib_uverbs_qp_cap
 	       const struct skua_create_qp_req *req, uint16_t attr, const struct buffer_desc *desc,
 	       uint32_t *handle);
 
+/* --- dma-bufs --------------------------------------------------------------- */
+
+/* The dma-buf of a memfd that is mapped at *@p; -1: cannot be had here. */
+int dmabuf_memfd(uint8_t **p, size_t len);
+/* Where device memory is mapped: what is exported is named by that. */
+uint64_t dm_offset(struct ibv_dm *dm);
+/* A dma-buf of what is mapped there, or -1 and errno. */
+int dmabuf_export(struct ibv_context *ctx, uint64_t offset);
+
 /* --- waiting ---------------------------------------------------------------- */
 
 /* One completion; false if none came in so many seconds. */

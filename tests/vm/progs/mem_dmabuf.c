@@ -5,9 +5,6 @@
  */
 #include <fcntl.h>
 #include <linux/dma-heap.h>
-#include <linux/udmabuf.h>
-#include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/skua-abi.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -22,27 +19,9 @@
 
 #define DMABUF_LEN	(256 * 1024)
 
-/* The dma-buf of a memfd that is mapped at @p; -1: cannot be had here. */
 static int udmabuf(uint8_t **p)
 {
-	struct udmabuf_create create = { .size = DMABUF_LEN };
-	int dev = open("/dev/udmabuf", O_RDWR), fd;
-
-	if (dev < 0)
-		return -1;
-	create.memfd = memfd_create("skua-mem", MFD_ALLOW_SEALING);
-	if (create.memfd == (__u32)-1 || ftruncate(create.memfd, DMABUF_LEN) ||
-	    fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		die("memfd: %m");
-	*p = mmap(NULL, DMABUF_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, create.memfd, 0);
-	if (*p == MAP_FAILED)
-		die("mmap: %m");
-	fd = ioctl(dev, UDMABUF_CREATE, &create);
-	if (fd < 0)
-		die("udmabuf: %m");
-	close(create.memfd);
-	close(dev);
-	return fd;
+	return dmabuf_memfd(p, DMABUF_LEN);
 }
 
 static int heap_dmabuf(uint8_t **p)
@@ -221,42 +200,7 @@ static bool advice_taken(struct mem *m)
 
 /* --- of device memory ------------------------------------------------------------------ */
 
-/* Of kernel 7.2: newer than the headers of libibverbs here. */
-enum { OBJECT_DMABUF = UVERBS_OBJECT_ASYNC_EVENT + 2 };
-enum { METHOD_DMABUF_ALLOC };
-enum { ATTR_ALLOC_DMABUF_HANDLE, ATTR_ALLOC_DMABUF_PGOFF };
-
 #define DM_LEN	(32 * 1024)
-
-/* Where device memory is mapped: what is exported is named by that. */
-static uint64_t dm_offset(struct ibv_dm *dm)
-{
-	struct skua_dm_resp resp;
-	struct uverbs_call c = { .attr = {
-		{ .attr_id = SKUA_ATTR_DM_QUERY_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY,
-		  .data = dm->handle },
-		{ .attr_id = SKUA_ATTR_DM_QUERY_RESP, .flags = UVERBS_ATTR_F_MANDATORY,
-		  .len = sizeof(resp), .data = (uintptr_t)&resp },
-	} };
-	int err = uverbs_call(dm->context, &c, UVERBS_OBJECT_DM, SKUA_METHOD_DM_QUERY);
-
-	if (err)
-		die("DM_QUERY: %s", strerror(err));
-	return resp.offset;
-}
-
-/* A dma-buf, or -1 and errno. */
-static int export(struct ibv_context *ctx, uint64_t offset)
-{
-	struct uverbs_call c = { .attr = {
-		{ .attr_id = ATTR_ALLOC_DMABUF_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY },
-		{ .attr_id = ATTR_ALLOC_DMABUF_PGOFF, .flags = UVERBS_ATTR_F_MANDATORY,
-		  .len = sizeof(offset), .data = offset },
-	} };
-
-	errno = uverbs_call(ctx, &c, OBJECT_DMABUF, METHOD_DMABUF_ALLOC);
-	return errno ? -1 : (int)c.attr[0].data;
-}
 
 /*
  * Device memory of one end, and the region over it that another has; the same device's,
@@ -276,7 +220,7 @@ static bool dm_export(struct exported *x, struct ibv_context *ctx, size_t len)
 	x->dm = ibv_alloc_dm(ctx, &attr);
 	if (!x->dm)
 		return errno == EOPNOTSUPP ? skip("no device memory") : fail("alloc_dm: %m");
-	x->fd = export(ctx, dm_offset(x->dm));
+	x->fd = dmabuf_export(ctx, dm_offset(x->dm));
 	if (x->fd >= 0)
 		return true;
 	/* The kernel does not know the object, or not the way between devices. */
@@ -504,7 +448,7 @@ static bool dm_owner_killed(struct mem *m)
 
 static bool export_refused(struct mem *m, struct ibv_context *ctx, uint64_t offset, int err)
 {
-	int fd = export(ctx, offset);
+	int fd = dmabuf_export(ctx, offset);
 
 	(void)m;
 	if (fd >= 0) {
