@@ -127,6 +127,27 @@ link_counter()
 	ip netns exec "$1" cat "/sys/class/net/$2/statistics/$3"
 }
 
+# sets IBDEV: numbers of the sets that there are
+sets()
+{
+	rdma statistic qp show link "$1/1" | grep -o 'cntn [0-9]*' | cut -d ' ' -f 2
+}
+
+# device_total IBDEV NAME: what the device has counted, of whatever QPs
+device_total()
+{
+	awk -v n="$2" '$2 == n { print $3; exit }' \
+		"/sys/kernel/debug/skua/$(basename "$(readlink "/sys/class/infiniband/$1/device")")/counters"
+}
+
+# uncounted IBDEV NAME: what the port tells less what the device has counted
+uncounted()
+{
+	# the kernel keeps what it read for a while
+	sleep 0.1
+	echo $(($(rdma_counter "$1" "$2") - $(device_total "$1" "$2")))
+}
+
 # objects: the RDMA objects of all devices, user space's and the kernel's. The numbers before the
 # names, which order them, are others after a reload
 objects()
