@@ -8,28 +8,25 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <rdma/skua-abi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common.h"
+#include "nomem.h"
 
 #define LEN		(64 * PAGE)
 #define MOST		400	/* allocations of one verb; more are a loop without end */
-#define DM_LEN		4096
 
-static struct dev dev;
+struct dev dev;
+struct ibv_cq *cq;
+struct made it;
+
 static uint8_t *mem;
 static struct ibv_mr *mr;	/* of mem */
-static struct ibv_cq *cq;
 static struct ibv_qp *qp;	/* what verbs about QPs are tried on */
 static int nth_fd;
-
-/* What the case has made */
-static struct {
-	void *made, *again;
-} it;
 
 /* --- fault injection ------------------------------------------------------------------ */
 
@@ -60,14 +57,13 @@ static unsigned int nth_left(void)
 
 /* --- verbs ---------------------------------------------------------------------------- */
 
-static bool made(void *p)
+bool made(void *p)
 {
 	it.made = p;
 	return p;
 }
 
-/* What returns an errno, not -1 */
-static bool done(int err)
+bool done(int err)
 {
 	if (err)
 		errno = err;
@@ -106,10 +102,11 @@ static bool reg_odp(void)
 
 static bool reg_implicit(void)
 {
-	return made(ibv_reg_mr(dev.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
+	return made(ibv_reg_mr(dev.pd, NULL, SIZE_MAX,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
 }
 
-static bool dereg_mr(void)
+bool dereg_mr(void)
 {
 	return done(ibv_dereg_mr(it.made));
 }
@@ -117,7 +114,8 @@ static bool dereg_mr(void)
 /* As the man page has it: the region is lost if its resources were, and then only freed. */
 static bool rereg_mr(void)
 {
-	int err = ibv_rereg_mr(it.made, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem + PAGE, LEN - PAGE, 0);
+	int err = ibv_rereg_mr(it.made, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem + PAGE,
+			       LEN - PAGE, 0);
 
 	return done(err ? errno : 0);
 }
@@ -171,12 +169,12 @@ static bool resize_srq(void)
 	return done(ibv_modify_srq(it.made, &attr, IBV_SRQ_MAX_WR));
 }
 
-static bool destroy_srq(void)
+bool destroy_srq(void)
 {
 	return done(ibv_destroy_srq(it.made));
 }
 
-static void *new_qp(enum ibv_qp_type type)
+struct ibv_qp *new_qp(enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = type,
@@ -201,7 +199,7 @@ static bool create_raw(void)
 	return made(new_qp(IBV_QPT_RAW_PACKET));
 }
 
-static bool destroy_qp(void)
+bool destroy_qp(void)
 {
 	return done(ibv_destroy_qp(it.made));
 }
@@ -264,7 +262,7 @@ static bool destroy_ah(void)
 	return done(ibv_destroy_ah(it.made));
 }
 
-static bool create_raw_init(void)
+bool create_raw_init(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
@@ -278,7 +276,8 @@ static bool create_flow(void)
 		struct ibv_flow_attr attr;
 		struct ibv_flow_spec_eth eth;
 	} rule = {
-		.attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1, .port = 1 },
+		.attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1,
+			  .port = 1 },
 		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth),
 			 .val = { .dst_mac = { 2, 0, 0, 0, 0, 7 } },
 			 .mask = { .dst_mac = { 255, 255, 255, 255, 255, 255 } } },
@@ -287,112 +286,14 @@ static bool create_flow(void)
 	return made(ibv_create_flow(it.again, &rule.attr));
 }
 
-static bool destroy_flow(void)
+bool destroy_flow(void)
 {
 	return done(ibv_destroy_flow(it.made));
 }
 
-static bool destroy_it(void)
+bool destroy_it(void)
 {
 	return done(ibv_destroy_qp(it.again));
-}
-
-static bool open_xrcd(void)
-{
-	struct ibv_xrcd_init_attr attr = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1, .oflags = O_CREAT,
-	};
-
-	return made(ibv_open_xrcd(dev.ctx, &attr));
-}
-
-static bool close_xrcd(void)
-{
-	return done(ibv_close_xrcd(it.made));
-}
-
-static bool create_wq(void)
-{
-	struct ibv_wq_init_attr attr = {
-		.wq_type = IBV_WQT_RQ, .max_wr = 100, .max_sge = 2, .pd = dev.pd, .cq = cq,
-	};
-
-	return made(ibv_create_wq(dev.ctx, &attr));
-}
-
-static bool destroy_wq(void)
-{
-	return done(ibv_destroy_wq(it.made));
-}
-
-static bool wq_before(void)
-{
-	if (!create_wq())
-		return false;
-	it.again = it.made;
-	return true;
-}
-
-static bool create_table(void)
-{
-	struct ibv_wq *wq = it.again;
-	struct ibv_rwq_ind_table_init_attr attr = { .log_ind_tbl_size = 0, .ind_tbl = &wq };
-
-	return made(ibv_create_rwq_ind_table(dev.ctx, &attr));
-}
-
-static bool destroy_table(void)
-{
-	return done(ibv_destroy_rwq_ind_table(it.made));
-}
-
-static bool wq_after(void)
-{
-	return done(ibv_destroy_wq(it.again));
-}
-
-static bool alloc_dm(void)
-{
-	struct ibv_alloc_dm_attr attr = { .length = DM_LEN };
-
-	return made(ibv_alloc_dm(dev.ctx, &attr));
-}
-
-static bool free_dm(void)
-{
-	return done(ibv_free_dm(it.made));
-}
-
-static bool dm_before(void)
-{
-	if (!alloc_dm())
-		return false;
-	it.again = it.made;
-	return true;
-}
-
-static bool reg_dm(void)
-{
-	return made(ibv_reg_dm_mr(dev.pd, it.again, 0, DM_LEN,
-				  IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE));
-}
-
-static bool dm_after(void)
-{
-	return done(ibv_free_dm(it.again));
-}
-
-static bool create_counters(void)
-{
-	struct ibv_counters_init_attr attr = {};
-
-	return made(ibv_create_counters(dev.ctx, &attr));
-}
-
-static bool destroy_counters(void)
-{
-	return done(ibv_destroy_counters(it.made));
 }
 
 static bool ud_before(void)
@@ -416,21 +317,39 @@ static bool detach(void)
 	return done(ibv_detach_mcast(it.again, &group, 0));
 }
 
-static bool nothing(void)
+/* The driver's DEVICE_CLOCK */
+static bool query_clock(void)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	return done(ibv_query_rt_values_ex(dev.ctx, &values));
+}
+
+/* The RDMA core's part and the driver's */
+static bool query_context(void)
+{
+	struct skua_alloc_ucontext_resp resp;
+	uint64_t core_support;
+	uint32_t vectors;
+	struct uverbs_call c = { .num = 3, .attr = {
+		ATTR(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, sizeof(vectors), &vectors),
+		ATTR(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, sizeof(core_support), &core_support),
+		ATTR(SKUA_ATTR_QUERY_CONTEXT_RESP, sizeof(resp), &resp),
+	} };
+
+	return done(uverbs_call(dev.ctx, &c, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT));
+}
+
+bool nothing(void)
 {
 	return true;
 }
 
-struct verb {
-	const char *name;
-	bool (*before)(void);	/* each time, with all the memory it wants */
-	bool (*run)(void);
-	bool (*undo)(void);	/* if it went well; with all the memory, unless it is what is tried */
-	bool (*after)(void);	/* each time */
-	bool undo_tried;	/* undo is what runs out of memory, not run */
-	bool any_errno;		/* it may fail with */
-	int other;		/* errno that Linux has for this, too */
-};
+bool kept(bool ok)
+{
+	it.again = it.made;
+	return ok;
+}
 
 static const struct verb verbs[] = {
 	/* libibverbs looks for the device's node elsewhere if it cannot be opened */
@@ -466,15 +385,8 @@ static const struct verb verbs[] = {
 	{ "destroy_ah", nothing, create_ah, destroy_ah, .undo_tried = true },
 	{ "attach_mcast", ud_before, attach, detach, destroy_it },
 	{ "create_flow", create_raw_init, create_flow, destroy_flow, destroy_it },
-	{ "open_xrcd", nothing, open_xrcd, close_xrcd },
-	{ "create_wq", nothing, create_wq, destroy_wq },
-	/* Input that cannot be read is taken for input of a newer library */
-	{ "create_rwq_ind_table", wq_before, create_table, destroy_table, wq_after,
-	  .other = EOPNOTSUPP },
-	/* rdma_user_mmap_io() */
-	{ "alloc_dm", nothing, alloc_dm, free_dm, .other = EAGAIN },
-	{ "reg_dm_mr", dm_before, reg_dm, dereg_mr, dm_after },
-	{ "create_counters", nothing, create_counters, destroy_counters },
+	{ "query_rt_values_ex", nothing, query_clock, nothing },
+	{ "QUERY_CONTEXT", nothing, query_context, nothing },
 	{}
 };
 
@@ -540,6 +452,8 @@ static bool sweep(const struct verb *v)
 	bool more = true;
 	unsigned int n;
 
+	if (v->skip)
+		return skip(v->skip);
 	for (n = 1; more; n++) {
 		if (n > MOST)
 			return fail("more than %u allocations", MOST);
@@ -556,7 +470,8 @@ static void setup(const char *name, int gid_index)
 	if (nth_fd < 0)
 		die("/proc/thread-self/fail-nth: %m (a kernel with fault injection is needed)");
 	dev_open(&dev, name, gid_index);
-	mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (mem == MAP_FAILED)
 		die("mmap: %m");
 	mr = ibv_reg_mr(dev.pd, mem, LEN, IBV_ACCESS_LOCAL_WRITE);
@@ -568,9 +483,13 @@ static void setup(const char *name, int gid_index)
 
 int main(int argc, char **argv)
 {
+	static const struct verb *const tables[] = {
+		verbs, verbs_of_memory, verbs_of_queues, verbs_of_counters,
+	};
 	const char *name = NULL, *only = NULL;
 	const struct verb *v;
 	int c, gid_index = 0;
+	unsigned int i;
 
 	while ((c = getopt(argc, argv, "d:g:c:")) != -1) {
 		switch (c) {
@@ -591,10 +510,10 @@ int main(int argc, char **argv)
 		die("usage: skua-nomem -d DEV -g GID [-c CASE]");
 	setlinebuf(stdout);
 	setup(name, gid_index);
-	for (v = verbs; v->name; v++) {
-		if (!only || strstr(v->name, only))
-			tap_case(v->name, sweep(v));
-	}
+	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (v = tables[i]; v->name; v++)
+			if (!only || strstr(v->name, only))
+				tap_case(v->name, sweep(v));
 	ibv_destroy_qp(qp);
 	ibv_destroy_cq(cq);
 	ibv_dereg_mr(mr);
