@@ -56,8 +56,8 @@ static void req_init(struct req *r)
 	r->cqe.done = req_done;
 }
 
-static void expect(struct kunit *test, struct req *r, enum ib_wc_status status,
-		   enum ib_wc_opcode opcode)
+static void __maybe_unused expect(struct kunit *test, struct req *r, enum ib_wc_status status,
+				  enum ib_wc_opcode opcode)
 {
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&r->done, TIMEOUT), 0);
 	KUNIT_EXPECT_EQ(test, r->wc.status, status);
@@ -224,7 +224,7 @@ static __maybe_unused struct pair *pair_new(struct kunit *test, enum ib_poll_con
 	return pair_with(test, ctx, 0);
 }
 
-static void pattern(u8 *buf, size_t len, u8 seed)
+static void __maybe_unused pattern(u8 *buf, size_t len, u8 seed)
 {
 	size_t i;
 
