@@ -27,6 +27,7 @@ lacks SKUA_COMPAT_PARAM_VALIDATE net/devlink.h 'union devlink_param_value \*val,
 lacks SKUA_COMPAT_RX_RING_COUNT linux/ethtool.h '\(\*get_rx_ring_count\)'
 lacks SKUA_COMPAT_DIM linux/dim.h '^void net_dim\(struct dim \*dim, const struct dim_sample'
 lacks SKUA_COMPAT_HRTIMER linux/hrtimer.h '^extern void hrtimer_setup\('
+lacks SKUA_COMPAT_REQUIRE_COHERENT linux/dma-mapping.h '^#define DMA_ATTR_REQUIRE_COHERENT'
 lacks SKUA_COMPAT_RX_MODE linux/netdevice.h '\(\*ndo_set_rx_mode_async\)'
 lacks SKUA_COMPAT_UDATA rdma/uverbs_ioctl.h 'ib_no_udata_io\('
 lacks SKUA_COMPAT_UMEM rdma/ib_umem.h 'ib_umem_get_va\('

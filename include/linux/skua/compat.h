@@ -97,6 +97,39 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
+ * A mapping that nobody synchronises could not be asked for: one is made and looked at. What
+ * debugs the DMA API makes all mappings but those of dma-direct look as if they needed it: there
+ * are none then.
+ */
+#ifdef SKUA_COMPAT_REQUIRE_COHERENT
+#include <linux/dma-mapping.h>
+#define DMA_ATTR_REQUIRE_COHERENT	BIT(31)
+
+static inline void skua_compat_unmap_page(struct device *dev, dma_addr_t dma, size_t size,
+					  enum dma_data_direction dir, unsigned long attrs)
+{
+	dma_unmap_page_attrs(dev, dma, size, dir, attrs & ~DMA_ATTR_REQUIRE_COHERENT);
+}
+
+static inline dma_addr_t skua_compat_map_page(struct device *dev, struct page *page, size_t offset,
+					      size_t size, enum dma_data_direction dir,
+					      unsigned long attrs)
+{
+	dma_addr_t dma = dma_map_page_attrs(dev, page, offset, size, dir,
+					    attrs & ~DMA_ATTR_REQUIRE_COHERENT);
+
+	if (!(attrs & DMA_ATTR_REQUIRE_COHERENT) || dma_mapping_error(dev, dma) ||
+	    !dma_need_sync(dev, dma))
+		return dma;
+	skua_compat_unmap_page(dev, dma, size, dir, attrs);
+	return DMA_MAPPING_ERROR;
+}
+
+#define dma_map_page_attrs	skua_compat_map_page
+#define dma_unmap_page_attrs	skua_compat_unmap_page
+#endif
+
+/*
  * A saved state was restored once, and then no more until it was saved again, which cannot be done
  * while the function is gone. What was saved is kept all the same. No header says which kernel is
  * so; on one that is not, this changes nothing.

@@ -16,24 +16,27 @@ static void skua_ib_pages_free(struct skua_ib_dev *dev, struct skua_ib_pages *p)
 	if (p->mtt.npages)
 		skua_mtt_free(dev->core, &p->mtt);
 	while (p->num)
-		dma_unmap_page(dev->ibdev.dma_device, p->dma[--p->num], PAGE_SIZE, DMA_TO_DEVICE);
+		dma_unmap_page_attrs(dev->ibdev.dma_device, p->dma[--p->num], PAGE_SIZE,
+				     DMA_BIDIRECTIONAL, DMA_ATTR_REQUIRE_COHERENT);
 	kvfree(p->dma);
 	vfree(p->va);
 	memset(p, 0, sizeof(*p));
 }
 
-/* Nobody says when a page was written to: refuse memory of which the device has a copy. */
+/*
+ * The device writes to the doorbell record. Nobody synchronises: memory of which the device has a
+ * copy, or that the processor's caches hide from it, is refused.
+ */
 static int skua_ib_pages_map(struct device *dma_dev, struct skua_ib_pages *p, u32 npages)
 {
 	while (p->num < npages) {
-		dma_addr_t dma = dma_map_page(dma_dev, vmalloc_to_page(p->va + p->num * PAGE_SIZE),
-					      0, PAGE_SIZE, DMA_TO_DEVICE);
+		struct page *page = vmalloc_to_page(p->va + p->num * PAGE_SIZE);
+		dma_addr_t dma = dma_map_page_attrs(dma_dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL,
+						    DMA_ATTR_REQUIRE_COHERENT);
 
 		if (dma_mapping_error(dma_dev, dma))
 			return -ENOMEM;
 		p->dma[p->num++] = dma;
-		if (dma_need_sync(dma_dev, dma))
-			return -ENOMEM;
 	}
 	return 0;
 }

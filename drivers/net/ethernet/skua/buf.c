@@ -2,6 +2,7 @@
 /*
  * Coherent memory for rings, records and ICM.
  */
+#include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <linux/dma-mapping.h>
 
@@ -18,6 +19,7 @@
  */
 int skua_buf_try(struct skua_dev *dev, struct skua_buf *buf, size_t size, gfp_t gfp)
 {
+	KUNIT_STATIC_STUB_REDIRECT(skua_buf_try, dev, buf, size, gfp);
 	buf->size = 0;
 	buf->va = dma_alloc_coherent(dev->dev, size, &buf->dma, gfp);
 	if (!buf->va)
