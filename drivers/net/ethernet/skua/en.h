@@ -273,6 +273,26 @@ struct skua_en_rx_mode {
 	u8 mac[SKUA_EN_MAX_FILTERS][ETH_ALEN];
 };
 
+/*
+ * Restarts of a queue that fails again and again: the wait before the second one, which doubles
+ * with each, and the longest. A queue that was not restarted for so long begins anew.
+ */
+#define SKUA_EN_RESTART_FIRST	(HZ / 10UL)
+#define SKUA_EN_RESTART_LONGEST	(2UL * HZ)
+#define SKUA_EN_RESTART_CALM	(10UL * HZ)
+/* Restarts after which the wait is the longest */
+#define SKUA_EN_RESTART_ROW	6
+
+/**
+ * struct skua_en_pace - how often a queue is restarted
+ * @last: time of the last restart, in jiffies
+ * @row: restarts in a row, each soon after the one before
+ */
+struct skua_en_pace {
+	u64 last;
+	unsigned int row;
+};
+
 /**
  * struct skua_en - private data of the netdev
  * @dev: the function
@@ -299,6 +319,7 @@ struct skua_en_rx_mode {
  * @filter: numbers of these rules
  * @rx_mode: carries the address lists to the device, where the stack does not
  * @restarts: by queue, how often a channel that had failed was replaced; under @stats_lock
+ * @pace: likewise, when that may be again; of @restart alone
  * @restart: replaces the channels that have failed
  * @watch: looks for packets that are not completed, while the netdev is up
  * @adaptive: the receive CQs' interrupt moderation follows the traffic
@@ -332,6 +353,7 @@ struct skua_en {
 	struct work_struct rx_mode;
 #endif
 	u64 restarts[SKUA_EN_MAX_CHANNELS];
+	struct skua_en_pace pace[SKUA_EN_MAX_CHANNELS];
 	struct delayed_work restart;
 	struct delayed_work watch;
 	bool adaptive;
@@ -394,6 +416,9 @@ int skua_en_up(struct skua_en *en);
 void skua_en_down(struct skua_en *en);
 int skua_en_reconfigure(struct skua_en *en, const struct skua_en_conf *conf);
 void skua_en_restart_work(struct work_struct *work);
+#if IS_ENABLED(CONFIG_KUNIT)
+unsigned long skua_en_restart_wait(struct skua_en_pace *pace, u64 now);
+#endif
 void skua_en_watch_work(struct work_struct *work);
 int skua_en_modify_port(struct skua_en *en, struct skua_cmd_modify_port_in *in);
 int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode);

@@ -4,6 +4,7 @@
  * a new configuration are complete before those in use are touched, so that a change
  * which fails leaves the netdev as it was.
  */
+#include <kunit/visibility.h>
 #include <linux/etherdevice.h>
 
 #include "en.h"
@@ -440,6 +441,56 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 }
 
 /**
+ * skua_en_restart_wait() - may a queue that has failed be restarted?
+ * @pace: of the queue
+ * @now: the time, in jiffies
+ *
+ * A device that fails each packet would have its queue restarted without end, and each restart
+ * keeps RTNL from others for two grace periods. The first restart is at once, further ones wait
+ * longer and longer until the queue was not restarted for a while. It is never given up: a wait is
+ * shorter than the stack's patience with a queue (watchdog_timeo).
+ *
+ * Return: jiffies to wait. 0: none, and it is noted as restarted.
+ */
+VISIBLE_IF_KUNIT unsigned long skua_en_restart_wait(struct skua_en_pace *pace, u64 now)
+{
+	u64 due;
+
+	if (now - pace->last >= SKUA_EN_RESTART_CALM)
+		pace->row = 0;
+	if (pace->row) {
+		due = pace->last + min(SKUA_EN_RESTART_FIRST << (pace->row - 1),
+				       SKUA_EN_RESTART_LONGEST);
+		if (now < due)
+			return due - now;
+	}
+	pace->last = now;
+	pace->row = min(pace->row + 1, SKUA_EN_RESTART_ROW);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_restart_wait);
+
+/* Replace the channel of queue @i if it has failed and may be. Return: jiffies to wait, or 0. */
+static unsigned long skua_en_restart_failed(struct skua_en *en, unsigned int i)
+{
+	const struct skua_en_channel *ch = en->channel[i];
+	unsigned long wait;
+	int err;
+
+	if (!ch || !test_bit(SKUA_EN_CH_FAILED, &ch->flags) || READ_ONCE(en->dead))
+		return 0;
+	wait = skua_en_restart_wait(&en->pace[i], get_jiffies_64());
+	if (wait)
+		return wait;
+	err = skua_en_restart(en, i);
+	if (!err)
+		return 0;
+	netdev_err(en->ndev, "queue %u: restart fails: %pe, there will be another attempt\n", i,
+		   ERR_PTR(err));
+	return SKUA_EN_RESTART_FIRST;
+}
+
+/**
  * skua_en_restart_work() - replace the channels that failed
  * @work: of the netdev
  *
@@ -449,25 +500,16 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 void skua_en_restart_work(struct work_struct *work)
 {
 	struct skua_en *en = container_of(to_delayed_work(work), struct skua_en, restart);
-	bool again = false;
+	unsigned long next = 0;
 	unsigned int i;
-	int err;
 
 	rtnl_lock();
-	for (i = 0; i < en->conf.channels; i++) {
-		if (!en->channel[i] || !test_bit(SKUA_EN_CH_FAILED, &en->channel[i]->flags) ||
-		    READ_ONCE(en->dead))
-			continue;
-		err = skua_en_restart(en, i);
-		if (!err)
-			continue;
-		netdev_err(en->ndev, "queue %u: restart fails: %pe, next attempt in 1 s\n", i,
-			   ERR_PTR(err));
-		again = true;
-	}
+	for (i = 0; i < en->conf.channels; i++)
+		next = min_not_zero(next, skua_en_restart_failed(en, i));
 	rtnl_unlock();
-	if (again)
-		schedule_delayed_work(&en->restart, HZ);
+	/* A failure of another queue has it run earlier, and then it comes back here. */
+	if (next)
+		schedule_delayed_work(&en->restart, next);
 }
 
 /**

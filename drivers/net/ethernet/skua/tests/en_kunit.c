@@ -694,6 +694,48 @@ static void test_replaced(struct kunit *test)
 	t->en->dead = true;
 }
 
+/* The time is virtual. A queue fails whenever it works. Return: restarts in @secs seconds. */
+static unsigned int restarts_in(struct skua_en_pace *pace, u64 *now, unsigned int secs)
+{
+	u64 end = *now + secs * HZ;
+	unsigned int n = 0;
+	unsigned long wait;
+
+	while (*now < end) {
+		wait = skua_en_restart_wait(pace, *now);
+		n += !wait;
+		/* As much as the failure takes; or sooner, for another queue's. */
+		*now += wait > HZ ? wait / 2 : wait ?: 1;
+	}
+	return n;
+}
+
+/* Restarts of a queue that fails again and again become rare; one that had worked is restarted. */
+static void test_restart_pace(struct kunit *test)
+{
+	struct skua_en_pace pace = {};
+	/* As early as a netdev can be there */
+	u64 now = INITIAL_JIFFIES, before;
+	unsigned int n, row;
+
+	KUNIT_EXPECT_EQ(test, skua_en_restart_wait(&pace, now), 0);
+	KUNIT_EXPECT_EQ(test, skua_en_restart_wait(&pace, now), SKUA_EN_RESTART_FIRST);
+	n = restarts_in(&pace, &now, 60);
+	KUNIT_EXPECT_GE(test, n, 60 / 3);
+	KUNIT_EXPECT_LE(test, n, 60 / 2 + 6);
+	n = restarts_in(&pace, &now, 3600);
+	KUNIT_EXPECT_LE(test, n, 3600 / 2 + 1);
+	/* Each wait is shorter than what makes the queue one that had worked. */
+	before = now;
+	while (skua_en_restart_wait(&pace, now))
+		now++;
+	KUNIT_EXPECT_LE(test, now - before, SKUA_EN_RESTART_LONGEST);
+
+	now += SKUA_EN_RESTART_CALM;
+	for (row = 0; row < 2; row++, now += SKUA_EN_RESTART_CALM)
+		KUNIT_EXPECT_EQ(test, skua_en_restart_wait(&pace, now), 0);
+}
+
 /* Completions by chance, most of them wrong: nothing is freed twice or left. */
 static void test_noise(struct kunit *test)
 {
@@ -758,6 +800,7 @@ static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE_PARAM(test_lie, lie_gen_params),
 	KUNIT_CASE(test_stuck),
 	KUNIT_CASE(test_replaced),
+	KUNIT_CASE(test_restart_pace),
 	KUNIT_CASE(test_noise),
 	{}
 };
