@@ -399,9 +399,9 @@ static bool skua_en_rx_one(struct skua_en_channel *ch, const struct skua_cqe *cq
 	}
 	skua_en_rx_offloads(skb, cqe, ndev->features, stats);
 	skb_record_rx_queue(skb, ch->index);
-	if (is_multicast_ether_addr(skb->data))
-		stats->multicast++;
 	skb->protocol = eth_type_trans(skb, ndev);
+	/* Without broadcast, as IEEE 802.3 counts */
+	stats->multicast += skb->pkt_type == PACKET_MULTICAST;
 	if (f.segs > 1 && unlikely(!skua_en_rx_gro(skb, &f))) {
 		skua_en_channel_fail(ch,
 				     "merged frame of protocol 0x%04x, headers of %u bytes: no TCP segment",
