@@ -21,7 +21,7 @@ NAMES = {8: "rx packets", 9: "rx bytes", 10: "tx packets", 11: "tx bytes",
          17: "rx csum_none", 18: "rx csum_bad", 19: "rx hw_gro_packets",
          20: "rx hw_gro_bytes", 21: "rx hw_gro_wire_packets", 22: "rx hw_gro_wire_bytes",
          26: "tx csum_none", 27: "tx needs_csum", 28: "tx hw_gso_packets",
-         29: "tx hw_gso_bytes", 33: "tx stop", 34: "tx wake"}
+         29: "tx hw_gso_bytes", 30: "tx hw_gso_wire_packets", 31: "tx hw_gso_wire_bytes", 33: "tx stop", 34: "tx wake"}
 
 
 def main():

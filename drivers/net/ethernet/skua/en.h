@@ -80,6 +80,8 @@ struct skua_en_tx_info {
 	struct sk_buff *skb;
 	u16 nsegs;		/* data segments */
 	u16 blocks;
+	u16 frames;		/* on the wire */
+	u16 hdr;		/* bytes that each of several frames begins with */
 };
 
 /* What a data segment maps. Not read back from the ring, where the device could
@@ -108,13 +110,15 @@ struct skua_en_xmit_stats {
 	u64 stopped;
 };
 
-/* Counted by NAPI. */
+/* Counted by NAPI, in frames on the wire; @gso_packets and @gso_bytes before they are cut. */
 struct skua_en_tx_stats {
 	u64 packets;
 	u64 bytes;
 	u64 needs_csum;
 	u64 gso_packets;
 	u64 gso_bytes;
+	u64 gso_wire_packets;
+	u64 gso_wire_bytes;
 	u64 woken;
 	u64 errors;
 };

@@ -182,6 +182,8 @@ static void skua_en_qstats_tx(const struct skua_en_stats *s, struct netdev_queue
 	stats->csum_none = s->tx.packets - s->tx.needs_csum;
 	stats->hw_gso_packets = s->tx.gso_packets;
 	stats->hw_gso_bytes = s->tx.gso_bytes;
+	stats->hw_gso_wire_packets = s->tx.gso_wire_packets;
+	stats->hw_gso_wire_bytes = s->tx.gso_wire_bytes;
 	stats->stop = s->xmit.stopped;
 	stats->wake = s->tx.woken;
 }

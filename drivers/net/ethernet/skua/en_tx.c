@@ -164,6 +164,17 @@ static u32 skua_en_tx_flags(const struct sk_buff *skb, u32 *tci, u32 *mss)
 	return flags;
 }
 
+/* What the device makes of a packet. It cuts TCP segments only. */
+static void skua_en_tx_wire(struct skua_en_tx_info *info, const struct sk_buff *skb, u32 mss)
+{
+	info->frames = 1;
+	info->hdr = 0;
+	if (mss) {
+		info->hdr = skb_tcp_all_headers(skb);
+		info->frames = DIV_ROUND_UP(skb->len - info->hdr, mss);
+	}
+}
+
 static void skua_en_tx_doorbell(struct skua_en_channel *ch)
 {
 	u32 old = le32_to_cpu(ch->dbr->sq_pi);
@@ -237,6 +248,7 @@ netdev_tx_t skua_en_xmit(struct sk_buff *skb, struct net_device *ndev)
 	info->skb = skb;
 	info->blocks = blocks;
 	flags = skua_en_tx_flags(skb, &tci, &mss);
+	skua_en_tx_wire(info, skb, mss);
 	ctrl = skua_sq_seg(&ch->sq, index, 0);
 	skua_wqe_ctrl_set(ctrl, SKUA_WQE_ETH, nseg, index, flags);
 	skua_wqe_eth_set(ctrl, tci, mss);
@@ -267,22 +279,39 @@ drop:
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_xmit);
 
-/* Unmap and free the packet of the WQE at @index. Return: the WQE's blocks. */
-static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
-			     struct skua_en_tx_stats *stats)
-{
-	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
-	struct sk_buff *skb = info->skb;
+/* Packets that are freed, as the stack counts them. */
+struct skua_en_tx_freed {
+	unsigned int packets;
+	unsigned int bytes;
+};
 
-	skua_en_tx_unmap(ch, index);
-	stats->packets++;
-	stats->bytes += skb->len;
-	stats->needs_csum += skb->ip_summed == CHECKSUM_PARTIAL;
-	if (skb_is_gso(skb)) {
+static void skua_en_tx_count(struct skua_en_tx_stats *stats, const struct skua_en_tx_info *info)
+{
+	const struct sk_buff *skb = info->skb;
+	u32 wire = skb->len + (info->frames - 1) * info->hdr;
+
+	stats->packets += info->frames;
+	stats->bytes += wire;
+	if (skb->ip_summed == CHECKSUM_PARTIAL)
+		stats->needs_csum += info->frames;
+	if (info->hdr) {
 		stats->gso_packets++;
 		stats->gso_bytes += skb->len;
+		stats->gso_wire_packets += info->frames;
+		stats->gso_wire_bytes += wire;
 	}
-	napi_consume_skb(skb, budget);
+}
+
+/* Unmap and free the packet of the WQE at @index. Return: the WQE's blocks. */
+static u32 skua_en_tx_retire(struct skua_en_channel *ch, u32 index, int budget,
+			     struct skua_en_tx_freed *freed)
+{
+	struct skua_en_tx_info *info = &ch->tx_info[index & (BIT(ch->log_sq) - 1)];
+
+	skua_en_tx_unmap(ch, index);
+	freed->packets++;
+	freed->bytes += info->skb->len;
+	napi_consume_skb(info->skb, budget);
 	info->skb = NULL;
 	return info->blocks;
 }
@@ -326,11 +355,12 @@ static bool skua_en_tx_check(struct skua_en_channel *ch, const struct skua_cqe *
 bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 {
 	struct netdev_queue *txq = netdev_get_tx_queue(ch->en->ndev, ch->index);
+	struct skua_en_tx_freed freed = {};
 	struct skua_en_tx_stats stats = {};
 	const struct skua_cqe *cqe;
 	u32 ci = ch->tx_ci;
 
-	while (stats.packets < SKUA_EN_TX_BUDGET) {
+	while (freed.packets < SKUA_EN_TX_BUDGET) {
 		cqe = skua_en_cq_next(&ch->txcq);
 		if (!cqe)
 			break;
@@ -338,9 +368,10 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 			stats.errors++;
 			break;
 		}
-		ci += skua_en_tx_retire(ch, ci, budget, &stats);
+		skua_en_tx_count(&stats, &ch->tx_info[ci & (BIT(ch->log_sq) - 1)]);
+		ci += skua_en_tx_retire(ch, ci, budget, &freed);
 	}
-	if (!stats.packets && !stats.errors)
+	if (!freed.packets && !stats.errors)
 		return false;
 	/* Free CQ entries before WQEs, see skua_en_cq_publish(). */
 	skua_en_cq_publish(&ch->txcq);
@@ -348,7 +379,7 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 	smp_store_release(&ch->tx_ci, ci);
 
 	/* It returns 0 if it has woken the queue. */
-	stats.woken = !__netif_txq_completed_wake(txq, stats.packets, stats.bytes,
+	stats.woken = !__netif_txq_completed_wake(txq, freed.packets, freed.bytes,
 						  skua_en_tx_free(ch), 2 * SKUA_EN_TX_MAX_BLOCKS,
 						  READ_ONCE(ch->en->dead));
 
@@ -358,10 +389,12 @@ bool skua_en_tx_poll(struct skua_en_channel *ch, int budget)
 	ch->tx_stats.needs_csum += stats.needs_csum;
 	ch->tx_stats.gso_packets += stats.gso_packets;
 	ch->tx_stats.gso_bytes += stats.gso_bytes;
+	ch->tx_stats.gso_wire_packets += stats.gso_wire_packets;
+	ch->tx_stats.gso_wire_bytes += stats.gso_wire_bytes;
 	ch->tx_stats.woken += stats.woken;
 	ch->tx_stats.errors += stats.errors;
 	u64_stats_update_end(&ch->tx_sync);
-	return stats.packets == SKUA_EN_TX_BUDGET;
+	return freed.packets == SKUA_EN_TX_BUDGET;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_poll);
 
@@ -391,7 +424,7 @@ EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_stuck);
  */
 void skua_en_tx_flush(struct skua_en_channel *ch)
 {
-	struct skua_en_tx_stats lost = {};
+	struct skua_en_tx_freed sent = {}, lost = {};
 	struct skua_en_stats stats = {};
 	const struct skua_cqe *cqe;
 
@@ -399,7 +432,8 @@ void skua_en_tx_flush(struct skua_en_channel *ch)
 		cqe = skua_en_cq_next(&ch->txcq);
 		if (!cqe || !skua_en_tx_sent(cqe, ch->tx_ci, ch->tx_pi))
 			break;
-		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &stats.tx);
+		skua_en_tx_count(&stats.tx, &ch->tx_info[ch->tx_ci & (BIT(ch->log_sq) - 1)]);
+		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &sent);
 	}
 	while (ch->tx_ci != ch->tx_pi)
 		ch->tx_ci += skua_en_tx_retire(ch, ch->tx_ci, 0, &lost);

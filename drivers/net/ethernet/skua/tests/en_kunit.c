@@ -326,6 +326,47 @@ static void test_rx_multicast(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.multicast, 1);
 }
 
+/* A TCP segment that the device cuts: its head, @payload bytes, and @mss for each frame. */
+static void send_gso(struct ent *t, u32 payload, u16 mss)
+{
+	const u32 hdr = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + 12;
+	struct net_device *ndev = t->en->ndev;
+	struct sk_buff *skb = alloc_skb(hdr + payload, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(t->test, skb);
+	skb_put_zero(skb, hdr + payload);
+	skb->dev = ndev;
+	skb_set_network_header(skb, ETH_HLEN);
+	skb_set_transport_header(skb, ETH_HLEN + sizeof(struct iphdr));
+	tcp_hdr(skb)->doff = (sizeof(struct tcphdr) + 12) / 4;
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb_shinfo(skb)->gso_type = SKB_GSO_TCPV4;
+	skb_shinfo(skb)->gso_size = mss;
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(t->test, (int)skua_en_xmit(skb, ndev), (int)NETDEV_TX_OK);
+	local_bh_enable();
+}
+
+/* netdev.yaml counts what is on the wire: each frame of a segment, with its headers. */
+static void test_tx_wire(struct kunit *test)
+{
+	struct ent *t = ent_create(test);
+	const struct skua_en_tx_stats *stats = &t->ch->tx_stats;
+
+	ent_send(t, 0);
+	send_gso(t, 3001, 1000);
+	send_gso(t, 2000, 1000);
+	ent_complete_sends(t, 3);
+	ent_poll(t, 64);
+	KUNIT_EXPECT_EQ(test, stats->packets, 1 + 4 + 2);
+	KUNIT_EXPECT_EQ(test, stats->bytes, FRAME_LEN + 4 * 66 + 3001 + 2 * 66 + 2000);
+	KUNIT_EXPECT_EQ(test, stats->needs_csum, 4 + 2);
+	KUNIT_EXPECT_EQ(test, stats->gso_packets, 2);
+	KUNIT_EXPECT_EQ(test, stats->gso_bytes, 2 * 66 + 3001 + 2000);
+	KUNIT_EXPECT_EQ(test, stats->gso_wire_packets, 4 + 2);
+	KUNIT_EXPECT_EQ(test, stats->gso_wire_bytes, 4 * 66 + 3001 + 2 * 66 + 2000);
+}
+
 /* --- Offloads by headers --- */
 
 struct tags {
@@ -790,6 +831,7 @@ static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE(test_rx_flush),
 	KUNIT_CASE(test_flush_failed),
 	KUNIT_CASE(test_tx_tag),
+	KUNIT_CASE(test_tx_wire),
 	KUNIT_CASE(test_rx_csum),
 	KUNIT_CASE(test_rx_no_csum),
 	KUNIT_CASE(test_rx_multicast),
