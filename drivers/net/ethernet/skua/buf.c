@@ -35,11 +35,14 @@ EXPORT_SYMBOL_NS_GPL(skua_buf_try, "SKUA");
  * @buf: filled in; empty on failure
  * @size: bytes
  *
+ * Users and peers say how large rings are: that one is too large is told to them, and nothing that
+ * the kernel should warn of.
+ *
  * Return: 0 or -ENOMEM.
  */
 int skua_buf_alloc(struct skua_dev *dev, struct skua_buf *buf, size_t size)
 {
-	return skua_buf_try(dev, buf, size, GFP_KERNEL);
+	return skua_buf_try(dev, buf, size, GFP_KERNEL | __GFP_NOWARN);
 }
 EXPORT_SYMBOL_NS_GPL(skua_buf_alloc, "SKUA");
 

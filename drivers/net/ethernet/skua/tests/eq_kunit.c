@@ -333,6 +333,18 @@ static void test_cq_reuse(struct kunit *test)
 	skua_buf_free(dev, &eq->buf);
 }
 
+/* A ring that is larger than any piece of memory is refused. The kernel's log must not have it. */
+static void test_too_large(struct kunit *test)
+{
+	struct fake *fake = fake_create(test);
+	struct skua_buf buf;
+
+	KUNIT_EXPECT_EQ(test, skua_buf_alloc(&fake->dev, &buf, PAGE_SIZE << (MAX_PAGE_ORDER + 1)),
+			-ENOMEM);
+	KUNIT_EXPECT_NULL(test, buf.va);
+	skua_buf_free(&fake->dev, &buf);
+}
+
 static struct kunit_case skua_eq_cases[] = {
 	KUNIT_CASE(test_empty),
 	KUNIT_CASE(test_wrap),
@@ -344,6 +356,7 @@ static struct kunit_case skua_eq_cases[] = {
 	KUNIT_CASE(test_fatal),
 	KUNIT_CASE(test_garbage),
 	KUNIT_CASE(test_cq_reuse),
+	KUNIT_CASE(test_too_large),
 	{}
 };
 
