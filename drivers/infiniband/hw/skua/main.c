@@ -291,7 +291,7 @@ static void skua_ib_init(struct skua_ib_dev *dev, struct skua_dev *core)
 	mutex_init(&dev->user_lock);
 	INIT_LIST_HEAD(&dev->users);
 	xa_init(&dev->sets);
-	xa_init_flags(&dev->frmrs, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->frmrs, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	dev->core_nb.notifier_call = skua_ib_core_event;
 	dev->netdev_nb.notifier_call = skua_ib_netdev_event;
 

@@ -282,8 +282,8 @@ int skua_ib_odp_dir_init(struct skua_ib_odp *odp)
 	int err;
 
 	mutex_init(&odp->lock);
-	xa_init(&odp->mids);
-	xa_init(&odp->blocks);
+	xa_init_flags(&odp->mids, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&odp->blocks, XA_FLAGS_ACCOUNT);
 	INIT_DELAYED_WORK(&odp->reap, skua_ib_odp_reap);
 	odp->base = ALIGN_DOWN(odp->start, SKUA_ODP_BLOCK_SIZE);
 	blocks = (ALIGN(end, SKUA_ODP_BLOCK_SIZE) - odp->base) >> SKUA_ODP_LOG_BLOCK;

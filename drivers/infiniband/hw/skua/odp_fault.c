@@ -435,7 +435,7 @@ int skua_ib_odp_init(struct skua_ib_dev *dev)
 {
 	if (!skua_ib_has_odp(dev->lim))
 		return 0;
-	xa_init(&dev->odps);
+	xa_init_flags(&dev->odps, XA_FLAGS_ACCOUNT);
 	init_rwsem(&dev->odp_sem);
 	spin_lock_init(&dev->odp_lock);
 	INIT_LIST_HEAD(&dev->odp_blocks);

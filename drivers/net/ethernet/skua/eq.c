@@ -415,7 +415,7 @@ static void skua_eq_setup(struct skua_dev *dev, struct skua_eq *eq, u32 eqn,
 	eq->vector = vector;
 	eq->log_size = min_t(u32, log_size, ilog2(dev->limits.max_eqe));
 	eq->defer = eqn == SKUA_EQN_ASYNC || eqn == SKUA_EQN_FAULT || eqn == SKUA_EQN_RECOVERY;
-	xa_init(&eq->cqs);
+	xa_init_flags(&eq->cqs, XA_FLAGS_ACCOUNT);
 	INIT_WORK(&eq->work, skua_eq_work);
 	mutex_init(&eq->flush_lock);
 	v->eq[v->num_eqs++] = eq;
@@ -472,7 +472,7 @@ int skua_irqs_init(struct skua_dev *dev)
 	skua_eq_setup(dev, &dev->async_eq, SKUA_EQN_ASYNC, 0, SKUA_EQ_LOG_ASYNC);
 	skua_eq_setup(dev, &dev->fault_eq, SKUA_EQN_FAULT, 0, SKUA_EQ_LOG_FAULT);
 	skua_eq_setup(dev, &dev->recovery_eq, SKUA_EQN_RECOVERY, 0, SKUA_EQ_LOG_RECOVERY);
-	xa_init(&dev->recoveries);
+	xa_init_flags(&dev->recoveries, XA_FLAGS_ACCOUNT);
 	for (i = 0; i < dev->num_comp; i++)
 		skua_eq_setup(dev, &dev->comp_eq[i], SKUA_EQN_COMP + i, num > 1 ? i + 1 : 0,
 			      SKUA_EQ_LOG_COMP);

@@ -317,7 +317,7 @@ void skua_icm_table_init(struct skua_icm_tbl *t, u64 base, u32 entry_size, u8 lo
 	t->pages = 0;
 	t->kept = 0;
 	mutex_init(&t->lock);
-	xa_init(&t->chunks);
+	xa_init_flags(&t->chunks, XA_FLAGS_ACCOUNT);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_icm_table_init);
 

@@ -25,7 +25,7 @@
 void skua_obj_table_init(struct skua_obj_table *t, u32 first, u32 last, u8 index_bits,
 			 u8 num_bits)
 {
-	xa_init_flags(&t->xa, XA_FLAGS_ALLOC);
+	xa_init_flags(&t->xa, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	t->range = XA_LIMIT(first, last);
 	t->index_bits = index_bits;
 	t->num_bits = num_bits;

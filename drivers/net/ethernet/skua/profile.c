@@ -193,7 +193,7 @@ static void skua_objects_init(struct skua_dev *dev)
 			    SKUA_NUM_BITS);
 	skua_obj_table_init(&dev->qps, SKUA_QP_FIRST, SKUA_QP_FIRST + lim->max_qp - 1,
 			    dev->qpn_bits, SKUA_NUM_BITS);
-	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	atomic_set(&dev->num_keys, 0);
 	dev->key_base = get_random_u32_below(lim->max_mr);
 	ida_init(&dev->pds);
