@@ -496,6 +496,9 @@ static inline bool skua_qp_has_ext(const struct skua_qp *qp)
 int skua_qp_create(struct skua_dev *dev, struct skua_qp *qp,
 		   struct skua_cmd_create_qp_in *in, bool gsi);
 void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp);
+void skua_qp_for_each(struct skua_dev *dev,
+		      void (*event)(struct skua_qp *qp, enum skua_qp_event event),
+		      void (*fn)(struct skua_qp *qp));
 int skua_qp_modify(struct skua_dev *dev, struct skua_qp *qp, struct skua_cmd_modify_qp_in *in);
 /* Count the QP in a counter set, or in none (SKUA_NO_SET). */
 int skua_qp_count(struct skua_dev *dev, struct skua_qp *qp, u32 set);

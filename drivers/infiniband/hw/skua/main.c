@@ -218,6 +218,7 @@ VISIBLE_IF_KUNIT void skua_ib_die(struct skua_ib_dev *dev)
 		return;
 	skua_ib_status_dead(dev);
 	skua_ib_wake_all(dev);
+	skua_ib_qp_die(dev);
 	ib_dispatch_event(&event);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_die);

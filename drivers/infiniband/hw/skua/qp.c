@@ -162,6 +162,26 @@ static void skua_ib_qp_event(struct skua_qp *core, enum skua_qp_event what)
 		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
 }
 
+/* Draining a kernel QP with an SRQ waits for this event, which a dead device does not report. */
+static void skua_ib_qp_last_wqe(struct skua_qp *core)
+{
+	struct skua_ib_qp *qp = container_of(core, struct skua_ib_qp, core);
+
+	if (qp->ibqp.srq && skua_ib_qp_is_kernel(qp) && READ_ONCE(qp->state) == IB_QPS_ERR)
+		skua_ib_qp_event(core, SKUA_QP_EV_LAST_WQE);
+}
+
+/**
+ * skua_ib_qp_die() - the device has failed: end the draining of QPs
+ * @dev: the device, just declared dead
+ *
+ * The event may have come before: twice does no harm to who waits for it.
+ */
+void skua_ib_qp_die(struct skua_ib_dev *dev)
+{
+	skua_qp_for_each(dev->core, skua_ib_qp_event, skua_ib_qp_last_wqe);
+}
+
 /* --- create and destroy --- */
 
 /*
@@ -358,10 +378,14 @@ static void skua_ib_qp_entered(struct skua_ib_qp *qp, enum ib_qp_state new)
 		skua_ib_kernel_reset(qp);
 		return;
 	}
-	/* Pairs with skua_ib_post_recv(): set the state before the kick. */
+	/* Pairs with skua_ib_post_recv(): set the state before the kick; and with skua_ib_die(). */
 	smp_store_mb(qp->state, new);
-	if (new == IB_QPS_ERR)
-		skua_ib_qp_kick(qp);
+	if (new != IB_QPS_ERR)
+		return;
+	skua_ib_qp_kick(qp);
+	/* If skua_ib_qp_die() has not seen the state yet, this sees that the device is dead. */
+	if (skua_ib_dead(skua_ib_qp_dev(qp)))
+		skua_ib_qp_last_wqe(&qp->core);
 }
 
 /* Change the state of a QP of a dead device: only ERR has an effect, on kernel CQs. */

@@ -922,6 +922,7 @@ int skua_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int skua_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr);
 void skua_ib_qp_kick(struct skua_ib_qp *qp);
+void skua_ib_qp_die(struct skua_ib_dev *dev);
 #if IS_ENABLED(CONFIG_KUNIT)
 int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send_wr *wr, u32 pi);
 #endif

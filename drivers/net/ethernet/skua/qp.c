@@ -2,6 +2,8 @@
 /*
  * Queue pairs.
  */
+#include <kunit/static_stub.h>
+
 #include "skua.h"
 #include "trace.h"
 
@@ -141,6 +143,32 @@ void skua_qp_destroy(struct skua_dev *dev, struct skua_qp *qp)
 	skua_obj_release(&dev->qps, &qp->obj);
 }
 EXPORT_SYMBOL_NS_GPL(skua_qp_destroy, "SKUA");
+
+/**
+ * skua_qp_for_each() - do something with QPs of one kind
+ * @dev: the function
+ * @event: callback of events that these have
+ * @fn: what to do
+ *
+ * Context: process, not from @event. A QP is not destroyed meanwhile.
+ */
+void skua_qp_for_each(struct skua_dev *dev,
+		      void (*event)(struct skua_qp *qp, enum skua_qp_event event),
+		      void (*fn)(struct skua_qp *qp))
+{
+	unsigned long index = 0;
+	struct skua_obj *obj;
+
+	KUNIT_STATIC_STUB_REDIRECT(skua_qp_for_each, dev, event, fn);
+	for (; (obj = skua_obj_next(&dev->qps, &index)); index++) {
+		struct skua_qp *qp = container_of(obj, struct skua_qp, obj);
+
+		if (qp->event == event)
+			fn(qp);
+		skua_obj_put(obj);
+	}
+}
+EXPORT_SYMBOL_NS_GPL(skua_qp_for_each, "SKUA");
 
 /**
  * skua_qp_modify() - change state or attributes

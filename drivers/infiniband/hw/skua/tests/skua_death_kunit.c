@@ -3,6 +3,7 @@
  * Tests of what skua_ib does when the device fails, which need no device: who is woken, and
  * what programs and clients are told.
  */
+#include <kunit/static_stub.h>
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -10,12 +11,18 @@
 
 enum { ARMED, NEVER_ARMED, USER, NO_HANDLER, NO_QP, CQS };
 
+enum { DRAINED, IN_RTS, NO_SRQ, OF_USER, QPS };
+
 /**
  * struct death - a device that is not registered
  * @dev: the device
  * @cq: its CQs
  * @cqe: ring of the kernel's
  * @calls: of the completion handlers
+ * @qp: QPs, in error but for IN_RTS, with an SRQ but for NO_SRQ
+ * @srq: that
+ * @dbr: doorbell record of the kernel's
+ * @last_wqe: how often each was told that its last receive is flushed
  * @uc: a context of a program
  * @status: its status page
  * @handler: of events of the device
@@ -28,6 +35,10 @@ struct death {
 	struct skua_ib_cq cq[CQS];
 	struct skua_cqe cqe;
 	int calls[CQS];
+	struct skua_ib_qp qp[QPS];
+	struct ib_srq srq;
+	struct skua_qp_dbr dbr;
+	int last_wqe[QPS];
 	struct skua_ib_ucontext uc;
 	struct skua_status_page status;
 	struct ib_event_handler handler;
@@ -41,6 +52,25 @@ static void on_comp(struct ib_cq *ibcq, void *context)
 	int *calls = context;
 
 	(*calls)++;
+}
+
+static void on_qp_event(struct ib_event *event, void *context)
+{
+	int *last_wqe = context;
+
+	*last_wqe += event->event == IB_EVENT_QP_LAST_WQE_REACHED;
+}
+
+/* Instead of the function's table of QPs */
+static void each_qp(struct skua_dev *core,
+		    void (*event)(struct skua_qp *qp, enum skua_qp_event event),
+		    void (*fn)(struct skua_qp *qp))
+{
+	struct death *d = kunit_get_current_test()->priv;
+	unsigned int i;
+
+	for (i = 0; i < QPS; i++)
+		fn(&d->qp[i].core);
 }
 
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -65,6 +95,22 @@ static void death_exit(void *data)
 	ib_dealloc_device(&d->dev->ibdev);
 }
 
+static void qps_init(struct death *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < QPS; i++) {
+		struct skua_ib_qp *qp = &d->qp[i];
+
+		qp->ibqp.device = &d->dev->ibdev;
+		qp->ibqp.srq = i == NO_SRQ ? NULL : &d->srq;
+		qp->ibqp.event_handler = on_qp_event;
+		qp->ibqp.qp_context = &d->last_wqe[i];
+		qp->state = i == IN_RTS ? IB_QPS_RTS : IB_QPS_ERR;
+		qp->dbr = i == OF_USER ? NULL : &d->dbr;
+	}
+}
+
 static int death_init(struct kunit *test)
 {
 	struct death *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
@@ -82,6 +128,8 @@ static int death_init(struct kunit *test)
 	ib_register_event_handler(&d->handler);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, death_exit, d), 0);
 
+	qps_init(d);
+	kunit_activate_static_stub(test, skua_qp_for_each, each_qp);
 	d->status.alive = 1;
 	d->uc.status = &d->status;
 	list_add(&d->uc.link, &d->dev->ucontexts);
@@ -144,9 +192,23 @@ static void test_die(struct kunit *test)
 	expect_woken(test, 1);
 }
 
+/* ib_drain_qp() of a QP with an SRQ waits for an event, and nobody else does. */
+static void test_drain(struct kunit *test)
+{
+	struct death *d = test->priv;
+
+	skua_ib_die(d->dev);
+	flush_workqueue(ib_wq);
+	KUNIT_EXPECT_EQ(test, d->last_wqe[DRAINED], 1);
+	KUNIT_EXPECT_EQ(test, d->last_wqe[IN_RTS], 0);
+	KUNIT_EXPECT_EQ(test, d->last_wqe[NO_SRQ], 0);
+	KUNIT_EXPECT_EQ(test, d->last_wqe[OF_USER], 0);
+}
+
 static struct kunit_case skua_death_cases[] = {
 	KUNIT_CASE(test_wake_all),
 	KUNIT_CASE(test_die),
+	KUNIT_CASE(test_drain),
 	{}
 };
 
@@ -160,4 +222,5 @@ kunit_test_suite(skua_death_suite);
 
 MODULE_DESCRIPTION("KUnit tests of skua_ib when the device fails");
 MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("SKUA");
 MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");

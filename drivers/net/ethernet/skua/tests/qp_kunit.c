@@ -3,6 +3,8 @@
  * QPs: the memory that selective repeat needs, from when until when the device has it, and
  * what happens when it cannot be had.
  */
+#include <kunit/test-bug.h>
+
 #include "fake.h"
 
 #define LOG_QPS		10
@@ -293,6 +295,39 @@ static void test_ext_dead(struct kunit *test)
 	expect_none(test, q);
 }
 
+static void on_one(struct skua_qp *qp, enum skua_qp_event event)
+{
+}
+
+static void on_other(struct skua_qp *qp, enum skua_qp_event event)
+{
+}
+
+/* Meanwhile it cannot be destroyed. */
+static void note_qp(struct skua_qp *qp)
+{
+	struct kunit *test = kunit_get_current_test();
+
+	KUNIT_EXPECT_EQ(test, refcount_read(&qp->obj.ref), 2);
+	qp->ext.size++;
+}
+
+static void test_for_each(struct kunit *test)
+{
+	struct qt *q = test->priv;
+	struct skua_dev *dev = &q->fake->dev;
+
+	q->qp.event = on_one;
+	create(test, q);
+	skua_qp_for_each(dev, on_other, note_qp);
+	KUNIT_EXPECT_EQ(test, q->qp.ext.size, 0);
+	skua_qp_for_each(dev, on_one, note_qp);
+	KUNIT_EXPECT_EQ(test, q->qp.ext.size, 1);
+	KUNIT_EXPECT_EQ(test, refcount_read(&q->qp.obj.ref), 1);
+	q->qp.ext.size = 0;
+	skua_qp_destroy(dev, &q->qp);
+}
+
 static void test_recovery(struct kunit *test)
 {
 	struct skua_cmd_query_qp_out *out = kunit_kzalloc(test, sizeof(*out), GFP_KERNEL);
@@ -315,6 +350,7 @@ static struct kunit_case skua_qp_cases[] = {
 	KUNIT_CASE(test_ext_stays),
 	KUNIT_CASE(test_ext_nomem),
 	KUNIT_CASE(test_ext_dead),
+	KUNIT_CASE(test_for_each),
 	KUNIT_CASE(test_recovery),
 	{}
 };
