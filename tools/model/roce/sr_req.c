@@ -436,10 +436,10 @@ void sr_req_timer(struct turn *t)
 	if (!lrc)
 		return;
 	judge(t, lrc);
-	/* What was sent again has a time of its own. */
 	if (stuck(t, lrc)) {
 		probe_first(t, lrc);
 		count_silence(lrc);
+	/* What was sent again has a time of its own. */
 	} else if (!judge_times(t, lrc) && !lrc->hole_time && !mark_waits(t, lrc)) {
 		probe(t, lrc);
 		count_silence(lrc);
