@@ -140,17 +140,17 @@ static int skua_ib_create_kernel_cq(struct ib_cq *ibcq, const struct ib_cq_init_
 	spin_lock_init(&cq->lock);
 	xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
 	size = sizeof(struct skua_cqe) << cq->log_size;
-	err = skua_buf_alloc(dev->core, &cq->buf, size + sizeof(struct skua_cq_dbr));
+	err = skua_ib_kbuf_alloc(dev, &cq->buf, size + sizeof(struct skua_cq_dbr));
 	if (err)
 		return err;
 	cq->ring = cq->buf.va;
 	cq->dbr = cq->buf.va + size;
 	cqc.uar = cpu_to_le32(skua_kernel_uar(dev->core)->index);
-	cqc.ring = skua_buf_xlat(&cq->buf);
-	cqc.dbr = cpu_to_le64(cq->buf.dma + size);
+	cqc.ring = skua_ib_kbuf_xlat(&cq->buf, 0);
+	cqc.dbr = cpu_to_le64(skua_ib_kbuf_dma(&cq->buf, size));
 	err = skua_cq_create(dev->core, &cq->core, &cqc);
 	if (err) {
-		skua_buf_free(dev->core, &cq->buf);
+		skua_ib_kbuf_free(dev, &cq->buf);
 		return err;
 	}
 	skua_ib_cq_publish(dev, cq);
@@ -285,7 +285,7 @@ static void skua_ib_post_destroy_cq(struct ib_cq *ibcq)
 	struct skua_ib_cq *cq = to_skua_cq(ibcq);
 
 	WARN_ON_ONCE(!xa_empty(&cq->qps));
-	skua_buf_free(to_skua_dev(ibcq->device)->core, &cq->buf);
+	skua_ib_kbuf_free(to_skua_dev(ibcq->device), &cq->buf);
 }
 
 static int skua_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)

@@ -2,95 +2,10 @@
 /*
  * Rings of kernel QPs: one buffer, of the kernel.
  */
-#include <linux/dma-mapping.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "qp.h"
-
-/* --- memory --- */
-
-static void skua_ib_pages_free(struct skua_ib_dev *dev, struct skua_ib_pages *p)
-{
-	if (p->mtt.npages)
-		skua_mtt_free(dev->core, &p->mtt);
-	while (p->num)
-		dma_unmap_page_attrs(dev->ibdev.dma_device, p->dma[--p->num], PAGE_SIZE,
-				     DMA_BIDIRECTIONAL, DMA_ATTR_REQUIRE_COHERENT);
-	kvfree(p->dma);
-	vfree(p->va);
-	memset(p, 0, sizeof(*p));
-}
-
-/*
- * The device writes to the doorbell record. Nobody synchronises: memory of which the device has a
- * copy, or that the processor's caches hide from it, is refused.
- */
-static int skua_ib_pages_map(struct device *dma_dev, struct skua_ib_pages *p, u32 npages)
-{
-	while (p->num < npages) {
-		struct page *page = vmalloc_to_page(p->va + p->num * PAGE_SIZE);
-		dma_addr_t dma = dma_map_page_attrs(dma_dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL,
-						    DMA_ATTR_REQUIRE_COHERENT);
-
-		if (dma_mapping_error(dma_dev, dma))
-			return -ENOMEM;
-		p->dma[p->num++] = dma;
-	}
-	return 0;
-}
-
-static int skua_ib_pages_alloc(struct skua_ib_dev *dev, struct skua_ib_pages *p, size_t size)
-{
-	u32 npages = DIV_ROUND_UP(size, PAGE_SIZE);
-	int err;
-
-	p->va = vzalloc(size);
-	p->dma = kvcalloc(npages, sizeof(*p->dma), GFP_KERNEL);
-	err = p->va && p->dma ? skua_ib_pages_map(dev->ibdev.dma_device, p, npages) : -ENOMEM;
-	if (!err)
-		err = skua_mtt_alloc(dev->core, &p->mtt, p->dma, npages, PAGE_SHIFT, false);
-	if (err) {
-		p->mtt.npages = 0;
-		skua_ib_pages_free(dev, p);
-	}
-	return err;
-}
-
-/*
- * One piece, or pages: NVMe's target wants QPs with rings of 1 MiB, with protection information of
- * more than 4 MiB, and there is no such large piece for long after the boot, or at all.
- */
-static void *skua_ib_ring_alloc(struct skua_ib_dev *dev, struct skua_ib_qp *qp, size_t size)
-{
-	if (!skua_buf_try(dev->core, &qp->buf, size, GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY))
-		return qp->buf.va;
-	return skua_ib_pages_alloc(dev, &qp->pages, size) ? NULL : qp->pages.va;
-}
-
-static dma_addr_t skua_ib_ring_dma(const struct skua_ib_qp *qp, size_t pos)
-{
-	return qp->pages.va ? qp->pages.dma[pos >> PAGE_SHIFT] + offset_in_page(pos) :
-			      qp->buf.dma + pos;
-}
-
-static struct skua_xlat skua_ib_ring_xlat(const struct skua_ib_qp *qp, size_t pos)
-{
-	struct skua_buf part = qp->buf;
-
-	if (qp->pages.va)
-		return (struct skua_xlat) {
-			.base = cpu_to_le64(qp->pages.mtt.first + (pos >> PAGE_SHIFT)),
-			.offset = cpu_to_le32(offset_in_page(pos)),
-			.mode = le32_encode_bits(SKUA_XLAT_MTT, SKUA_XLAT_MODE) |
-				le32_encode_bits(PAGE_SHIFT, SKUA_XLAT_LOG_PAGE),
-		};
-	part.dma += pos;
-	return skua_buf_xlat(&part);
-}
-
-/* --- rings --- */
 
 /**
  * skua_ib_kernel_free() - free the rings of a kernel QP
@@ -101,8 +16,7 @@ void skua_ib_kernel_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp)
 {
 	kvfree(qp->sq.wqe);
 	kvfree(qp->rq.wr_id);
-	skua_buf_free(dev->core, &qp->buf);
-	skua_ib_pages_free(dev, &qp->pages);
+	skua_ib_kbuf_free(dev, &qp->buf);
 }
 
 /* One buffer has the receive ring, the send ring and the doorbell record. */
@@ -113,10 +27,10 @@ static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, 
 	size_t sq_pos = has_rq ? ALIGN((size_t)SKUA_WQE_SEG << (log_rq + log_stride),
 				       SKUA_WQE_BLOCK) : 0;
 	size_t dbr_pos = sq_pos + ((size_t)SKUA_WQE_BLOCK << log_sq);
-	void *va = skua_ib_ring_alloc(dev, qp, dbr_pos + sizeof(struct skua_qp_dbr));
+	int err = skua_ib_kbuf_alloc(dev, &qp->buf, dbr_pos + sizeof(struct skua_qp_dbr));
 
-	if (!va)
-		return -ENOMEM;
+	if (err)
+		return err;
 	qp->sq.size = BIT(log_sq);
 	qp->rq.size = has_rq ? BIT(log_rq) : 0;
 	qp->sq.wqe = kvcalloc(qp->sq.size, sizeof(*qp->sq.wqe), GFP_KERNEL);
@@ -127,13 +41,13 @@ static int skua_ib_kernel_rings(struct skua_ib_dev *dev, struct skua_ib_qp *qp, 
 		return -ENOMEM;
 	}
 
-	skua_rq_ring_init(&qp->rq.ring, va, log_rq, log_stride);
-	skua_sq_ring_init(&qp->sq.ring, va + sq_pos, log_sq);
-	qp->dbr = va + dbr_pos;
+	skua_rq_ring_init(&qp->rq.ring, qp->buf.va, log_rq, log_stride);
+	skua_sq_ring_init(&qp->sq.ring, qp->buf.va + sq_pos, log_sq);
+	qp->dbr = qp->buf.va + dbr_pos;
 	if (has_rq)
-		in->rq.ring = skua_ib_ring_xlat(qp, 0);
-	in->sq.ring = skua_ib_ring_xlat(qp, sq_pos);
-	in->sq.dbr = cpu_to_le64(skua_ib_ring_dma(qp, dbr_pos));
+		in->rq.ring = skua_ib_kbuf_xlat(&qp->buf, 0);
+	in->sq.ring = skua_ib_kbuf_xlat(&qp->buf, sq_pos);
+	in->sq.dbr = cpu_to_le64(skua_ib_kbuf_dma(&qp->buf, dbr_pos));
 	return 0;
 }
 

@@ -29,6 +29,8 @@
 #include <skua/sq_event.h>
 #include <skua/wqe_build.h>
 
+#include "kbuf.h"
+
 /* CQEs have only the low 16 bits of a WQE index, which limits the size of rings. */
 #define SKUA_IB_MAX_RING	65536
 /* Maximum pages of a region for REG_MR: the list fits in 4 KiB. */
@@ -650,7 +652,7 @@ struct skua_ib_cq {
 
 	spinlock_t lock; /* see above */
 	bool closed;
-	struct skua_buf buf;
+	struct skua_ib_kbuf buf;
 	struct skua_cqe *ring;
 	struct skua_cq_dbr *dbr;
 	u8 log_size;
@@ -735,7 +737,7 @@ struct skua_ib_srq {
 	u32 head;
 	u32 tail;
 	u32 pi;
-	struct skua_buf buf;
+	struct skua_ib_kbuf buf;
 	struct skua_srq_dbr *dbr;
 
 	struct skua_ib_umem mem;
@@ -806,21 +808,6 @@ struct skua_ib_rq {
 };
 
 /**
- * struct skua_ib_pages - memory of pages that are anywhere, in a row for the kernel and, by a page
- *	list, for the device
- * @va: address
- * @dma: bus address of each page
- * @num: pages that are mapped
- * @mtt: the page list
- */
-struct skua_ib_pages {
-	void *va;
-	dma_addr_t *dma;
-	u32 num;
-	struct skua_mtt mtt;
-};
-
-/**
  * struct skua_ib_qp - queue pair
  * @ibqp: the RDMA core's part
  * @core: skua_core's part
@@ -839,8 +826,7 @@ struct skua_ib_pages {
  * @rss: number of the RSS context
  * @sq: kernel QP: send queue
  * @rq: kernel QP: receive queue
- * @buf: kernel QP: rings, then the doorbell record; empty if they are in @pages
- * @pages: kernel QP: the same; empty if they are in @buf
+ * @buf: kernel QP: rings, then the doorbell record
  * @dbr: kernel QP: doorbell record
  * @mem: user QP: rings
  * @db: user QP: doorbell record
@@ -863,8 +849,7 @@ struct skua_ib_qp {
 
 	struct skua_ib_sq sq;
 	struct skua_ib_rq rq;
-	struct skua_buf buf;
-	struct skua_ib_pages pages;
+	struct skua_ib_kbuf buf;
 	struct skua_qp_dbr *dbr;
 
 	struct skua_ib_umem mem;

@@ -63,7 +63,7 @@ static int skua_ib_kernel_srq(struct skua_ib_dev *dev, struct skua_ib_srq *srq, 
 	size_t dbr_pos = (size_t)SKUA_WQE_SEG << (log_wqes + log_segs);
 	int err;
 
-	err = skua_buf_alloc(dev->core, &srq->buf, dbr_pos + sizeof(struct skua_srq_dbr));
+	err = skua_ib_kbuf_alloc(dev, &srq->buf, dbr_pos + sizeof(struct skua_srq_dbr));
 	if (err)
 		return err;
 	srq->wr_id = kvcalloc(srq->wqes, sizeof(*srq->wr_id), GFP_KERNEL);
@@ -75,8 +75,8 @@ static int skua_ib_kernel_srq(struct skua_ib_dev *dev, struct skua_ib_srq *srq, 
 	srq->dbr = srq->buf.va + dbr_pos;
 	skua_ib_srq_chain(srq);
 	srqc->flags |= cpu_to_le32(SKUA_SRQC_RESERVED_LKEY);
-	srqc->ring = skua_buf_xlat(&srq->buf);
-	srqc->dbr = cpu_to_le64(srq->buf.dma + dbr_pos);
+	srqc->ring = skua_ib_kbuf_xlat(&srq->buf, 0);
+	srqc->dbr = cpu_to_le64(skua_ib_kbuf_dma(&srq->buf, dbr_pos));
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static void skua_ib_kernel_srq_free(struct skua_ib_dev *dev, struct skua_ib_srq 
 	bitmap_free(srq->posted);
 	kvfree(srq->next);
 	kvfree(srq->wr_id);
-	skua_buf_free(dev->core, &srq->buf);
+	skua_ib_kbuf_free(dev, &srq->buf);
 }
 
 /**

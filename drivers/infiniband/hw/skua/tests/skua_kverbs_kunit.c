@@ -83,6 +83,11 @@ static int no_piece(struct skua_dev *dev, struct skua_buf *buf, size_t size, gfp
 	return buf->va ? 0 : -ENOMEM;
 }
 
+struct large_queues {
+	struct pair *p;
+	struct ib_srq *srq;
+};
+
 /*
  * Rings as NVMe's target asks for with protection information: there is no single piece of memory
  * for them. Page after page of them is used. In the last one the device writes when it wants the
@@ -106,7 +111,7 @@ static void test_large_rings(struct kunit *test)
 		p->side[i].qp = ib_create_qp(p->pd, &init);
 		kunit_deactivate_static_stub(test, skua_buf_try);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(p->side[i].qp));
-		KUNIT_EXPECT_NOT_NULL(test, to_skua_qp(p->side[i].qp)->pages.va);
+		KUNIT_EXPECT_NULL(test, to_skua_qp(p->side[i].qp)->buf.piece.va);
 	}
 	connect(test, p);
 	for (i = 0; i < 300; i++) {
@@ -118,6 +123,77 @@ static void test_large_rings(struct kunit *test)
 		KUNIT_ASSERT_MEMEQ(test, p->side[1].buf, p->side[0].buf, 64);
 	}
 	reconnect(test, p);
+}
+
+static void large_queues_free(void *data)
+{
+	struct large_queues *l = data;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!IS_ERR_OR_NULL(l->p->side[i].qp))
+			ib_destroy_qp(l->p->side[i].qp);
+		l->p->side[i].qp = NULL;
+	}
+	if (!IS_ERR_OR_NULL(l->srq))
+		ib_destroy_srq(l->srq);
+}
+
+/* A CQ and an SRQ for which there is no single piece of memory, and QPs of them. */
+static void large_queues_make(struct kunit *test, struct large_queues *l)
+{
+	struct ib_srq_init_attr srq = { .attr = { .max_wr = 200, .max_sge = 3 } };
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC, .cap = { .max_send_wr = 16, .max_send_sge = 1 },
+	};
+	int i;
+
+	/* Without its QPs the CQ can go. */
+	large_queues_free(l);
+	ib_free_cq(l->p->cq);
+	kunit_activate_static_stub(test, skua_buf_try, no_piece);
+	l->p->cq = ib_alloc_cq(live_dev, l->p, 200, 0, IB_POLL_WORKQUEUE);
+	l->srq = ib_create_srq(l->p->pd, &srq);
+	kunit_deactivate_static_stub(test, skua_buf_try);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(l->p->cq));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(l->srq));
+	KUNIT_EXPECT_NULL(test, to_skua_cq(l->p->cq)->buf.piece.va);
+	KUNIT_EXPECT_NULL(test, to_skua_srq(l->srq)->buf.piece.va);
+	init.send_cq = l->p->cq;
+	init.recv_cq = l->p->cq;
+	init.srq = l->srq;
+	for (i = 0; i < 2; i++) {
+		l->p->side[i].qp = ib_create_qp(l->p->pd, &init);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(l->p->side[i].qp));
+	}
+}
+
+/* Several times around in the pages of both: in the last one the device reads the records. */
+static void test_large_queues(struct kunit *test)
+{
+	struct large_queues *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct req send, recv;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	l->p = pair_new(test, IB_POLL_WORKQUEUE);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, large_queues_free, l), 0);
+	large_queues_make(test, l);
+	connect(test, l->p);
+	for (i = 0; i < 600; i++) {
+		struct ib_sge sge = {
+			.addr = l->p->side[1].dma, .length = 64, .lkey = l->p->pd->local_dma_lkey,
+		};
+		struct ib_recv_wr wr = { .wr_cqe = &recv.cqe, .sg_list = &sge, .num_sge = 1 };
+
+		req_init(&recv);
+		pattern(l->p->side[0].buf, 64, i);
+		KUNIT_ASSERT_EQ(test, ib_post_srq_recv(l->srq, &wr, NULL), 0);
+		KUNIT_ASSERT_EQ(test, post_send(l->p, &send, IB_WR_SEND, 64, 0), 0);
+		expect(test, &send, IB_WC_SUCCESS, IB_WC_SEND);
+		expect(test, &recv, IB_WC_SUCCESS, IB_WC_RECV);
+		KUNIT_ASSERT_MEMEQ(test, l->p->side[1].buf, l->p->side[0].buf, 64);
+	}
 }
 
 /* A chain longer than the ring stops at the first that does not fit. */
@@ -626,6 +702,7 @@ static struct kunit_case skua_kverbs_cases[] = {
 	KUNIT_CASE_SLOW(test_send),
 	KUNIT_CASE_SLOW(test_rdma),
 	KUNIT_CASE_SLOW(test_large_rings),
+	KUNIT_CASE_SLOW(test_large_queues),
 	KUNIT_CASE_SLOW(test_full),
 	KUNIT_CASE_SLOW(test_drain_softirq),
 	KUNIT_CASE_SLOW(test_drain_workqueue),
