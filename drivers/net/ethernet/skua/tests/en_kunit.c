@@ -772,9 +772,12 @@ static void test_restart_pace(struct kunit *test)
 		now++;
 	KUNIT_EXPECT_LE(test, now - before, SKUA_EN_RESTART_LONGEST);
 
+	/* That one begins anew: if it fails again, the next wait is the shortest. */
 	now += SKUA_EN_RESTART_CALM;
-	for (row = 0; row < 2; row++, now += SKUA_EN_RESTART_CALM)
+	for (row = 0; row < 2; row++, now += SKUA_EN_RESTART_CALM) {
 		KUNIT_EXPECT_EQ(test, skua_en_restart_wait(&pace, now), 0);
+		KUNIT_EXPECT_EQ(test, skua_en_restart_wait(&pace, now), SKUA_EN_RESTART_FIRST);
+	}
 }
 
 /* Completions by chance, most of them wrong: nothing is freed twice or left. */
