@@ -8,7 +8,12 @@
 
 #include "skua_ib.h"
 
-static void skua_ib_kbuf_free_pages(struct skua_ib_dev *dev, struct skua_ib_kbuf *b)
+/**
+ * skua_ib_kbuf_free() - free what skua_ib_kbuf_alloc() allocated
+ * @dev: the device
+ * @b: may be empty; is empty afterwards
+ */
+void skua_ib_kbuf_free(struct skua_ib_dev *dev, struct skua_ib_kbuf *b)
 {
 	if (b->mtt.npages)
 		skua_mtt_free(dev->core, &b->mtt);
@@ -16,7 +21,11 @@ static void skua_ib_kbuf_free_pages(struct skua_ib_dev *dev, struct skua_ib_kbuf
 		dma_unmap_page_attrs(dev->ibdev.dma_device, b->dma[--b->num], PAGE_SIZE,
 				     DMA_BIDIRECTIONAL, DMA_ATTR_REQUIRE_COHERENT);
 	kvfree(b->dma);
-	vfree(b->va);
+	if (b->piece.va)
+		skua_buf_free(dev->core, &b->piece);
+	else
+		vfree(b->va);
+	memset(b, 0, sizeof(*b));
 }
 
 /*
@@ -49,8 +58,7 @@ static int skua_ib_kbuf_alloc_pages(struct skua_ib_dev *dev, struct skua_ib_kbuf
 		err = skua_mtt_alloc(dev->core, &b->mtt, b->dma, npages, PAGE_SHIFT, true);
 	if (err) {
 		b->mtt.npages = 0;
-		skua_ib_kbuf_free_pages(dev, b);
-		memset(b, 0, sizeof(*b));
+		skua_ib_kbuf_free(dev, b);
 	}
 	return err;
 }
@@ -73,20 +81,6 @@ int skua_ib_kbuf_alloc(struct skua_ib_dev *dev, struct skua_ib_kbuf *b, size_t s
 		return skua_ib_kbuf_alloc_pages(dev, b, size);
 	b->va = b->piece.va;
 	return 0;
-}
-
-/**
- * skua_ib_kbuf_free() - free what skua_ib_kbuf_alloc() allocated
- * @dev: the device
- * @b: may be empty; is empty afterwards
- */
-void skua_ib_kbuf_free(struct skua_ib_dev *dev, struct skua_ib_kbuf *b)
-{
-	if (b->piece.va)
-		skua_buf_free(dev->core, &b->piece);
-	else
-		skua_ib_kbuf_free_pages(dev, b);
-	memset(b, 0, sizeof(*b));
 }
 
 /**
