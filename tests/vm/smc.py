@@ -76,6 +76,12 @@ def smc_socket():
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_SMC)
 
 
+def connect(sock, address, port):
+    sock.connect((address, int(port)))
+    if not smc_r(sock):
+        os._exit(2)
+
+
 def echo(conn):
     with conn:
         # The client ends with an error; those that come later are served
@@ -128,9 +134,7 @@ def client(address, port, size, count="1"):
     threading.excepthook = failed
     socks = [smc_socket() for _ in range(int(count))]
     for s in socks:
-        s.connect((address, int(port)))
-        if not smc_r(s):
-            os._exit(2)
+        connect(s, address, port)
     rand = random.Random(int(size))
     work = [threading.Thread(target=exchange, args=(s, rand.randbytes(int(size)))) for s in socks]
     for t in work:
@@ -146,9 +150,7 @@ def client(address, port, size, count="1"):
 
 def hold(address, port):
     s = smc_socket()
-    s.connect((address, int(port)))
-    if not smc_r(s):
-        os._exit(2)
+    connect(s, address, port)
     data = random.Random(1).randbytes(1 << 20)
     try:
         while True:
