@@ -40,6 +40,10 @@ _Static_assert(sizeof(struct flow_key) == 16 + 16 + 4 + 4 + 2 + 2, "flow key");
  * @high: highest PSN so far, counted from the first
  * @rewinds: how often PSNs went back
  * @last: the latest packet's PSN, counted from the first
+ * @id: random number by seed and flow; 0: not drawn yet
+ * @drawn_for: index of the clause of rates that @drawn and @draw are of
+ * @drawn: bits of the kinds of which @draw is known
+ * @draw: what the draws of a kind begin with, see draw_flow()
  * @psn: recent PSNs: 24 bits of PSN, 8 bits of the number of its passages
  */
 struct wire_flow {
@@ -53,6 +57,10 @@ struct wire_flow {
 	int64_t high;
 	int64_t last;
 	uint32_t rewinds;
+	uint64_t id;
+	unsigned int drawn_for;
+	unsigned int drawn;
+	uint64_t draw[FAULT_KIND_MAX];
 	uint32_t psn[];
 };
 
@@ -332,24 +340,57 @@ static unsigned int look(struct wire_faults *f, struct subject *s)
 
 /* Fates */
 
-static uint64_t draw(const struct subject *s, uint64_t seed, bool key_qpn, unsigned int salt)
+/* The part of a draw that is the same for all packets of a flow. */
+static uint64_t draw_flow(const struct subject *s, uint64_t seed, bool key_qpn, unsigned int salt)
 {
 	uint64_t h = wire_mix(seed ^ wire_mix(salt));
 
 	h = wire_mix(h ^ s->port);
 	if (!s->flow)
-		return wire_mix(h ^ ~s->frame_no);
+		return h;
 	h = wire_mix(h ^ s->flow->key.class);
-	h = wire_mix(h ^ (key_qpn ? s->flow->key.dqpn : s->flow->ordinal));
-	h = wire_mix(h ^ (uint64_t)s->psn);
-	return wire_mix(h ^ s->iter);
+	return wire_mix(h ^ (key_qpn ? s->flow->key.dqpn : s->flow->ordinal));
 }
 
-static bool hit(const struct subject *s, const struct fault_rates *r, uint64_t seed,
-		enum fault_kind kind)
+/* The rest of it. */
+static uint64_t draw_packet(const struct subject *s, uint64_t h)
 {
-	return r->rate[kind] == FAULT_ALWAYS ||
-	       (r->rate[kind] && draw(s, seed, r->key_qpn, kind) < r->rate[kind]);
+	if (!s->flow)
+		return wire_mix(h ^ ~s->frame_no);
+	return wire_mix(wire_mix(h ^ (uint64_t)s->psn) ^ s->iter);
+}
+
+static uint64_t draw(const struct subject *s, uint64_t seed, bool key_qpn, unsigned int salt)
+{
+	return draw_packet(s, draw_flow(s, seed, key_qpn, salt));
+}
+
+/*
+ * Draw whether this kind of fault of the clause hits the packet. The flow remembers the first part
+ * of the draws of one clause: most specifications have one.
+ */
+static bool drawn(const struct subject *s, const struct fault_rates *r, unsigned int clause,
+		  uint64_t seed, enum fault_kind kind)
+{
+	struct wire_flow *flow = s->flow;
+
+	if (!flow)
+		return draw(s, seed, r->key_qpn, kind) < r->rate[kind];
+	if (flow->drawn_for != clause) {
+		flow->drawn_for = clause;
+		flow->drawn = 0;
+	}
+	if (!(flow->drawn & 1u << kind)) {
+		flow->draw[kind] = draw_flow(s, seed, r->key_qpn, kind);
+		flow->drawn |= 1u << kind;
+	}
+	return draw_packet(s, flow->draw[kind]) < r->rate[kind];
+}
+
+static inline bool hit(const struct subject *s, const struct fault_rates *r, unsigned int clause,
+		       uint64_t seed, enum fault_kind kind)
+{
+	return r->rate[kind] == FAULT_ALWAYS || (r->rate[kind] && drawn(s, r, clause, seed, kind));
 }
 
 /* Salts of the draws that select one of several possibilities. */
@@ -376,31 +417,32 @@ static size_t corrupt_bit(const struct subject *s, uint64_t seed, bool key_qpn, 
 	return (s->covered + byte) * 8 + (size_t)(h % 8);
 }
 
-static void apply_rates(const struct wire_faults *f, const struct fault_rates *r,
+static void apply_rates(const struct wire_faults *f, unsigned int clause,
 			const struct subject *s, struct wire_fate *fate)
 {
+	const struct fault_rates *r = &f->clause[clause].rates;
 	uint64_t seed = r->has_seed ? r->seed : f->seed;
 
 	if ((!s->flow && !r->all) || (*r->port && strcmp(r->port, s->port_name)))
 		return;
-	fate->drop |= hit(s, r, seed, FAULT_LOSS);
-	fate->dup |= hit(s, r, seed, FAULT_DUP);
-	if (hit(s, r, seed, FAULT_CORRUPT)) {
+	fate->drop |= hit(s, r, clause, seed, FAULT_LOSS);
+	fate->dup |= hit(s, r, clause, seed, FAULT_DUP);
+	if (hit(s, r, clause, seed, FAULT_CORRUPT)) {
 		fate->corrupt = true;
 		fate->corrupt_bit = corrupt_bit(s, seed, r->key_qpn, r->corrupt_any);
 	}
-	if (hit(s, r, seed, FAULT_ECN)) {
+	if (hit(s, r, clause, seed, FAULT_ECN)) {
 		fate->ecn = true;
 		fate->ecn_force |= r->ecn_force;
 	}
-	if (hit(s, r, seed, FAULT_DELAY)) {
+	if (hit(s, r, clause, seed, FAULT_DELAY)) {
 		uint64_t jitter = r->jitter_ns;
 
 		if (jitter)
 			jitter = draw(s, seed, r->key_qpn, SALT_JITTER) % (jitter + 1);
 		fate->delay_ns += r->delay_ns + jitter;
 	}
-	if (hit(s, r, seed, FAULT_REORDER)) {
+	if (hit(s, r, clause, seed, FAULT_REORDER)) {
 		fate->reorder = true;
 		fate->reorder_n = r->reorder_n;
 		fate->hold_ns = r->hold_ns;
@@ -466,16 +508,18 @@ static void apply_rule(const struct wire_faults *f, struct fault_rule *r,
 /* Other frames than RoCE have no flow: those of one port to one address share a flow id. */
 static void identify(const struct wire_faults *f, const struct subject *s, struct wire_fate *fate)
 {
-	uint64_t h = wire_mix(f->seed ^ wire_mix(SALT_ID));
+	struct wire_flow *flow = s->flow;
+	uint64_t h;
 
-	h = wire_mix(h ^ s->port);
-	if (s->flow) {
-		h = wire_mix(h ^ s->flow->key.class);
-		fate->flow_id = wire_mix(h ^ s->flow->ordinal);
+	if (flow) {
+		if (!flow->id)
+			flow->id = draw_flow(s, f->seed, false, SALT_ID);
+		fate->flow_id = flow->id;
 		fate->turn = (uint64_t)s->psn + s->iter;
-		fate->packet_id = wire_mix(wire_mix(fate->flow_id ^ (uint64_t)s->psn) ^ s->iter);
+		fate->packet_id = draw_packet(s, flow->id);
 		return;
 	}
+	h = draw_flow(s, f->seed, false, SALT_ID);
 	if (s->len >= ETH_ADDR_LEN)
 		h = wire_mix(h ^ (uint64_t)be32_get(s->frame) << 16 ^ be16_get(s->frame + 4));
 	fate->flow_id = h;
@@ -499,7 +543,7 @@ unsigned int wire_faults_decide(struct wire_faults *f, unsigned int port_index,
 		if (f->clause[i].is_rule)
 			apply_rule(f, &f->clause[i].rule, &s, fate);
 		else
-			apply_rates(f, &f->clause[i].rates, &s, fate);
+			apply_rates(f, i, &s, fate);
 	return evicted;
 }
 
