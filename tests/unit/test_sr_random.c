@@ -144,7 +144,7 @@ static void ref_take(struct ref *r, const struct packet *p)
 {
 	bool holds = ref_holds(r);
 
-	r->ack = p->ask || p->kind == READ || (r->psn0 + p->psn) % 4 == 0 || !holds ||
+	r->ack = p->ask || p->kind == READ || (r->psn0 + p->psn) % 16 == 0 || !holds ||
 		 p->psn != r->top;
 	if (!holds || p->psn >= r->top)
 		r->top = p->psn + 1;
