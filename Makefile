@@ -72,7 +72,8 @@ check-deep: modules model provider test-progs
 	@tests/run -t deep
 
 ## make test-progs      programs of the tests and the samples, for VMs
-test-progs:
+# One is linked with the provider
+test-progs: provider
 	@$(enter) make -s -C tests/vm/progs O=/build/progs -j2
 	@$(enter) make -s -C samples O=/build/samples CFLAGS='-O2 -g -Wall -Wextra -Werror' -j2
 
