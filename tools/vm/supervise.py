@@ -47,6 +47,7 @@ def options():
     p.add_argument("--kernel", default="stock")
     p.add_argument("--kernel-dir")
     p.add_argument("--root")
+    p.add_argument("--guest")
     p.add_argument("--apps")
     p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--iommu", choices=["virtio"])
@@ -90,10 +91,16 @@ def output(cmd):
 class Kernel:
     """Where the image and the modules of the chosen kernel are."""
 
-    def __init__(self, name, built, packed=False):
+    def __init__(self, name, built, packed=False, guest=None):
         facts = dict(line.split("=", 1)
                      for line in open("/etc/skua-tree").read().split())
         self.modules = None             # a directory to mount in the guest
+        self.packed_initrd = None
+        if guest:
+            self.release = open(f"{guest}/release").read().strip()
+            self.image = output([f"{HERE}/mkvmlinux", f"{guest}/bzImage"])
+            self.packed_initrd = f"{guest}/initrd"
+            return
         if built:
             self.release = open(f"{built}/release").read().strip()
             # KASAN checks what runs at the PVH entry before it has its shadow
@@ -109,7 +116,7 @@ class Kernel:
         raise HarnessError(f"no image of kernel {self.release} in the tree")
 
     def initrd(self):
-        return output([f"{HERE}/mkinitrd", self.release, self.modules or ""])
+        return self.packed_initrd or output([f"{HERE}/mkinitrd", self.release, self.modules or ""])
 
 
 # ---- choice of the accelerator ---------------------------------------------
@@ -416,7 +423,7 @@ class Run:
             open(f"{JOB}/{name}", "w").close()
         self.write_job()
         # QEMU loads what is not packed again when the guest wakes up, over what it was
-        kernel = Kernel(o.kernel, o.kernel_dir, packed=o.sleep)
+        kernel = Kernel(o.kernel, o.kernel_dir, packed=o.sleep, guest=o.guest)
         if o.kexec:
             shutil.copy(kernel.initrd(), f"{JOB}/initrd")
         self.model = Model(o)
