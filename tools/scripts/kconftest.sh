@@ -19,11 +19,13 @@ lacks_text()
 }
 
 lacks SKUA_COMPAT_NS_STRING linux/module.h 'MODULE_IMPORT_NS\(ns\).*MODULE_INFO\(import_ns, ns\)'
+lacks SKUA_COMPAT_ALLOC_OBJ linux/slab.h '^#define kvzalloc_obj\('
 lacks SKUA_COMPAT_HEALTH_GRACE net/devlink.h 'default_graceful_period'
 lacks SKUA_COMPAT_DRIVERINIT_VALUE net/devlink.h 'union devlink_param_value \*init_val'
 lacks_text SKUA_COMPAT_PARAM_GET net/devlink.h \
 	'\(\*get\)\(struct devlink \*devlink, u32 id, struct devlink_param_gset_ctx \*ctx, struct netlink_ext_ack'
 lacks SKUA_COMPAT_PARAM_VALIDATE net/devlink.h 'union devlink_param_value \*val,'
+lacks SKUA_COMPAT_RXFH_FIELDS linux/ethtool.h '\(\*get_rxfh_fields\)'
 lacks SKUA_COMPAT_RX_RING_COUNT linux/ethtool.h '\(\*get_rx_ring_count\)'
 lacks SKUA_COMPAT_DIM linux/dim.h '^void net_dim\(struct dim \*dim, const struct dim_sample'
 lacks SKUA_COMPAT_HRTIMER linux/hrtimer.h '^extern void hrtimer_setup\('
@@ -31,6 +33,7 @@ lacks SKUA_COMPAT_REQUIRE_COHERENT linux/dma-mapping.h '^#define DMA_ATTR_REQUIR
 lacks SKUA_COMPAT_RX_MODE linux/netdevice.h '\(\*ndo_set_rx_mode_async\)'
 lacks SKUA_COMPAT_UDATA rdma/uverbs_ioctl.h 'ib_no_udata_io\('
 lacks SKUA_COMPAT_UMEM rdma/ib_umem.h 'ib_umem_get_va\('
+lacks SKUA_COMPAT_REVOCABLE rdma/ib_umem.h 'ib_umem_dmabuf_set_revoke_locked\('
 lacks SKUA_COMPAT_PORT_STATE rdma/ib_verbs.h 'ib_get_curr_port_state\('
 lacks SKUA_COMPAT_PRE_DESTROY_CQ rdma/ib_verbs.h '\(\*pre_destroy_cq\)'
 lacks SKUA_COMPAT_CREATE_USER_CQ rdma/ib_verbs.h '\(\*create_user_cq\)'

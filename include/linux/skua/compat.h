@@ -23,6 +23,18 @@
 #define EXPORT_SYMBOL_NS_GPL(sym, ns)	__EXPORT_SYMBOL(sym, "GPL", ns)
 #endif
 
+/* Objects were allocated by their size. */
+#ifdef SKUA_COMPAT_ALLOC_OBJ
+#include <linux/slab.h>
+#define SKUA_COMPAT_GFP_(a, b, ...)	b
+#define SKUA_COMPAT_GFP(...)		SKUA_COMPAT_GFP_(, ##__VA_ARGS__, GFP_KERNEL)
+#define SKUA_COMPAT_ALLOC(alloc, type, ...)					\
+	((type *)alloc(sizeof(type), SKUA_COMPAT_GFP(__VA_ARGS__)))
+#define kmalloc_obj(obj, ...)	SKUA_COMPAT_ALLOC(kmalloc, typeof(obj), ##__VA_ARGS__)
+#define kzalloc_obj(obj, ...)	SKUA_COMPAT_ALLOC(kzalloc, typeof(obj), ##__VA_ARGS__)
+#define kvzalloc_obj(obj, ...)	SKUA_COMPAT_ALLOC(kvzalloc, typeof(obj), ##__VA_ARGS__)
+#endif
+
 /* The graceful period was an argument before it became a field of the operations. */
 #ifdef SKUA_COMPAT_HEALTH_GRACE
 #include <net/devlink.h>
@@ -152,6 +164,39 @@ static inline void skua_compat_pci_restore_state(struct pci_dev *pdev)
  * operations, it is the adapter.
  */
 
+/*
+ * The fields that are hashed were asked for by a classification command. The callback of all of
+ * them is named twice in the table of operations then: what comes later is the one that counts.
+ */
+#ifdef SKUA_COMPAT_RXFH_FIELDS
+#include <linux/ethtool.h>
+struct ethtool_rxfh_fields {
+	u32 data;
+	u32 flow_type;
+};
+
+#define get_rxfh_fields	get_rxnfc
+#define skua_en_get_rxfh_fields(arg1, arg2)					\
+skua_en_rxfh_fields(arg1, arg2);						\
+static int skua_en_get_rxfh_fields(struct net_device *netdev,			\
+				   struct ethtool_rxnfc *info, u32 *rules)	\
+{										\
+	struct ethtool_rxfh_fields fields = { .flow_type = info->flow_type };	\
+	int err;								\
+										\
+	if (info->cmd != ETHTOOL_GRXFH)						\
+		return -EOPNOTSUPP;						\
+	err = skua_en_rxfh_fields(netdev, &fields);				\
+	info->data = fields.data;						\
+	return err;								\
+}										\
+static int skua_en_rxfh_fields(arg1, arg2)
+/* In parentheses it is no macro */
+#define SKUA_COMPAT_OTHER_RXNFC(...)	(skua_en_get_rxfh_fields)(__VA_ARGS__)
+#else
+#define SKUA_COMPAT_OTHER_RXNFC(...)	-EOPNOTSUPP
+#endif
+
 /* The number of receive rings was a classification command. */
 #ifdef SKUA_COMPAT_RX_RING_COUNT
 #include <linux/ethtool.h>
@@ -162,7 +207,7 @@ static int skua_en_get_rx_ring_count(struct net_device *netdev,			\
 				     struct ethtool_rxnfc *info, u32 *rules)	\
 {										\
 	if (info->cmd != ETHTOOL_GRXRINGS)					\
-		return -EOPNOTSUPP;						\
+		return SKUA_COMPAT_OTHER_RXNFC(netdev, info, rules);		\
 	info->data = skua_en_rx_rings(netdev);					\
 	return 0;								\
 }										\

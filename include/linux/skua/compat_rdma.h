@@ -91,6 +91,24 @@ static inline bool ib_umem_is_contiguous(struct ib_umem *umem)
 }
 #endif /* SKUA_COMPAT_UMEM */
 
+/* A pinned dma-buf could not be revoked. */
+#ifdef SKUA_COMPAT_REVOCABLE
+#include <rdma/ib_umem.h>
+
+static inline struct ib_umem_dmabuf *
+ib_umem_dmabuf_get_pinned_revocable_and_lock(struct ib_device *ibdev, unsigned long offset,
+					     size_t size, int fd, int access)
+{
+	struct ib_umem_dmabuf *umem = ib_umem_dmabuf_get_pinned(ibdev, offset, size, fd, access);
+
+	if (!IS_ERR(umem))
+		ib_umem_dmabuf_revoke_lock(umem);
+	return umem;
+}
+
+#define ib_umem_dmabuf_set_revoke_locked(umem, revoke, priv)	((void)(revoke), (void)(priv))
+#endif
+
 #ifdef SKUA_COMPAT_PORT_STATE
 static inline enum ib_port_state ib_get_curr_port_state(struct net_device *ndev)
 {
