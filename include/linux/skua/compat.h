@@ -144,8 +144,10 @@ static inline dma_addr_t skua_compat_map_page(struct device *dev, struct page *p
 /*
  * A saved state was restored once, and then no more until it was saved again, which cannot be done
  * while the function is gone. What was saved is kept all the same. No header says which kernel is
- * so; on one that is not, this changes nothing.
+ * so: 6.12 is, 7.2 is not, and on one between them that is not this changes nothing.
  */
+#include <linux/version.h>
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 #include <linux/pci.h>
 static inline void skua_compat_pci_restore_state(struct pci_dev *pdev)
 {
@@ -156,6 +158,7 @@ static inline void skua_compat_pci_restore_state(struct pci_dev *pdev)
 }
 
 #define pci_restore_state	skua_compat_pci_restore_state
+#endif
 
 /*
  * Callbacks whose prototype has changed: a function-like macro of the callback's
