@@ -723,6 +723,47 @@ static void test_ud(void **state)
 	close_wire(f);
 }
 
+enum { FATES = 500 };
+
+/* What @spec does to each packet of two flows, as bits; added to what @fates has. */
+static void add_fates(const char *spec, uint8_t fates[FATES])
+{
+	struct wire_faults *f = wire_faults_create(7);
+	struct wire_fate fate;
+	uint8_t frame[256];
+	size_t len;
+
+	assert_int_equal(wire_faults_add(f, spec, NULL, 0), 0);
+	for (uint32_t i = 0; i < FATES; i++) {
+		len = make(frame, sizeof(frame), &(struct what){
+			.opcode = IB_OPCODE(RC, SEND_MIDDLE), .qpn = i % 2, .psn = i / 2 });
+		wire_faults_decide(f, 0, "a", frame, len, &fate);
+		fates[i] |= (uint8_t)(fate.drop | fate.dup << 1 | fate.ecn << 2);
+	}
+	wire_faults_destroy(f);
+}
+
+/* Kinds of faults, and clauses, are drawn by themselves: together they do what each does alone. */
+static void test_apart(void **state)
+{
+	static const char *const together[] = { "loss=30%,dup=40%,ecn=20%",
+						"loss=30%,seed=5;loss=10%,dup=20%,seed=6" };
+	static const char *const alone[][3] = {
+		{ "loss=30%", "dup=40%", "ecn=20%" },
+		{ "loss=30%,seed=5", "loss=10%,seed=6", "dup=20%,seed=6" },
+	};
+
+	(void)state;
+	for (unsigned int n = 0; n < 2; n++) {
+		uint8_t a[FATES] = { 0 }, b[FATES] = { 0 };
+
+		add_fates(together[n], a);
+		for (unsigned int i = 0; i < 3; i++)
+			add_fates(alone[n][i], b);
+		assert_memory_equal(a, b, sizeof(a));
+	}
+}
+
 static void test_all_together(void **state)
 {
 	static const char spec[] = "loss=5%,dup=5%,corrupt=5%,ecn=5%,reorder=5%:3,delay=10us+5us,all";
@@ -768,6 +809,7 @@ int main(void)
 		cmocka_unit_test(test_duplicate),
 		cmocka_unit_test(test_many_flows),
 		cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_all_together),
 	};
 
