@@ -509,22 +509,21 @@ static void apply_rule(const struct wire_faults *f, struct fault_rule *r,
 static void identify(const struct wire_faults *f, const struct subject *s, struct wire_fate *fate)
 {
 	struct wire_flow *flow = s->flow;
-	uint64_t h;
 
 	if (flow) {
 		if (!flow->id)
 			flow->id = draw_flow(s, f->seed, false, SALT_ID);
 		fate->flow_id = flow->id;
 		fate->turn = (uint64_t)s->psn + s->iter;
-		fate->packet_id = draw_packet(s, flow->id);
-		return;
+	} else {
+		uint64_t h = draw_flow(s, f->seed, false, SALT_ID);
+
+		if (s->len >= ETH_ADDR_LEN)
+			h = wire_mix(h ^ (uint64_t)be32_get(s->frame) << 16 ^ be16_get(s->frame + 4));
+		fate->flow_id = h;
+		fate->turn = s->frame_no;
 	}
-	h = draw_flow(s, f->seed, false, SALT_ID);
-	if (s->len >= ETH_ADDR_LEN)
-		h = wire_mix(h ^ (uint64_t)be32_get(s->frame) << 16 ^ be16_get(s->frame + 4));
-	fate->flow_id = h;
-	fate->turn = s->frame_no;
-	fate->packet_id = wire_mix(h ^ ~s->frame_no);
+	fate->packet_id = draw_packet(s, fate->flow_id);
 }
 
 unsigned int wire_faults_decide(struct wire_faults *f, unsigned int port_index,
