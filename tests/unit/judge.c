@@ -47,7 +47,7 @@ struct packet {
 	uint32_t dqpn, psn, msn, read_len;
 	uint32_t payload;
 	uint8_t syndrome;
-	bool se;
+	bool se, xrc;
 	uint8_t dmac[6], sgid[16], dgid[16];
 	uint16_t vlan;
 };
@@ -138,7 +138,7 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	const uint8_t *ip = f + 14, *bth, *ext;
 	uint32_t type = len >= 14 + 20 ? be(f + 12, 2) : 0;
 	size_t l3, total, pad;
-	bool v6, aeth, xrc;
+	bool v6, aeth;
 
 	p->vlan = JUDGE_NO_VLAN;
 	if (type == 0x8100 && len >= 18 + 20) {
@@ -155,7 +155,7 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	total = v6 ? 40 + be(ip + 4, 2) : be(ip + 2, 2);
 	bth = ip + l3 + 8;
 	/* 0x00: RC, 0xa0: XRC; with 0xc0 set they are of the manufacturers' range. */
-	xrc = (bth[0] & 0xa0) == 0xa0;
+	p->xrc = (bth[0] & 0xa0) == 0xa0;
 	if (!(bth[0] & 0xe0) || (bth[0] & 0xe0) == 0xa0)
 		p->op = &opcodes[bth[0] & 0x1f];
 	else if ((bth[0] & 0xde) == 0xd8)
@@ -179,7 +179,7 @@ static enum parsed parse(const uint8_t *f, size_t len, struct packet *p)
 	len = total - l3 - 8 - 12 - 4;
 	pad = bth[1] >> 4 & 3;
 	ext = bth + 12;
-	if (xrc && p->op->kind <= OTHER) {
+	if (p->xrc && p->op->kind <= OTHER) {
 		if (len < 4)
 			return DAMAGED;
 		ext += 4;
@@ -239,6 +239,32 @@ void judge_stops(struct judge *j, uint32_t own)
 	*qp = NULL;
 }
 
+static uint32_t *xrc_place(struct judge *j, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < JUDGE_QPS; i++) {
+		if (j->xrc[i] == qpn)
+			return &j->xrc[i];
+	}
+	return NULL;
+}
+
+void judge_makes_xrc(struct judge *j, uint32_t own)
+{
+	uint32_t *place = xrc_place(j, 0);
+
+	if (place)
+		*place = own;
+}
+
+void judge_destroys(struct judge *j, uint32_t own)
+{
+	uint32_t *place = xrc_place(j, own);
+
+	if (place)
+		*place = 0;
+	judge_stops(j, own);
+}
+
 void judge_address(struct judge *j, uint32_t index, const struct judge_addr *addr)
 {
 	if (index >= JUDGE_GIDS)
@@ -263,6 +289,7 @@ void judge_hears(struct judge *j, const struct judge_path *path)
 	qp->mtu = path->mtu;
 	qp->sgid_index = path->sgid_index;
 	memcpy(qp->sgid, path->sgid, sizeof(qp->sgid));
+	qp->xrc = xrc_place(j, path->own);
 	qp->hears = true;
 	qp->rq.cont = path->rq_psn;
 	qp->rq.answered = path->rq_psn;
@@ -678,17 +705,22 @@ const char *judge_sent(struct judge *j, const uint8_t *frame, size_t len, uint64
 	if (!qp)
 		return NULL;
 	j->num++;
+	if (p.xrc != qp->xrc)
+		return "a packet of another transport than the queue pair's (9.2.1)";
 	if (!payload_ok(qp, &p))
 		return "a payload that the packet may not have (9.6)";
 	return p.op->kind <= OTHER ? request_sent(qp, &p, now, j->fickle) : response_sent(qp, &p);
 }
 
-/* Is it for the queue pair? Of another's, or for another address, it hears nothing (9.6.1). */
+/*
+ * Is it for the queue pair? Of another's, for another address, or of another transport, it hears
+ * nothing (9.6.1).
+ */
 static bool is_for(const struct judge *j, const struct judge_qp *qp, const struct packet *p)
 {
 	const struct judge_addr *a;
 
-	if (memcmp(qp->sgid, p->sgid, sizeof(p->sgid)))
+	if (memcmp(qp->sgid, p->sgid, sizeof(p->sgid)) || p->xrc != qp->xrc)
 		return false;
 	if (qp->sgid_index >= JUDGE_GIDS || !j->addr[qp->sgid_index].known)
 		return true;

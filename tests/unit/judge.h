@@ -39,6 +39,7 @@ enum {
  * @peer: that of the other end
  * @mtu: of the path
  * @depth: READs and atomics it may have outstanding
+ * @xrc: it speaks XRC, else RC
  * @sgid: whom it hears
  * @sgid_index: at which of its device's addresses
  * @sends: software has let it send requests
@@ -52,7 +53,7 @@ struct judge_qp {
 	uint32_t mtu, depth;
 	uint8_t sgid[16];
 	uint32_t sgid_index;
-	bool sends, hears, lax;
+	bool sends, hears, lax, xrc;
 	struct {
 		uint32_t una;		/* all before it is acknowledged */
 		uint32_t got;		/* all answers before it came, in order */
@@ -97,12 +98,14 @@ struct judge_addr {
  * @num: packets judged
  * @fickle: the guest changes requests that it has posted: what comes again may be another
  * @addr: its addresses
+ * @xrc: numbers of its XRC queue pairs; 0: the place is free
  * @qp: what is known of its queue pairs
  */
 struct judge {
 	uint64_t num;
 	bool fickle;
 	struct judge_addr addr[JUDGE_GIDS];
+	uint32_t xrc[JUDGE_QPS];
 	struct judge_qp *qp[JUDGE_QPS];
 };
 
@@ -116,6 +119,11 @@ struct judge_path {
 
 /* One of the device's addresses is set. */
 void judge_address(struct judge *j, uint32_t index, const struct judge_addr *addr);
+
+/* A QP of XRC is made. */
+void judge_makes_xrc(struct judge *j, uint32_t own);
+/* A QP is destroyed. */
+void judge_destroys(struct judge *j, uint32_t own);
 
 /* The QP takes requests from now on (RTR); it may send them (RTS); it does neither. */
 void judge_hears(struct judge *j, const struct judge_path *path);

@@ -67,6 +67,11 @@ static void tell_address(struct mini *m, const struct skua_cmd_set_gid_in *in)
 	judge_address(&m->f->judge, le32_to_cpu(in->index), &addr);
 }
 
+static bool is_xrc(enum skua_qp_type type)
+{
+	return type == SKUA_QP_XRC_INI || type == SKUA_QP_XRC_TGT;
+}
+
 /*
  * The judge learns what the device is told of a connection: that it may send before it
  * does, the rest when it was done.
@@ -74,6 +79,7 @@ static void tell_address(struct mini *m, const struct skua_cmd_set_gid_in *in)
 static void tell_judge(struct mini *m, enum skua_cmd_op op, const void *in, bool done)
 {
 	const struct skua_cmd_modify_qp_in *mod = in;
+	const struct skua_cmd_create_qp_in *make = in;
 	const struct skua_cmd_index_in *index = in;
 	const struct skua_qp_attr *a = &mod->attr;
 	struct judge_path path;
@@ -81,8 +87,10 @@ static void tell_judge(struct mini *m, enum skua_cmd_op op, const void *in, bool
 
 	if (op == SKUA_CMD_SET_GID && done)
 		tell_address(m, in);
+	if (op == SKUA_CMD_CREATE_QP && done && is_xrc(le32_get_bits(make->sq.flags, SKUA_QP_TYPE)))
+		judge_makes_xrc(&m->f->judge, le32_to_cpu(make->sq.qpn));
 	if (op == SKUA_CMD_DESTROY_QP && done)
-		judge_stops(&m->f->judge, le32_to_cpu(index->index));
+		judge_destroys(&m->f->judge, le32_to_cpu(index->index));
 	if (op != SKUA_CMD_MODIFY_QP || !(le32_to_cpu(mod->mask) & SKUA_QP_M_STATE))
 		return;
 	state = le32_get_bits(a->state, SKUA_ATTR_STATE);
@@ -512,7 +520,7 @@ struct skua_cmd_create_qp_in mini_qp_in(struct mini *m, struct mini_qp *qp,
 		.rq.ring.base = cpu_to_le64(qp->rq),
 	};
 	/* XRC receives from SRQs, which have PDs and CQs of their own. */
-	if (type == SKUA_QP_XRC_INI || type == SKUA_QP_XRC_TGT) {
+	if (is_xrc(type)) {
 		memset(&in.rq, 0, sizeof(in.rq));
 		in.sq.flags |= cpu_to_le32(SKUA_QP_F_NO_RQ);
 	}

@@ -41,6 +41,8 @@ static const char *play(struct judge *j, const struct step *s)
 				   .dgid = { [15] = !s->out } };
 	struct skua_pkt_bth bth = { .opcode = s->op, .pkey = IB_PKEY_DEFAULT, .psn = s->psn,
 				    .dqpn = s->out ? PEER : OWN, .se = s->se };
+	/* Of XRC it is the same operation. */
+	uint8_t op = s->op & 0x1f;
 	struct skua_pkt_build b;
 	size_t len;
 
@@ -52,11 +54,11 @@ static const char *play(struct judge *j, const struct step *s)
 	a.tci = a.vlan ? 5 : 0;
 	assert_int_equal(skua_pkt_build_start(&b, frame, sizeof(frame), &a, &bth), 0);
 	if (b.reth)
-		ib_reth_put(b.reth, 0, 7, s->op == O(READ_REQUEST) ? s->arg : 8);
+		ib_reth_put(b.reth, 0, 7, op == O(READ_REQUEST) ? s->arg : 8);
 	if (b.aeth)
-		ib_aeth_put(b.aeth, s->op == O(ACK) ? (uint8_t)s->arg : GOOD, s->msn);
-	len = s->op == O(READ_REQUEST) || s->op == O(ACK) || s->op == O(FETCH_ADD) ||
-	      s->op == O(ATOMIC_ACK) ? 0 : s->arg;
+		ib_aeth_put(b.aeth, op == O(ACK) ? (uint8_t)s->arg : GOOD, s->msn);
+	len = op == O(READ_REQUEST) || op == O(ACK) || op == O(FETCH_ADD) ||
+	      op == O(ATOMIC_ACK) ? 0 : s->arg;
 	memset(b.payload, 0, len);
 	len = skua_pkt_build_finish(&b, len);
 	assert_true(len);
@@ -251,6 +253,38 @@ static void strays(void **state)
 	judge_reset(&j);
 }
 
+/* A response of RC to an XRC queue pair, and the other way round, is none: it goes on waiting. */
+static void transports(void **state)
+{
+	const struct step acks[] = { { 0, O(ACK), 0, GOOD }, { 0, IB_OPCODE(XRC, ACK), 0, GOOD } };
+	const struct step sends[] = { SEND1(0), { 1, IB_OPCODE(XRC, SEND_ONLY), 0, 8 } };
+
+	(void)state;
+	for (unsigned int xrc = 0; xrc < 2; xrc++) {
+		struct step again = sends[xrc];
+		struct judge j = { 0 };
+
+		if (xrc)
+			judge_makes_xrc(&j, OWN);
+		judge_hears(&j, &path);
+		judge_sends(&j, &path);
+		assert_non_null(strstr(play(&j, &sends[!xrc]), "another transport"));
+		assert_null(play(&j, &sends[xrc]));
+		assert_null(play(&j, &acks[!xrc]));
+		again.at += 1000;
+		assert_null(play(&j, &again));
+		assert_null(play(&j, &acks[xrc]));
+		again.at += 1000;
+		assert_non_null(strstr(play(&j, &again), "acknowledged packet"));
+		/* A number that is used again has forgotten what it was. */
+		judge_destroys(&j, OWN);
+		judge_hears(&j, &path);
+		judge_sends(&j, &path);
+		assert_null(play(&j, &sends[0]));
+		judge_reset(&j);
+	}
+}
+
 /* A bit of the ICRC wrong: the packet is reported, not followed. */
 static void icrc(void **state)
 {
@@ -285,6 +319,7 @@ int main(void)
 		cmocka_unit_test(rules),
 		cmocka_unit_test(states),
 		cmocka_unit_test(strays),
+		cmocka_unit_test(transports),
 		cmocka_unit_test(icrc),
 	};
 
