@@ -15,6 +15,7 @@
 #include <skua/wqe_build.h>
 
 #include "rc_fuzz.h"
+#include "wire/fault.h"
 #include "wire/wire.h"
 
 /* A message's own places in both buffers: what it sends, writes or reads, receives. */
@@ -103,15 +104,6 @@ static void keep(struct side *s, const struct fake_frame *frame, uint8_t how)
 	}
 }
 
-/* Congestion experienced, and the sums that go with it. */
-static void mark(struct fake_frame *frame)
-{
-	frame->data[15] |= 3;
-	frame->data[24] = 0;
-	frame->data[25] = 0;
-	skua_pkt_icrc_fill(frame->data, frame->len);
-}
-
 static bool filter(void *priv, struct fake_frame *frame)
 {
 	int from = priv != &rc.s[0];
@@ -139,7 +131,11 @@ static bool filter(void *priv, struct fake_frame *frame)
 			harm++;
 			break;
 		default:
-			mark(frame);
+			/*
+			 * Congestion experienced, as a switch says it: if the checksum of the IP
+			 * header did not fit, this would be a loss that is not counted as harm.
+			 */
+			wire_mark_ce(frame->data, frame->len, true);
 			break;
 		}
 		s->fate[k--] = s->fate[--s->fates];
