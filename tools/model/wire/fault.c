@@ -423,7 +423,11 @@ static void apply_rates(const struct wire_faults *f, unsigned int clause,
 	const struct fault_rates *r = &f->clause[clause].rates;
 	uint64_t seed = r->has_seed ? r->seed : f->seed;
 
-	if ((!s->flow && !r->all) || (*r->port && strcmp(r->port, s->port_name)))
+	if (*r->port && strcmp(r->port, s->port_name))
+		return;
+	if (r->bps && (!fate->bps || r->bps < fate->bps))
+		fate->bps = r->bps;
+	if (!s->flow && !r->all)
 		return;
 	fate->drop |= hit(s, r, clause, seed, FAULT_LOSS);
 	fate->dup |= hit(s, r, clause, seed, FAULT_DUP);

@@ -8,14 +8,15 @@
  *
  *   rates:  [port=NAME,] loss=RATE, dup=RATE, corrupt=RATE, ecn=RATE,
  *           delay=TIME[+JITTER][@RATE], reorder=RATE:N or reorder=RATE:TIME,
- *           hold=TIME, seed=N, key=ordinal|qpn, all, corrupt-any, ecn-force
+ *           hold=TIME, bandwidth=BITS, seed=N, key=ordinal|qpn, all, corrupt-any,
+ *           ecn-force
  *   rule:   rule=ACTION[:MATCH,...]
  *           ACTION  drop, dup, corrupt, ecn, delay/TIME, reorder/N, reorder/TIME
  *           MATCH   port=NAME, qpn=any|N, qp=N, class=req|resp|cnp|other,
  *                   op=NAME|N, psn=N[-M], iter=any|N[-M], frame=N[-M], count=N
  *
- * RATE is 1%, 0.01 or 1/100; TIME is a number with ns, us, ms or s; numbers may
- * be hexadecimal. Documentation/wire/faults.rst says what each means.
+ * RATE is 1%, 0.01 or 1/100; TIME is a number with ns, us, ms or s, BITS one with kbit, Mbit
+ * or Gbit; numbers may be hexadecimal. Documentation/wire/faults.rst says what each means.
  *
  * The fate of a RoCE packet is a function of the seed and of what the packet is:
  * {port, request or response, ordinal of its flow, PSN counted from the flow's
@@ -54,6 +55,7 @@ struct wire_port;
  * @reorder_n: 0: only @hold_ns counts
  * @hold_ns: maximum time to hold it back
  * @delay_ns: delay
+ * @bps: bandwidth of the line on which it is sent, bits per second; 0: any
  * @flow: its flow; NULL if the frame is not RoCE
  * @flow_id: random number by seed and flow, for choices per flow
  * @packet_id: random number by seed, flow, PSN and iteration, for choices per packet
@@ -70,6 +72,7 @@ struct wire_fate {
 	uint32_t reorder_n;
 	uint64_t hold_ns;
 	uint64_t delay_ns;
+	uint64_t bps;
 	struct wire_flow *flow;
 	uint64_t flow_id;
 	uint64_t packet_id;

@@ -39,6 +39,7 @@ enum fault_kind {
  * @jitter_ns: maximum of what is added to it
  * @reorder_n: number of later frames of the flow that pass; 0: hold for @hold_ns
  * @hold_ns: maximum time to hold a frame back
+ * @bps: bandwidth of the line, bits per second; 0: any. It is that of all frames, RoCE or not
  * @seed: of the hash, if @has_seed
  * @port: name of the port where the frames enter; empty: all ports
  * @has_seed: else the wire's
@@ -53,6 +54,7 @@ struct fault_rates {
 	uint64_t jitter_ns;
 	uint32_t reorder_n;
 	uint64_t hold_ns;
+	uint64_t bps;
 	uint64_t seed;
 	char port[FAULT_NAME_MAX];
 	bool has_seed;

@@ -13,6 +13,9 @@
 #include "fault_priv.h"
 #include "priv.h"
 
+/* Bits per second. */
+#define BANDWIDTH_MIN		1000
+#define BANDWIDTH_MAX		10000000000000
 /* Default of the maximum time that a frame is held back for later ones of its flow. */
 #define HOLD_DEFAULT_NS		(2 * 1000 * 1000)
 #define TIME_MAX_NS		(3600ull * 1000 * 1000 * 1000)
@@ -58,28 +61,49 @@ static bool parse_rate(const char *s, uint64_t *rate)
 	return true;
 }
 
-static bool parse_time(const char *s, uint64_t *ns)
+/* A unit of numbers, in multiples of a smaller one; the last one has no name. */
+struct unit {
+	const char *name;
+	double factor;
+};
+
+/* A number with a unit, at most @max. */
+static bool parse_quantity(const char *s, const struct unit *units, uint64_t max, uint64_t *to)
 {
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
-	unsigned int i;
 	double v;
 	char *e;
 
 	if (!isdigit((unsigned char)*s))
 		return false;
 	v = strtod(s, &e);
-	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (!strcmp(e, units[i].unit)) {
-			v *= units[i].ns;
-			if (!(v <= (double)TIME_MAX_NS))
-				return false;
-			*ns = (uint64_t)v;
-			return true;
-		}
+	for (; units->name; units++) {
+		if (strcmp(e, units->name))
+			continue;
+		v *= units->factor;
+		if (!(v <= (double)max))
+			return false;
+		*to = (uint64_t)v;
+		return true;
+	}
 	return false;
+}
+
+static bool parse_time(const char *s, uint64_t *ns)
+{
+	static const struct unit units[] = {
+		{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { 0 },
+	};
+
+	return parse_quantity(s, units, TIME_MAX_NS, ns);
+}
+
+static bool parse_bandwidth(const char *s, uint64_t *bps)
+{
+	static const struct unit units[] = {
+		{ "kbit", 1e3 }, { "Mbit", 1e6 }, { "Gbit", 1e9 }, { 0 },
+	};
+
+	return parse_quantity(s, units, BANDWIDTH_MAX, bps) && *bps >= BANDWIDTH_MIN;
 }
 
 static bool parse_range(const char *s, struct fault_range *r)
@@ -179,6 +203,8 @@ static bool rates_value(const char *key, char *value, struct fault_rates *r)
 		return parse_rates_reorder(value, r);
 	if (!strcmp(key, "hold"))
 		return parse_time(value, &r->hold_ns) && r->hold_ns;
+	if (!strcmp(key, "bandwidth"))
+		return parse_bandwidth(value, &r->bps);
 	if (!strcmp(key, "port"))
 		return parse_name(value, r->port);
 	if (!strcmp(key, "key")) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames under faults: first they may be held back (reordering), then delayed.
+ * Frames under faults: first they may be held back (reordering), then they wait for the line, if
+ * that has a bandwidth, then they are delayed.
  *
- * Both stages share one heap, ordered by the time at which a frame leaves its stage. A frame
+ * All stages share one heap, ordered by the time at which a frame leaves its stage. A frame
  * that is held back is also in the list of its flow, and leaves as soon as enough later frames
- * of the flow have passed; the time is a limit in case there are none. The delay stage keeps
- * the order of its frames, as a cable does.
+ * of the flow have passed; the time is a limit in case there are none. The line and the delay stage
+ * keep the order of their frames, as a cable does.
  */
 #include <stdlib.h>
 
@@ -14,14 +15,22 @@
 #define HELD_MAX	16384
 #define HELD_BYTES	(128u << 20)
 
+/* What a frame takes up on the line besides: preamble, checksum, gap (IEEE 802.3). */
+#define LINE_OVERHEAD	24
+/* Bytes that may wait for the line: a station with more waits, until half of them are sent. */
+#define LINE_QUEUE	65536
+
+enum stage { HELD, LINE, DELAYED };
+
 /**
  * struct wire_held - one frame
  * @from: the port where it came in
  * @buf: the frame
  * @due: time at which it leaves its stage
  * @seq: order among frames with the same @due
- * @delay_ns: delay of the second stage, if it is in the first
- * @delayed: it is in the second stage
+ * @bps: bandwidth of the line, 0: any; until it is in that stage
+ * @delay_ns: delay of the last stage, until it is in that
+ * @stage: where it is
  * @place: index in the heap
  * @wait_n: number of frames of its flow that still have to pass
  * @flow: its flow, while it is in the list of that
@@ -32,8 +41,9 @@ struct wire_held {
 	struct wire_buf *buf;
 	uint64_t due;
 	uint64_t seq;
+	uint64_t bps;
 	uint64_t delay_ns;
-	bool delayed;
+	enum stage stage;
 	uint32_t place;
 	uint32_t wait_n;
 	struct wire_flow *flow;
@@ -165,7 +175,7 @@ static void held_free(struct wire_hold *h, struct wire_held *e)
 	h->unused = e;
 }
 
-/* Enter the second stage. */
+/* Enter the last stage. */
 static void delay(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
 		  uint64_t delay_ns)
 {
@@ -181,9 +191,65 @@ static void delay(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 	e = held_add(h, from, buf, due);
 	if (!e)
 		return;
-	e->delayed = true;
+	e->stage = DELAYED;
 	from->n_delayed++;
 	from->last_due = due;
+}
+
+static void leave(struct wire_hold *h, struct wire_held *e)
+{
+	struct wire_port *from = e->from;
+	struct wire_buf *buf = e->buf;
+
+	from->n_delayed--;
+	held_free(h, e);
+	wire_forward(from, buf);
+}
+
+static uint64_t line_ns(uint64_t bytes, uint64_t bps)
+{
+	return bytes * 8 * 1000000000 / bps;
+}
+
+/* Enter the stage of the line. Where there is no bandwidth any more, those before go first. */
+static void line(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
+		 uint64_t bps, uint64_t delay_ns)
+{
+	uint64_t now = wire_now(h->w);
+	struct wire_held *e;
+
+	if (!bps && !from->n_line) {
+		delay(h, from, buf, delay_ns);
+		return;
+	}
+	if (from->line_free < now)
+		from->line_free = now;
+	if (bps) {
+		from->line_free += line_ns(buf->len + LINE_OVERHEAD, bps);
+		from->line_queue = line_ns(LINE_QUEUE, bps);
+	}
+	e = held_add(h, from, buf, from->line_free);
+	if (!e)
+		return;
+	e->stage = LINE;
+	e->delay_ns = delay_ns;
+	from->n_line++;
+	from->line_full |= from->line_free - now >= from->line_queue;
+}
+
+static void leave_line(struct wire_hold *h, struct wire_held *e)
+{
+	struct wire_port *from = e->from;
+	struct wire_buf *buf = e->buf;
+	uint64_t delay_ns = e->delay_ns;
+
+	from->n_line--;
+	if (from->line_full && from->line_free - e->due <= from->line_queue / 2) {
+		from->line_full = false;
+		h->w->room = true;
+	}
+	held_free(h, e);
+	delay(h, from, buf, delay_ns);
 }
 
 static void flow_unhook(struct wire_held *e)
@@ -203,11 +269,11 @@ static void release(struct wire_hold *h, struct wire_held *e)
 {
 	struct wire_port *from = e->from;
 	struct wire_buf *buf = e->buf;
-	uint64_t delay_ns = e->delay_ns;
+	uint64_t bps = e->bps, delay_ns = e->delay_ns;
 
 	flow_unhook(e);
 	held_free(h, e);
-	delay(h, from, buf, delay_ns);
+	line(h, from, buf, bps, delay_ns);
 }
 
 /* A frame of @flow went past those that wait for it, oldest first. */
@@ -228,7 +294,7 @@ void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf
 	struct wire_held **pp, *e;
 
 	if (!fate->reorder) {
-		delay(h, from, buf, fate->delay_ns);
+		line(h, from, buf, fate->bps, fate->delay_ns);
 		if (fate->flow)
 			flow_passed(h, fate->flow);
 		return;
@@ -236,6 +302,8 @@ void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf
 	e = held_add(h, from, buf, wire_now(h->w) + fate->hold_ns);
 	if (!e)
 		return;
+	e->stage = HELD;
+	e->bps = fate->bps;
 	e->delay_ns = fate->delay_ns;
 	e->wait_n = fate->reorder_n;
 	e->flow = fate->flow;
@@ -266,16 +334,12 @@ bool wire_hold_poll(struct wire_hold *h)
 
 		if (!budget--)
 			return true;
-		if (e->delayed) {
-			struct wire_port *from = e->from;
-			struct wire_buf *buf = e->buf;
-
-			from->n_delayed--;
-			held_free(h, e);
-			wire_forward(from, buf);
-		} else {
+		if (e->stage == HELD)
 			release(h, e);
-		}
+		else if (e->stage == LINE)
+			leave_line(h, e);
+		else
+			leave(h, e);
 	}
 	return false;
 }

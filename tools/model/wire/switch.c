@@ -362,7 +362,7 @@ static void ingress_faults(struct wire_port *port, const void *frame, struct wir
 	st->fault_delay += fate.delay_ns != 0;
 	if (fate.dup) {
 		/* The copy is delayed but not held back, and does not count as another packet. */
-		struct wire_fate ahead = { .delay_ns = fate.delay_ns };
+		struct wire_fate ahead = { .bps = fate.bps, .delay_ns = fate.delay_ns };
 
 		buf->refs++;
 		wire_hold_pass(w->hold, port, buf, &ahead);
@@ -432,7 +432,11 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool ic
 		return;
 	}
 	capture(port, frame, len, &unharmed, false);
-	wire_forward(port, buf);
+	/* Those that came under faults that were ended since go first. */
+	if (port->n_held)
+		wire_hold_pass(w->hold, port, buf, &unharmed);
+	else
+		wire_forward(port, buf);
 }
 
 void wire_port_only_mac(struct wire_port *port, const uint8_t mac[6])
@@ -561,7 +565,7 @@ bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6])
 	const struct wire *w = port->w;
 	const struct wire_port *to;
 
-	if (port->held_full)
+	if (port->held_full || port->line_full)
 		return true;
 	if (w->fabric)
 		return fabric_full(w->fabric, port->index);

@@ -27,7 +27,7 @@ static struct wire_port *direct_to(const struct wire_port *port, const uint8_t d
 	struct wire *w = port->w;
 	struct wire_port *to;
 
-	if (w->pcap || w->fabric || wire_faults_active(w->faults))
+	if (w->pcap || w->fabric || wire_faults_active(w->faults) || port->n_held)
 		return NULL;
 	to = wire_port_of(w, dmac);
 	return to && to != port && to->trains ? to : NULL;
