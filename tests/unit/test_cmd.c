@@ -454,7 +454,7 @@ static void query_device(void **state)
 static void modify_device(void **state)
 {
 	struct rig *r = *state;
-	struct skua_cmd_modify_device_in in = { .mask = cpu_to_le32(1u << 7) };
+	struct skua_cmd_modify_device_in in = { .mask = cpu_to_le32(1u << 8) };
 
 	assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0), BAD_PARAM);
 	in.mask = cpu_to_le32(SKUA_DEV_M_ROCE);
@@ -510,6 +510,27 @@ static void turns(void **state)
 	skua_dev_reset(r->f.dev, SKUA_RESET_FLR);
 	assert_int_equal(r->f.dev->turn_wqes, MODEL_TURN_WQES);
 	assert_int_equal(r->f.dev->turn_bytes, MODEL_TURN_BYTES);
+}
+
+/* Traffic classes and shares, each within its bounds, and not without the capability. */
+static void classes(void **state)
+{
+	struct skua_cmd_modify_device_in in = { .mask = cpu_to_le32(SKUA_DEV_M_ETS) };
+	struct rig *r = *state;
+
+	for (unsigned int i = 0; i < 8; i++) {
+		in.prio_tc[i] = SKUA_TC_NUM;
+		assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0),
+			      BAD_PARAM);
+		in.prio_tc[i] = SKUA_TC_NUM - 1;
+		in.tc_share[i] = SKUA_TC_SHARE_MAX + 1;
+		assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0),
+			      BAD_PARAM);
+		in.tc_share[i] = SKUA_TC_SHARE_MAX;
+		mini_ok(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in));
+	}
+	r->f.dev->caps &= ~SKUA_CAP_ETS;
+	assert_status(mini_cmd(&r->m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in), NULL, 0), BAD_PARAM);
 }
 
 /* A device without the capability knows nothing of it. */
@@ -650,6 +671,7 @@ int main(void)
 		rig_test(query_device),
 		rig_test(modify_device),
 		rig_test(turns),
+		rig_test(classes),
 		rig_test(no_turns),
 		rig_test(counters),
 		rig_test(teardown),

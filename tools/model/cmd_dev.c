@@ -95,6 +95,19 @@ static void swap_eq(struct skua_dev *dev, uint32_t *eqn, uint32_t to)
 	*eqn = to;
 }
 
+static bool classes_ok(const struct skua_cmd_modify_device_in *in)
+{
+	for (unsigned int i = 0; i < SKUA_PRIO_NUM; i++) {
+		if (in->prio_tc[i] >= SKUA_TC_NUM)
+			return false;
+	}
+	for (unsigned int i = 0; i < SKUA_TC_NUM; i++) {
+		if (in->tc_share[i] > SKUA_TC_SHARE_MAX)
+			return false;
+	}
+	return true;
+}
+
 /* Check the fields other than EQs. */
 static bool settings_ok(struct skua_dev *dev, const struct skua_cmd_modify_device_in *in)
 {
@@ -104,7 +117,10 @@ static bool settings_ok(struct skua_dev *dev, const struct skua_cmd_modify_devic
 
 	if (mask & ~(SKUA_DEV_M_CMD_EQ | SKUA_DEV_M_ASYNC_EQ | SKUA_DEV_M_FAULT_EQ |
 		     SKUA_DEV_M_RECOVERY_EQ | SKUA_DEV_M_ROCE |
-		     (dev_has(dev, SKUA_CAP_TURN) ? turn : 0)))
+		     (dev_has(dev, SKUA_CAP_TURN) ? turn : 0) |
+		     (dev_has(dev, SKUA_CAP_ETS) ? SKUA_DEV_M_ETS : 0)))
+		return false;
+	if (mask & SKUA_DEV_M_ETS && !classes_ok(in))
 		return false;
 	if (mask & SKUA_DEV_M_ROCE && le32_to_cpu(in->roce) > 1)
 		return false;
@@ -148,6 +164,8 @@ int cmd_modify_device(struct skua_dev *dev, struct cmd *cmd)
 		dev->turn_wqes = le32_to_cpu(in->turn_wqes);
 	if (mask & SKUA_DEV_M_TURN_BYTES)
 		dev->turn_bytes = le32_to_cpu(in->turn_bytes);
+	if (mask & SKUA_DEV_M_ETS)
+		sched_set_classes(dev, in->prio_tc, in->tc_share);
 	eq_kick(dev);
 	return SKUA_CMD_ST_OK;
 }

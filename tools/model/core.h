@@ -631,6 +631,18 @@ void sched_kick(struct skua_dev *dev, uint32_t qpn);
 void sched_kick_resp(struct skua_dev *dev, uint32_t qpn);
 bool sched_resp(const struct skua_dev *dev, uint32_t qpn);
 void sched_resp_done(struct skua_dev *dev, uint32_t qpn);
+/* Traffic classes of priorities, and shares of the classes, as in MODIFY_DEVICE. */
+void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM],
+		       const uint8_t tc_share[SKUA_TC_NUM]);
+/* All priorities are in one class, as after a reset. */
+void sched_one_class(struct skua_dev *dev);
+/* The QP has this priority from now on; 0 after sched_forget(). */
+void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio);
+/*
+ * Likewise in its turn, before the first packet of this priority. False: that is of another class,
+ * in which it has to wait for a turn.
+ */
+bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio);
 /* Remove the QP from all lists (destroy, reset). */
 void sched_forget(struct skua_dev *dev, uint32_t qpn);
 /*

@@ -25,7 +25,8 @@
 			 SKUA_CAP_XRC | SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_ODP | SKUA_CAP_MCAST | \
 			 SKUA_CAP_COUNTER_SET | SKUA_CAP_RATE_LIMIT | SKUA_CAP_VENDOR_OFF | SKUA_CAP_PUSH | \
 			 SKUA_CAP_DB_SUPPRESS | SKUA_CAP_SCATTER_CQE | SKUA_CAP_SR | SKUA_CAP_DCQCN | \
-			 SKUA_CAP_CC_DELAY | SKUA_CAP_GRO | SKUA_CAP_TURN | SKUA_CAP_PI)
+			 SKUA_CAP_CC_DELAY | SKUA_CAP_GRO | SKUA_CAP_TURN | SKUA_CAP_PI | \
+			 SKUA_CAP_ETS)
 
 void dev_log(struct skua_dev *dev, int level, const char *fmt, ...)
 {
@@ -98,6 +99,7 @@ void dev_quiesce(struct skua_dev *dev)
 	dev->roce = false;
 	dev->turn_wqes = MODEL_TURN_WQES;
 	dev->turn_bytes = MODEL_TURN_BYTES;
+	sched_one_class(dev);
 }
 
 /* Everything but configuration space and the state of the wire. */

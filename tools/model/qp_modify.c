@@ -397,6 +397,8 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 			sr_apply(qp->sqc);
 		if (le32_to_cpu(in->mask) & A(RATE))
 			pace_set(dev, qp);
+		if (le32_to_cpu(in->mask) & A(AV))
+			sched_set_prio(dev, qp->qpn, le32_get_bits(in->attr.av.flow, SKUA_AV_PCP));
 		qp->rqc->state = cpu_to_le32(to);
 		if (engine)
 			engine_state(dev, qp, from, to);

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ready queue: QPs with work, which get turns. A QP is in it at most once: from an event
- * (doorbell, packet, timer) until a turn ends without work that can be done now. A QP that
- * waits for its peer takes no time.
+ * The ready queues, one for each traffic class: QPs with work, which get turns. A QP is in one
+ * of them at most once: from an event (doorbell, packet, timer) until a turn ends without work
+ * that can be done now. A QP that waits for its peer takes no time.
+ *
+ * Classes of strict priority come first, the one with the highest number before the others. The rest share
+ * what is sent by start-time fair queueing (Goyal, Vin, Cheng 1997): a class has a virtual time
+ * at which its next turn begins, each byte moves it on by the inverse of the class's share,
+ * and the class that is behind the others has the turn. A class that gets ready begins where the one
+ * is that had the last turn: it has not saved up what it did not use. One that only waits for
+ * the wire stays behind, and so has the next turn there is.
  *
  * QPs whose frames find no room in the wire are parked. When there may be room again they are
  * put behind the ready ones, in the order in which they were parked. If there is no room for
@@ -26,14 +33,23 @@ struct list {
 	uint32_t head, tail;
 };
 
-/* Parked QPs are in PARKED if they have sent nothing in their turn, else in SERVED. */
-enum { NOWHERE, READY, PARKED, SERVED, LISTS };
+/*
+ * Parked QPs are in PARKED if they have sent nothing in their turn, else in SERVED. Ready ones are
+ * in READY and the number of their class; in MOVING they are only while classes change.
+ */
+enum { NOWHERE, PARKED, SERVED, MOVING, READY, LISTS = READY + SKUA_TC_NUM };
+
+/* Least that a turn counts for: one that sends nothing takes time too. */
+#define TURN_MIN	256
+/* No class gets further ahead of another by one turn. */
+#define AHEAD_MAX	(1ull << 48)
 
 /**
  * struct link - a QP's place in the lists
  * @next: the QP behind it
  * @prev: the QP in front of it
  * @list: the list that it is in
+ * @prio: its priority
  * @resp: its responder has something to send
  * @parked: the QP is parked, or about to be: the wire had no room for a frame to @dmac
  * @dmac: destination of that frame
@@ -41,6 +57,7 @@ enum { NOWHERE, READY, PARKED, SERVED, LISTS };
 struct link {
 	uint32_t next, prev;
 	uint8_t list;
+	uint8_t prio:3;
 	bool resp:1;
 	bool parked:1;
 	uint8_t dmac[ETH_ADDR_LEN];
@@ -49,22 +66,54 @@ struct link {
 _Static_assert(sizeof(struct link) == 16, "of each QP on the chip");
 
 /**
+ * struct tclass - a traffic class that has a share
+ * @cost: of a byte, in virtual time
+ * @time: virtual time at which its next turn begins
+ */
+struct tclass {
+	uint64_t cost, time;
+};
+
+/**
  * struct sched - the lists
  * @link: by QP index
  * @top: no QP from this index on has been in a list
  * @list: heads of the lists of ready and parked QPs
  * @sent: frames that the device had sent when the present turn began
+ * @bytes: bytes that it had sent when they were last counted for a priority
+ * @turn_bytes: bytes counted in the present turn
+ * @turn: class whose turn it is
+ * @ready: classes that have ready QPs, a bit for each
+ * @strict: classes of strict priority, likewise
+ * @tc_of: class of each priority
+ * @now: virtual time at which the last turn of a class with a share began that sent something
+ * @tc: the classes
  */
 struct sched {
 	struct link *link;
 	uint32_t top;
 	struct list list[LISTS];
-	uint64_t sent;
+	uint64_t sent, bytes, turn_bytes;
+	unsigned int turn;
+	uint32_t ready, strict;
+	uint8_t tc_of[SKUA_PRIO_NUM];
+	uint64_t now;
+	struct tclass tc[SKUA_TC_NUM];
 };
 
 static uint64_t frames_sent(const struct skua_dev *dev)
 {
 	return dev->cnt[SKUA_CNT_RDMA_TX_PKTS] + dev->cnt[SKUA_CNT_ETH_TX_PKTS];
+}
+
+static uint64_t bytes_sent(const struct skua_dev *dev)
+{
+	return dev->cnt[SKUA_CNT_RDMA_TX_BYTES] + dev->cnt[SKUA_CNT_ETH_TX_BYTES];
+}
+
+static uint8_t ready_list(const struct sched *s, const struct link *l)
+{
+	return READY + s->tc_of[l->prio];
 }
 
 int sched_init(struct skua_dev *dev)
@@ -98,9 +147,19 @@ static void unlink_qp(struct sched *s, uint32_t index)
 		s->link[l->next - 1].prev = l->prev;
 	else
 		list->tail = l->prev;
+	if (!list->head && l->list >= READY)
+		s->ready &= ~BIT(l->list - READY);
 	l->next = 0;
 	l->prev = 0;
 	l->list = NOWHERE;
+}
+
+/* A class whose time is behind, or is from very long ago, begins at the present one. */
+static void get_ready(struct sched *s, unsigned int tc)
+{
+	if (s->tc[tc].time - s->now > AHEAD_MAX)
+		s->tc[tc].time = s->now;
+	s->ready |= BIT(tc);
 }
 
 static void append(struct sched *s, uint8_t which, uint32_t index)
@@ -110,6 +169,8 @@ static void append(struct sched *s, uint8_t which, uint32_t index)
 
 	if (s->top <= index)
 		s->top = index + 1;
+	if (!list->head && which >= READY)
+		get_ready(s, which - READY);
 	l->prev = list->tail;
 	l->list = which;
 	if (list->tail)
@@ -132,6 +193,7 @@ void sched_reset(struct skua_dev *dev)
 	memset(s->link, 0, s->top * sizeof(*s->link));
 	memset(s->list, 0, sizeof(s->list));
 	s->top = 0;
+	s->ready = 0;
 }
 
 void sched_exit(struct skua_dev *dev)
@@ -148,7 +210,7 @@ void sched_kick(struct skua_dev *dev, uint32_t qpn)
 	uint32_t index = qp_index(qpn);
 
 	if (!s->link[index].list)
-		append(s, READY, index);
+		append(s, ready_list(s, &s->link[index]), index);
 }
 
 void sched_kick_resp(struct skua_dev *dev, uint32_t qpn)
@@ -171,6 +233,7 @@ void sched_forget(struct skua_dev *dev, uint32_t qpn)
 {
 	sched_resp_done(dev, qpn);
 	forget(dev->sched, qp_index(qpn));
+	dev->sched->link[qp_index(qpn)].prio = 0;
 }
 
 void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_LEN])
@@ -194,7 +257,7 @@ void sched_unpark(struct skua_dev *dev, uint32_t qpn)
 	if (!s->link[index].parked)
 		return;
 	forget(s, index);
-	append(s, READY, index);
+	append(s, ready_list(s, &s->link[index]), index);
 }
 
 static void make_ready(struct sched *s, struct list *list)
@@ -203,8 +266,78 @@ static void make_ready(struct sched *s, struct list *list)
 		uint32_t index = list->head - 1;
 
 		unlink_qp(s, index);
-		append(s, READY, index);
+		append(s, ready_list(s, &s->link[index]), index);
 	}
+}
+
+void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM],
+		       const uint8_t tc_share[SKUA_TC_NUM])
+{
+	struct sched *s = dev->sched;
+
+	for (unsigned int tc = 0; tc < SKUA_TC_NUM; tc++) {
+		while (s->list[READY + tc].head) {
+			uint32_t index = s->list[READY + tc].head - 1;
+
+			unlink_qp(s, index);
+			append(s, MOVING, index);
+		}
+	}
+	memcpy(s->tc_of, prio_tc, sizeof(s->tc_of));
+	s->strict = 0;
+	for (unsigned int tc = 0; tc < SKUA_TC_NUM; tc++) {
+		s->tc[tc].time = s->now;
+		s->tc[tc].cost = tc_share[tc] == SKUA_TC_STRICT ? 0 :
+				 ((uint64_t)SKUA_TC_SHARE_MAX << 16) / tc_share[tc];
+		s->strict |= s->tc[tc].cost ? 0 : BIT(tc);
+	}
+	make_ready(s, &s->list[MOVING]);
+}
+
+void sched_one_class(struct skua_dev *dev)
+{
+	const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0 }, strict[SKUA_TC_NUM] = { 0 };
+
+	sched_set_classes(dev, prio_tc, strict);
+}
+
+/* What was sent since it was last counted is of this priority. */
+static void count_sent(struct skua_dev *dev, uint32_t index)
+{
+	struct sched *s = dev->sched;
+	uint64_t bytes = bytes_sent(dev);
+
+	dev->cnt[SKUA_CNT_TX_PRIO0_BYTES + s->link[index].prio] += bytes - s->bytes;
+	s->turn_bytes += bytes - s->bytes;
+	s->bytes = bytes;
+}
+
+static void set_prio(struct sched *s, uint32_t index, uint32_t prio)
+{
+	struct link *l = &s->link[index];
+
+	l->prio = prio & 7;
+	if (l->list < READY || l->list == ready_list(s, l))
+		return;
+	unlink_qp(s, index);
+	append(s, ready_list(s, l), index);
+}
+
+void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
+{
+	set_prio(dev->sched, qp_index(qpn), prio);
+}
+
+bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
+{
+	uint32_t index = qp_index(qpn);
+	struct sched *s = dev->sched;
+
+	if (s->link[index].prio == prio)
+		return true;
+	count_sent(dev, index);
+	set_prio(s, index, prio);
+	return s->tc_of[prio] == s->turn;
 }
 
 void sched_room(struct skua_dev *dev)
@@ -213,15 +346,35 @@ void sched_room(struct skua_dev *dev)
 	make_ready(dev->sched, &dev->sched->list[SERVED]);
 }
 
+/* The class whose turn it is, of those that have ready QPs. */
+static unsigned int next_class(const struct sched *s)
+{
+	uint32_t strict = s->ready & s->strict;
+	unsigned int best;
+
+	if (strict)
+		return 31 - (unsigned int)__builtin_clz(strict);
+	best = (unsigned int)__builtin_ctz(s->ready);
+	for (uint32_t rest = s->ready & (s->ready - 1); rest; rest &= rest - 1) {
+		unsigned int tc = (unsigned int)__builtin_ctz(rest);
+
+		if ((int64_t)(s->tc[tc].time - s->tc[best].time) < 0)
+			best = tc;
+	}
+	return best;
+}
+
 /* Take the next QP that may have a turn. False: there is none. */
 static bool next_ready(struct skua_dev *dev, uint32_t *index)
 {
 	struct sched *s = dev->sched;
 
-	while (s->list[READY].head && !port_tx_busy(dev)) {
-		struct link *l = &s->link[s->list[READY].head - 1];
+	while (s->ready && !port_tx_busy(dev)) {
+		struct link *l;
 
-		*index = s->list[READY].head - 1;
+		s->turn = next_class(s);
+		*index = s->list[READY + s->turn].head - 1;
+		l = &s->link[*index];
 		unlink_qp(s, *index);
 		if (!l->parked)
 			return true;
@@ -235,15 +388,28 @@ static bool next_ready(struct skua_dev *dev, uint32_t *index)
 
 bool sched_ready(const struct skua_dev *dev, uint32_t index)
 {
-	return dev->sched->link[index].list == READY;
+	return dev->sched->link[index].list >= READY;
 }
 
-static bool turn(struct skua_dev *dev, struct qp *qp)
+static bool turn(struct skua_dev *dev, struct qp *qp, uint32_t index)
 {
-	dev->sched->sent = frames_sent(dev);
+	struct sched *s = dev->sched;
+	struct tclass *tc = &s->tc[s->turn];
+	bool more;
+
+	s->sent = frames_sent(dev);
+	s->bytes = bytes_sent(dev);
+	s->turn_bytes = 0;
 	if (qp_type(qp) == SKUA_QP_RAW_ETH)
-		return qp_need_rq(dev, qp) && eth_sq_run(dev, qp, FRAMES);
-	return engine_run(dev, qp);
+		more = qp_need_rq(dev, qp) && eth_sq_run(dev, qp, FRAMES);
+	else
+		more = engine_run(dev, qp);
+	count_sent(dev, index);
+	/* When the wire is full all have empty turns, in which the time of those behind would be lost. */
+	if (tc->cost && s->turn_bytes)
+		s->now = tc->time;
+	tc->time += tc->cost * (s->turn_bytes > TURN_MIN ? s->turn_bytes : TURN_MIN);
+	return more;
 }
 
 bool sched_run(struct skua_dev *dev)
@@ -257,7 +423,7 @@ bool sched_run(struct skua_dev *dev)
 			break;
 		if (qp_get_sq_index(dev, index, &qp))
 			continue;
-		if (turn(dev, &qp))
+		if (turn(dev, &qp, index))
 			sched_kick(dev, qp.qpn);
 		else
 			hot_turn(dev, &qp);
@@ -265,5 +431,5 @@ bool sched_run(struct skua_dev *dev)
 		if (dev->state != DEV_OPERATIONAL)
 			return false;
 	}
-	return dev->sched->list[READY].head;
+	return dev->sched->ready;
 }

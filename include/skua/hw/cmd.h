@@ -214,6 +214,7 @@ enum skua_cmd_op {
 #define SKUA_CAP_GRO			BIT_ULL(37)	/* TCP frames merged on receive (cqe.h) */
 #define SKUA_CAP_TURN			BIT_ULL(38)	/* what a send queue may do at a time */
 #define SKUA_CAP_PI			BIT_ULL(39)	/* integrity regions (icm.h) */
+#define SKUA_CAP_ETS			BIT_ULL(40)	/* traffic classes of send queues */
 
 /* The names above, for tools that list them: X(name) is SKUA_CAP_<name>. */
 #define SKUA_CAP_TABLE(X)						\
@@ -222,7 +223,8 @@ enum skua_cmd_op {
 	X(INVALIDATE) X(MW) X(FAST_REG) X(ODP) X(DM) X(TIMESTAMP) X(CQ_RESIZE)	\
 	X(MODERATION) X(PUSH) X(DB_SUPPRESS) X(SCATTER_CQE) X(RATE_LIMIT)	\
 	X(DCQCN) X(SR) X(RECOVERY) X(MCAST) X(COUNTER_SET) X(NULL_MR)	\
-	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY) X(GRO) X(TURN) X(PI)
+	X(SRQ_RESIZE) X(VENDOR_OFF) X(CC_DELAY) X(GRO) X(TURN) X(PI)	\
+	X(ETS)
 
 /* A table of QUERY_DEVICE and INIT_DEVICE. */
 struct skua_icm_desc {
@@ -339,6 +341,12 @@ struct skua_cmd_init_device_in {
 
 _Static_assert(sizeof(struct skua_cmd_init_device_in) == 264, "init_device_in");
 
+/* Priorities, traffic classes, and shares of the latter. */
+#define SKUA_PRIO_NUM			8
+#define SKUA_TC_NUM			8
+#define SKUA_TC_STRICT			0
+#define SKUA_TC_SHARE_MAX		100
+
 /**
  * struct skua_cmd_modify_device_in - device-wide settings
  * @mask: SKUA_DEV_M_*: which of the following to change
@@ -356,8 +364,19 @@ _Static_assert(sizeof(struct skua_cmd_init_device_in) == 264, "init_device_in");
  *	SKUA_TURN_BYTES_MIN to SKUA_TURN_BYTES_MAX. Responses count, and what stands before
  *	their payload
  *
- * QPs that have something to send have turns one after the other, all alike: there are no
- * priorities. A reset gives all these settings their first values.
+ * @prio_tc: traffic class of each priority, below SKUA_TC_NUM (SKUA_CAP_ETS)
+ * @tc_share: of each traffic class its share of what is sent, compared with the others': 1
+ *	to SKUA_TC_SHARE_MAX, or SKUA_TC_STRICT
+ *
+ * QPs that have something to send have turns. A QP is in the traffic class of its
+ * priority: SKUA_AV_PCP of its path, for a datagram queue that of the work request that is
+ * next. RAW_ETH queues have priority 0. While there are ready QPs in classes with
+ * SKUA_TC_STRICT, the one with the highest number has the turn. The others get turns such that the bytes
+ * sent are in proportion to their shares while they have ready QPs (IEEE 802.1Q, enhanced
+ * transmission selection). In a class QPs have turns one after the other. What a device
+ * receives has no class.
+ *
+ * A reset gives all these settings their first values: all priorities are in class 0.
  */
 struct skua_cmd_modify_device_in {
 	__le32 mask;
@@ -368,7 +387,11 @@ struct skua_cmd_modify_device_in {
 	__le32 roce;
 	__le32 turn_wqes;
 	__le32 turn_bytes;
+	__u8 prio_tc[SKUA_PRIO_NUM];
+	__u8 tc_share[SKUA_TC_NUM];
 };
+
+_Static_assert(sizeof(struct skua_cmd_modify_device_in) == 48, "modify_device_in");
 
 #define SKUA_DEV_M_CMD_EQ		BIT(0)
 #define SKUA_DEV_M_ASYNC_EQ		BIT(1)
@@ -377,6 +400,7 @@ struct skua_cmd_modify_device_in {
 #define SKUA_DEV_M_ROCE			BIT(4)
 #define SKUA_DEV_M_TURN_WQES		BIT(5)
 #define SKUA_DEV_M_TURN_BYTES		BIT(6)
+#define SKUA_DEV_M_ETS			BIT(7)	/* @prio_tc and @tc_share */
 #define SKUA_NO_EQ			0xffffffff
 
 #define SKUA_TURN_WQES_MIN		1

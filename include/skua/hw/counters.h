@@ -120,7 +120,15 @@
 	X(ETH_RX_GRO_PKTS,	ETH, eth_rx_gro_pkts,	"frames made by merging others")	\
 	X(ETH_RX_GRO_SEGS,	ETH, eth_rx_gro_segs,	"frames that these were made of")	\
 	X(PI_BLOCKS,		RDMA, pi_blocks,	"blocks of integrity regions checked")	\
-	X(PI_ERRORS,		RDMA, pi_errors,	"checks of these that failed")
+	X(PI_ERRORS,		RDMA, pi_errors,	"checks of these that failed")		\
+	X(TX_PRIO0_BYTES,	ETH, tx_prio0_bytes,	"bytes sent with priority 0, RoCE too")	\
+	X(TX_PRIO1_BYTES,	ETH, tx_prio1_bytes,	"bytes sent with priority 1, RoCE too")	\
+	X(TX_PRIO2_BYTES,	ETH, tx_prio2_bytes,	"bytes sent with priority 2, RoCE too")	\
+	X(TX_PRIO3_BYTES,	ETH, tx_prio3_bytes,	"bytes sent with priority 3, RoCE too")	\
+	X(TX_PRIO4_BYTES,	ETH, tx_prio4_bytes,	"bytes sent with priority 4, RoCE too")	\
+	X(TX_PRIO5_BYTES,	ETH, tx_prio5_bytes,	"bytes sent with priority 5, RoCE too")	\
+	X(TX_PRIO6_BYTES,	ETH, tx_prio6_bytes,	"bytes sent with priority 6, RoCE too")	\
+	X(TX_PRIO7_BYTES,	ETH, tx_prio7_bytes,	"bytes sent with priority 7, RoCE too")
 
 enum skua_counter {
 #define X(name, group, user, text) SKUA_CNT_##name,

@@ -460,6 +460,8 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 		if (t->budget <= 0 ||
 		    tx_waits(t, t->transport == IB_TRANSPORT_UD ? &w->av : &t->sqc->attr.av))
 			return BUDGET;
+		if (t->transport == IB_TRANSPORT_UD && !ud_has_turn(t, w))
+			return BUDGET;
 		if (w->op == SKUA_WQE_READ)
 			err = send_read(t, w);
 		else if (op_is_answered(w->op))

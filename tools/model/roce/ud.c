@@ -23,6 +23,11 @@ enum skua_vendor ud_check(const struct turn *t, const struct wqe *w)
 	return w->len > t->mtu ? SKUA_VENDOR_SGE_LEN : SKUA_VENDOR_NONE;
 }
 
+bool ud_has_turn(struct turn *t, const struct wqe *w)
+{
+	return sched_turn_prio(t->dev, t->qp->qpn, le32_get_bits(w->av.flow, SKUA_AV_PCP));
+}
+
 enum skua_vendor ud_send(struct turn *t, const struct wqe *w, bool solicited)
 {
 	struct engine *e = t->dev->engine;

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Queue pairs of several traffic classes before a wire that takes less than they have to send. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rc.h"
+
+#define QPS	4
+/* Frames that the wire takes until it is full. */
+#define ROOM	2
+#define ROUNDS	4000
+
+/**
+ * struct narrow - a wire that takes a few frames at a time, and what it took
+ * @room: frames that it takes now
+ * @sent: bytes by queue pair
+ * @last: queue pair of the last frame
+ */
+static struct narrow {
+	struct rc rc;
+	struct mini_qp qp[2][QPS];
+	unsigned int room;
+	uint64_t sent[QPS];
+	unsigned int last;
+} n;
+
+static void take(const void *frame, size_t len)
+{
+	struct skua_pkt pkt;
+
+	assert_int_equal(skua_pkt_parse(frame, len, &pkt), SKUA_PKT_OK);
+	for (unsigned int i = 0; i < QPS; i++) {
+		if (pkt.dqpn != n.qp[1][i].qpn)
+			continue;
+		n.sent[i] += len;
+		n.last = i;
+	}
+	n.room -= n.room > 0;
+}
+
+static void narrow_send(void *priv, const void *frame, size_t len)
+{
+	(void)priv;
+	take(frame, len);
+}
+
+static void narrow_send_pending(void *priv, void *frame, size_t len)
+{
+	(void)priv;
+	skua_pkt_icrc_fill(frame, len);
+	take(frame, len);
+}
+
+static void *narrow_frame(void *priv, size_t size)
+{
+	(void)priv;
+	(void)size;
+	return NULL;
+}
+
+static bool narrow_full(void *priv, const uint8_t dmac[6])
+{
+	(void)priv;
+	(void)dmac;
+	return !n.room;
+}
+
+static const struct skua_wire_ops narrow_ops = {
+	.send = narrow_send,
+	.send_pending = narrow_send_pending,
+	.frame = narrow_frame,
+	.full = narrow_full,
+};
+
+/* What a queue pair is like. */
+struct like {
+	uint32_t prio, mtu_code;
+};
+
+/* Queue pairs of UC, which waits for nobody. */
+static void open_qps(const struct like like[QPS])
+{
+	struct rc_opt opt = { .type = SKUA_QP_UC, .caps = SKUA_CAP_UC, .log_sq = 10 };
+	struct rc *rc = &n.rc;
+
+	memset(&n, 0, sizeof(n));
+	rc_open(rc, &opt);
+	for (unsigned int i = 0; i < QPS; i++) {
+		for (int k = 0; k < 2; k++)
+			rc_qp(rc, k, &n.qp[k][i], &opt);
+		opt.mtu_code = like[i].mtu_code;
+		for (int k = 0; k < 2; k++) {
+			struct skua_qp_attr a = rc_attr(rc, k, &opt, n.qp[1 - k][i].qpn);
+
+			a.av.flow |= le32_encode_bits(like[i].prio, SKUA_AV_PCP);
+			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
+		}
+	}
+	rc->s[0].f.net = &narrow_ops;
+}
+
+static void post(unsigned int i, uint32_t len)
+{
+	rc_post_quiet(&n.rc, 0, &n.qp[0][i], &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = len });
+	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
+}
+
+static void set_classes(const uint8_t prio_tc[SKUA_PRIO_NUM], const uint8_t share[SKUA_TC_NUM])
+{
+	struct skua_cmd_modify_device_in in = { .mask = cpu_to_le32(SKUA_DEV_M_ETS) };
+
+	memcpy(in.prio_tc, prio_tc, sizeof(in.prio_tc));
+	memcpy(in.tc_share, share, sizeof(in.tc_share));
+	mini_ok(&n.rc.s[0].m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in));
+}
+
+/* The wire takes @room frames at once, @rounds times. */
+static void drive(unsigned int rounds, unsigned int room)
+{
+	struct fake *f = &n.rc.s[0].f;
+
+	for (unsigned int round = 0; round < rounds; round++) {
+		n.room = room;
+		skua_dev_room(f->dev);
+		fake_run(f);
+	}
+}
+
+/* More than the wire takes in a test. */
+static void fill(unsigned int i)
+{
+	for (unsigned int k = 0; k < 30; k++)
+		rc_post_quiet(&n.rc, 0, &n.qp[0][i],
+			      &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20, .quiet = true });
+	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
+}
+
+static uint64_t total(const uint64_t sent[QPS])
+{
+	return sent[0] + sent[1] + sent[2] + sent[3];
+}
+
+/* Of all bytes the queue pair sent @percent, up to a few turns. */
+static void has_percent(const uint64_t sent[QPS], unsigned int i, unsigned int percent)
+{
+	uint64_t want = total(sent) * percent / 100;
+
+	assert_in_range(sent[i], want - 40000, want + 40000);
+}
+
+static uint64_t by_prio(unsigned int prio)
+{
+	return rc_cnt(&n.rc, 0, (enum skua_counter)(SKUA_CNT_TX_PRIO0_BYTES + prio));
+}
+
+/*
+ * Bytes are shared as the classes say, and in a class equally, whatever the frames' size and
+ * however few the wire takes at a time. The counters of priorities agree.
+ */
+static void test_shares(void **state)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 1, 3 }, { 6, 1 } };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { [1] = 5, [6] = 2 };
+	static const uint8_t share[SKUA_TC_NUM] = { [0] = 10, [5] = 60, [2] = 30 };
+
+	(void)state;
+	for (unsigned int room = ROOM; room <= 256; room *= 16) {
+		open_qps(like);
+		set_classes(prio_tc, share);
+		for (unsigned int i = 0; i < QPS; i++)
+			fill(i);
+		drive(ROUNDS * ROOM / room, room);
+		assert_in_range(total(n.sent), 4 << 20, 16 << 20);
+		has_percent(n.sent, 0, 10);
+		has_percent(n.sent, 1, 30);
+		has_percent(n.sent, 2, 30);
+		has_percent(n.sent, 3, 30);
+		assert_int_equal(by_prio(0), n.sent[0]);
+		assert_int_equal(by_prio(1), n.sent[1] + n.sent[2]);
+		assert_int_equal(by_prio(6), n.sent[3]);
+		rc_close(&n.rc);
+	}
+}
+
+/* Without classes priorities have no effect. After a reset there are none. */
+static void test_none(void **state)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 7, 3 }, { 3, 3 } };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { [1] = 1, [7] = 7 };
+	static const uint8_t strict[SKUA_TC_NUM];
+
+	(void)state;
+	/* The next one is the same device, reset. */
+	fake_pool();
+	open_qps(like);
+	set_classes(prio_tc, strict);
+	rc_close(&n.rc);
+	open_qps(like);
+	for (unsigned int i = 0; i < QPS; i++)
+		fill(i);
+	drive(ROUNDS, ROOM);
+	for (unsigned int i = 0; i < QPS; i++)
+		has_percent(n.sent, i, 25);
+	rc_close(&n.rc);
+}
+
+/* Strict priority: the highest class that has work, then the next; those with shares last. */
+static void test_strict(void **state)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 2, 3 }, { 5, 3 }, { 4, 3 } };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { [2] = 1, [4] = 3, [5] = 6 };
+	static const uint8_t share[SKUA_TC_NUM] = { [0] = 25, [1] = 75 };
+	static const unsigned int order[] = { 2, 3 };
+
+	(void)state;
+	open_qps(like);
+	set_classes(prio_tc, share);
+	fill(0);
+	fill(1);
+	for (unsigned int k = 0; k < 2; k++)
+		post(order[k], 100 << 10);
+	for (unsigned int k = 0; k < 2; k++) {
+		/* 100 frames each. */
+		drive(100 / ROOM, ROOM);
+		assert_int_equal(n.last, order[k]);
+		assert_in_range(n.sent[order[k]], 100 << 10, 120 << 10);
+		assert_int_equal(total(n.sent) / (k + 1), n.sent[order[0]]);
+	}
+	drive(ROUNDS / 4, ROOM);
+	n.sent[2] = 0;
+	n.sent[3] = 0;
+	has_percent(n.sent, 0, 25);
+	has_percent(n.sent, 1, 75);
+	/* It comes again, and is first. */
+	post(2, 10 << 10);
+	drive(10 / ROOM, ROOM);
+	assert_in_range(n.sent[2], 10 << 10, 12 << 10);
+	rc_close(&n.rc);
+}
+
+/* A class that had nothing to send has not saved up its share. */
+static void test_idle(void **state)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 2, 3 }, { 3, 3 } };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0, 1, 2, 3 };
+	static const uint8_t share[SKUA_TC_NUM] = { 50, 50 };
+	uint64_t was[QPS];
+
+	(void)state;
+	open_qps(like);
+	set_classes(prio_tc, share);
+	fill(0);
+	drive(ROUNDS / 2, ROOM);
+	memcpy(was, n.sent, sizeof(was));
+	fill(1);
+	drive(ROUNDS / 4, ROOM);
+	for (unsigned int i = 0; i < QPS; i++)
+		was[i] = n.sent[i] - was[i];
+	has_percent(was, 0, 50);
+	has_percent(was, 1, 50);
+	rc_close(&n.rc);
+}
+
+/* Classes are changed while queue pairs wait, whether for a turn or for the wire. */
+static void test_change(void **state)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 2, 3 }, { 3, 3 } };
+	static const uint8_t one[SKUA_PRIO_NUM], each[SKUA_PRIO_NUM] = { 0, 1, 2, 3 };
+	static const uint8_t strict[SKUA_TC_NUM], share[SKUA_TC_NUM] = { 40, 30, 20, 10 };
+
+	(void)state;
+	for (unsigned int ready = 0; ready < 2; ready++) {
+		uint64_t was[QPS];
+
+		open_qps(like);
+		for (unsigned int i = 0; i < QPS; i++)
+			fill(i);
+		drive(ROUNDS / 4, ROOM);
+		/* Without a command, in which the device would give them turns first. */
+		if (ready)
+			skua_dev_room(n.rc.s[0].f.dev);
+		sched_set_classes(n.rc.s[0].f.dev, each, strict);
+		n.room = 1;
+		if (!ready)
+			skua_dev_room(n.rc.s[0].f.dev);
+		skua_dev_run(n.rc.s[0].f.dev);
+		assert_int_equal(n.last, 3);
+		set_classes(each, share);
+		memcpy(was, n.sent, sizeof(was));
+		drive(ROUNDS, ROOM);
+		for (unsigned int i = 0; i < QPS; i++)
+			was[i] = n.sent[i] - was[i];
+		for (unsigned int i = 0; i < QPS; i++)
+			has_percent(was, i, share[i]);
+		set_classes(one, strict);
+		memcpy(was, n.sent, sizeof(was));
+		drive(ROUNDS, ROOM);
+		for (unsigned int i = 0; i < QPS; i++)
+			was[i] = n.sent[i] - was[i];
+		for (unsigned int i = 0; i < QPS; i++)
+			has_percent(was, i, 25);
+		rc_close(&n.rc);
+	}
+}
+
+/* Turns in which a queue pair sends nothing are not for nothing: others have theirs meanwhile. */
+static void test_empty_turns(void **state)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 1, 3 }, { 1, 3 } };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { [1] = 1 };
+	static const uint8_t share[SKUA_TC_NUM] = { 50, 50 };
+	struct mini_qp *qp = &n.qp[0][1];
+
+	(void)state;
+	open_qps(like);
+	set_classes(prio_tc, share);
+	fill(0);
+	for (unsigned int k = 0; k < 1000; k++)
+		rc_post_quiet(&n.rc, 0, qp, &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
+	mini_ring(&n.rc.s[0].m, qp);
+	n.room = 1000;
+	/* Eight turns each. */
+	for (unsigned int k = 0; k < 15; k++)
+		skua_dev_run(n.rc.s[0].f.dev);
+	/* A turn of 16 KiB counts as much as 64 of the others. */
+	assert_in_range(n.sent[0], MODEL_TURN_BYTES * 3 / 2, MODEL_TURN_BYTES * 3);
+	rc_close(&n.rc);
+}
+
+/* Sends datagrams with these priorities, of 1000 bytes each. */
+static void post_datagrams(unsigned int i, const char *prios)
+{
+	for (; *prios; prios++) {
+		struct skua_wqe_av av = rc_av(&n.rc, 0);
+
+		av.dest_qpn = cpu_to_le32(n.qp[1][i].qpn);
+		av.av.flow |= le32_encode_bits((uint32_t)(*prios - '0'), SKUA_AV_PCP);
+		rc_post_quiet(&n.rc, 0, &n.qp[0][i],
+			      &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 1000, .av = &av });
+	}
+	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
+}
+
+/*
+ * A datagram queue is in the class of the datagram that is next: here one of low priority keeps
+ * it until another queue is done, and one of high priority is before that.
+ */
+static void test_datagrams(void **state)
+{
+	struct rc_opt opt = { .type = SKUA_QP_UD, .caps = SKUA_CAP_UD };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0, 1, 2, 0 };
+	static const uint8_t strict[SKUA_TC_NUM];
+	const uint64_t one = 1000 + SKUA_PKT_OVERHEAD - 12;
+	struct rc *rc = &n.rc;
+
+	(void)state;
+	memset(&n, 0, sizeof(n));
+	rc_open(rc, &opt);
+	for (unsigned int i = 0; i < 2; i++) {
+		for (int k = 0; k < 2; k++) {
+			struct skua_qp_attr a = rc_attr(rc, k, &opt, 0);
+
+			rc_qp(rc, k, &n.qp[k][i], &opt);
+			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
+		}
+	}
+	rc->s[0].f.net = &narrow_ops;
+	set_classes(prio_tc, strict);
+	post_datagrams(0, "221022");
+	post_datagrams(1, "1111");
+	drive(2, 1);
+	/* Both "2"; the second queue had begun with priority 0, as the first. */
+	assert_int_equal(n.last, 0);
+	assert_int_equal(total(n.sent), n.sent[0]);
+	drive(5, 1);
+	/* Then that of the first queue and those of the second, in turns; "0" waits. */
+	assert_int_equal(n.sent[0] + n.sent[1], total(n.sent));
+	assert_int_equal(n.sent[0] * 4, n.sent[1] * 3);
+	drive(3, 1);
+	assert_int_equal(n.last, 0);
+	assert_int_equal(n.sent[0] * 4, n.sent[1] * 6);
+	assert_int_equal(by_prio(0) * 4, by_prio(2));
+	assert_int_equal(by_prio(1), by_prio(0) * 5);
+	assert_in_range(by_prio(0), one - 64, one);
+	/* Two priorities of one class, in one turn: each is counted. */
+	post_datagrams(0, "30033");
+	drive(1, 5);
+	assert_int_equal(by_prio(0) / 3, by_prio(3) / 3);
+	for (unsigned int k = 0; k < 15; k++)
+		rc_expect(rc, 0, false, SKUA_CQE_OK);
+	rc_close(rc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_strict),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_empty_turns),
+		cmocka_unit_test(test_datagrams),
+		cmocka_unit_test(test_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
