@@ -546,6 +546,8 @@ void skua_xrcd_free(struct skua_dev *dev, u32 xrcd);
 int skua_set_gid(struct skua_dev *dev, u32 index, const struct skua_gid *gid);
 int skua_query_port(struct skua_dev *dev, struct skua_cmd_query_port_out *out);
 int skua_modify_port(struct skua_dev *dev, const struct skua_cmd_modify_port_in *in);
+int skua_set_classes(struct skua_dev *dev, const u8 prio_tc[SKUA_PRIO_NUM],
+		     const u8 tc_share[SKUA_TC_NUM]);
 
 /* --- Steering of received frames (steer.c) --- */
 int skua_rss_create(struct skua_dev *dev, u32 *index, const struct skua_rss *rss);

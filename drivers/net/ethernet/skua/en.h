@@ -14,6 +14,7 @@
 #include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
 #include <linux/workqueue.h>
+#include <net/dcbnl.h>
 
 #include <linux/skua/core.h>
 #include <skua/wqe_build.h>
@@ -332,6 +333,7 @@ struct skua_en_pace {
  * @attached: the device is up and the netdev uses it; under RTNL
  * @dead: the device has failed or is not up: it gets no packets and no commands
  * @caps: capabilities of the device when the netdev was made
+ * @ets: traffic classes; under RTNL
  */
 struct skua_en {
 	struct skua_dev *dev;
@@ -366,11 +368,14 @@ struct skua_en {
 	bool attached;
 	bool dead;
 	u64 caps;
+#if IS_ENABLED(CONFIG_DCB)
+	struct ieee_ets ets;
+#endif
 };
 
 /* Capabilities that the netdev's features and operations depend on. */
 #define SKUA_EN_CAPS	(SKUA_CAP_CSUM | SKUA_CAP_LSO | SKUA_CAP_RSS | SKUA_CAP_VLAN |	\
-			 SKUA_CAP_MODERATION | SKUA_CAP_GRO)
+			 SKUA_CAP_MODERATION | SKUA_CAP_GRO | SKUA_CAP_ETS)
 
 /* Without RSS one channel receives all frames. */
 static inline unsigned int skua_en_max_channels(const struct skua_en *en)
@@ -447,6 +452,24 @@ void skua_en_get_rmon_stats(struct net_device *ndev, struct ethtool_rmon_stats *
 int skua_en_get_sset_count(struct net_device *ndev, int set);
 void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p);
 void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats, u64 *data);
+
+/* en_dcb.c */
+#if IS_ENABLED(CONFIG_DCB)
+void skua_en_dcb_init(struct skua_en *en);
+int skua_en_dcb_up(struct skua_en *en);
+#if IS_ENABLED(CONFIG_KUNIT)
+int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets);
+#endif
+#else
+static inline void skua_en_dcb_init(struct skua_en *en)
+{
+}
+
+static inline int skua_en_dcb_up(struct skua_en *en)
+{
+	return 0;
+}
+#endif
 
 /* en_ethtool.c */
 extern const struct ethtool_ops skua_en_ethtool_ops;

@@ -115,6 +115,7 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	ndev->netdev_ops = &skua_en_netdev_ops;
 	ndev->ethtool_ops = &skua_en_ethtool_ops;
 	ndev->stat_ops = &skua_en_stat_ops;
+	skua_en_dcb_init(en);
 	ndev->watchdog_timeo = 15 * HZ;
 	ndev->min_mtu = ETH_MIN_MTU;
 	ndev->max_mtu = min_t(u32, lim->max_mtu, SKUA_EN_MAX_MTU);
@@ -169,11 +170,14 @@ static int skua_en_attach(struct skua_en *en)
 	err = skua_pd_alloc(en->dev, &en->pdn);
 	if (err)
 		return err;
+	err = skua_en_dcb_up(en);
+	if (err)
+		goto err_classes;
 	WRITE_ONCE(en->dead, false);
 	if (netif_running(en->ndev)) {
 		err = skua_en_up(en);
 		if (err)
-			goto err_pd;
+			goto err_dead;
 	}
 	en->attached = true;
 	netif_device_attach(en->ndev);
@@ -185,10 +189,15 @@ static int skua_en_attach(struct skua_en *en)
 		skua_en_dead(en);
 	return 0;
 
-err_pd:
+err_dead:
 	WRITE_ONCE(en->dead, true);
 	skua_pd_free(en->dev, en->pdn);
 	netdev_err(en->ndev, "the queues cannot be made: %pe\n", ERR_PTR(err));
+	return err;
+
+err_classes:
+	skua_pd_free(en->dev, en->pdn);
+	netdev_err(en->ndev, "the traffic classes cannot be set: %pe\n", ERR_PTR(err));
 	return err;
 }
 

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Data center bridging: traffic classes of priorities and their shares (IEEE 802.1Qaz, "dcb
+ * ets"). They concern what all queues of the device send, those of RDMA above all: the priority
+ * of a connection is its service level, that of the netdev's packets is 0.
+ */
+#include <kunit/visibility.h>
+
+#include "en.h"
+
+static_assert(SKUA_TC_NUM == IEEE_8021QAZ_MAX_TCS);
+static_assert(SKUA_PRIO_NUM == IEEE_8021QAZ_MAX_TCS);
+
+static int skua_en_tc_check(const struct net_device *ndev, const struct ieee_ets *ets,
+			    unsigned int tc)
+{
+	switch (ets->tc_tsa[tc]) {
+	case IEEE_8021QAZ_TSA_STRICT:
+		return 0;
+	case IEEE_8021QAZ_TSA_ETS:
+		if (ets->tc_tx_bw[tc])
+			return 0;
+		netdev_warn(ndev, "ETS refused: traffic class %u has no bandwidth\n", tc);
+		return -EINVAL;
+	default:
+		netdev_warn(ndev,
+			    "ETS refused: traffic class %u has selection algorithm %u, not strict (%u) or ets (%u)\n",
+			    tc, ets->tc_tsa[tc], IEEE_8021QAZ_TSA_STRICT, IEEE_8021QAZ_TSA_ETS);
+		return -EOPNOTSUPP;
+	}
+}
+
+/**
+ * skua_en_ets_check() - may traffic classes be like this?
+ * @ndev: the netdev
+ * @ets: the classes
+ *
+ * Return: 0; -EINVAL if there is no such class, one has no bandwidth, or all of them together do
+ * not have 100 %; -EOPNOTSUPP for an algorithm other than strict priority and ETS. The kernel log
+ * then says why.
+ */
+VISIBLE_IF_KUNIT
+int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets)
+{
+	unsigned int i, sum = 0;
+	bool shared = false;
+	int err;
+
+	for (i = 0; i < SKUA_PRIO_NUM; i++) {
+		if (ets->prio_tc[i] < SKUA_TC_NUM)
+			continue;
+		netdev_warn(ndev, "ETS refused: priority %u has traffic class %u, the highest is %u\n",
+			    i, ets->prio_tc[i], SKUA_TC_NUM - 1);
+		return -EINVAL;
+	}
+	for (i = 0; i < SKUA_TC_NUM; i++) {
+		err = skua_en_tc_check(ndev, ets, i);
+		if (err)
+			return err;
+		if (ets->tc_tsa[i] != IEEE_8021QAZ_TSA_ETS)
+			continue;
+		shared = true;
+		sum += ets->tc_tx_bw[i];
+	}
+	if (!shared || sum == SKUA_TC_SHARE_MAX)
+		return 0;
+	netdev_warn(ndev, "ETS refused: the traffic classes have %u %% of the bandwidth, not %u\n",
+		    sum, SKUA_TC_SHARE_MAX);
+	return -EINVAL;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_ets_check);
+
+static int skua_en_ets_write(struct skua_en *en, const struct ieee_ets *ets)
+{
+	u8 share[SKUA_TC_NUM];
+	unsigned int i;
+
+	for (i = 0; i < SKUA_TC_NUM; i++)
+		share[i] = ets->tc_tsa[i] == IEEE_8021QAZ_TSA_ETS ? ets->tc_tx_bw[i] :
+								     SKUA_TC_STRICT;
+	return skua_set_classes(en->dev, ets->prio_tc, share);
+}
+
+static int skua_en_ieee_getets(struct net_device *ndev, struct ieee_ets *ets)
+{
+	struct skua_en *en = netdev_priv(ndev);
+
+	*ets = en->ets;
+	ets->ets_cap = SKUA_TC_NUM;
+	return 0;
+}
+
+/*
+ * While the device is down it is only kept: skua_en_dcb_up() writes it. What is for LLDP
+ * agents alone, the recommendations and what is received, is kept for them.
+ */
+static int skua_en_ieee_setets(struct net_device *ndev, struct ieee_ets *ets)
+{
+	struct skua_en *en = netdev_priv(ndev);
+	int err;
+
+	ASSERT_RTNL();
+	err = skua_en_ets_check(ndev, ets);
+	if (err)
+		return err;
+	if (en->attached && !READ_ONCE(en->dead)) {
+		err = skua_en_ets_write(en, ets);
+		if (err) {
+			netdev_warn(ndev, "ETS: the device refuses the traffic classes: %pe\n",
+				    ERR_PTR(err));
+			return err;
+		}
+	}
+	en->ets = *ets;
+	en->ets.willing = 0;
+	en->ets.cbs = 0;
+	return 0;
+}
+
+/* There is no agent in the device: the host's speaks DCBX, in its IEEE version. */
+#define SKUA_EN_DCBX	(DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE)
+
+static u8 skua_en_getdcbx(struct net_device *ndev)
+{
+	return SKUA_EN_DCBX;
+}
+
+/* Nonzero: refused. */
+static u8 skua_en_setdcbx(struct net_device *ndev, u8 mode)
+{
+	return mode != SKUA_EN_DCBX;
+}
+
+static const struct dcbnl_rtnl_ops skua_en_dcbnl_ops = {
+	.ieee_getets	= skua_en_ieee_getets,
+	.ieee_setets	= skua_en_ieee_setets,
+	.getdcbx	= skua_en_getdcbx,
+	.setdcbx	= skua_en_setdcbx,
+};
+
+/**
+ * skua_en_dcb_init() - give a netdev its DCB operations
+ * @en: a new netdev, whose capabilities are known
+ */
+void skua_en_dcb_init(struct skua_en *en)
+{
+	if (en->caps & SKUA_CAP_ETS)
+		en->ndev->dcbnl_ops = &skua_en_dcbnl_ops;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_init);
+
+/**
+ * skua_en_dcb_up() - write the traffic classes to the device
+ * @en: the netdev, about to be attached to its device; under RTNL
+ *
+ * A reset has put all priorities into one class, and an earlier netdev may have left others.
+ *
+ * Return: 0 or a negative errno.
+ */
+int skua_en_dcb_up(struct skua_en *en)
+{
+	ASSERT_RTNL();
+	return en->caps & SKUA_CAP_ETS ? skua_en_ets_write(en, &en->ets) : 0;
+}
