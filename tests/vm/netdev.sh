@@ -52,7 +52,7 @@ configure()
 	ip -n $NS1 addr add 10.79.0.1/24 dev vlan7 && ip -n $NS1 link set vlan7 up &&
 	ip -n $NS1 maddr add 01:00:5e:00:00:77 dev "$NET1" || return
 	# IPv6 and its groups come by themselves, some time after
-	until_true 10 settled_state
+	until_true 60 settled_state
 }
 
 # The system falls asleep; whoever runs the VM wakes it up
