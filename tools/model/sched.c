@@ -4,12 +4,12 @@
  * of them at most once: from an event (doorbell, packet, timer) until a turn ends without work
  * that can be done now. A QP that waits for its peer takes no time.
  *
- * Classes of strict priority come first, the one with the highest number before the others. The rest share
- * what is sent by start-time fair queueing (Goyal, Vin, Cheng 1997): a class has a virtual time
- * at which its next turn begins, each byte moves it on by the inverse of the class's share,
- * and the class that is behind the others has the turn. A class that gets ready begins where the one
- * is that had the last turn: it has not saved up what it did not use. One that only waits for
- * the wire stays behind, and so has the next turn there is.
+ * Classes of strict priority come first, the one with the highest number before the others.
+ * The rest share what is sent by start-time fair queueing (Goyal, Vin, Cheng 1997): a class has a
+ * virtual time at which its next turn begins, each byte moves it on by the inverse of the
+ * class's share, and the class that is behind the others has the turn. A class that gets ready
+ * begins where the one is that had the last turn: it has not saved up what it did not use. One
+ * that only waits for the wire stays behind, and so has the next turn there is.
  *
  * QPs whose frames find no room in the wire are parked. When there may be room again they are
  * put behind the ready ones, in the order in which they were parked. If there is no room for

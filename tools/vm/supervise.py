@@ -25,6 +25,7 @@ HERE = "/skua/tools/vm"
 JOB = "/job"
 MODEL_CONTROL = "/run/model-control"
 LINE = "/run/line.sock"         # a serial port of the guest that may sleep
+SWAP = "/run/swap"              # a disk of the guest, which goes with the namespace
 MODEL_DIED, HANG, HARNESS, PANIC = 122, 124, 125, 126
 BOOT_LIMIT = 120                # seconds until the guest must have come up
 BOOT_LIMIT_DEBUG = 240
@@ -54,6 +55,7 @@ def options():
     p.add_argument("--switch", action="store_true")
     p.add_argument("--sleep", action="store_true")
     p.add_argument("--kexec", action="store_true")
+    p.add_argument("--swap", type=int, default=0)
     p.add_argument("--smp", type=int, default=2)
     p.add_argument("--mem", type=int, default=2048)
     p.add_argument("--accel", choices=["tcg", "kvm"])
@@ -292,6 +294,11 @@ def qemu_command(o, kernel):
             cmd += ["-blockdev", f"driver=raw,node-name={name},read-only=on,"
                                  f"file.driver=file,file.filename={path}",
                     "-device", f"virtio-blk-pci,drive={name}"]
+    if o.swap:
+        with open(SWAP, "wb") as f:
+            f.truncate(o.swap << 20)
+        cmd += ["-blockdev", f"driver=raw,node-name=swap,file.driver=file,file.filename={SWAP}",
+                "-device", "virtio-blk-pci,drive=swap,serial=swap"]
     cmd += share("skua", "/skua") + share("build", "/build")
     cmd += share("job", JOB, readonly=False)
     if o.dir:

@@ -19,8 +19,10 @@ struct ets_case {
 static const struct ets_case ets_cases[] = {
 	{ "one class", {} },
 	{ "each strict", { .prio_tc = { 0, 1, 2, 3, 4, 5, 6, 7 } } },
-	{ "two shares", { .prio_tc = { [3] = 1 }, .tc_tsa = { ETS, ETS }, .tc_tx_bw = { 30, 70 } } },
-	{ "strict above a share", { .prio_tc = { [5] = 2 }, .tc_tsa = { ETS }, .tc_tx_bw = { 100 } } },
+	{ "two shares", { .prio_tc = { [3] = 1 }, .tc_tsa = { ETS, ETS },
+			  .tc_tx_bw = { 30, 70 } } },
+	{ "strict above a share", { .prio_tc = { [5] = 2 }, .tc_tsa = { ETS },
+				    .tc_tx_bw = { 100 } } },
 	{ "eight shares", { .tc_tsa = { ETS, ETS, ETS, ETS, ETS, ETS, ETS, ETS },
 			    .tc_tx_bw = { 1, 1, 1, 1, 1, 1, 1, 93 } } },
 	{ "bandwidth of a strict class", { .tc_tx_bw = { 200 } } },
