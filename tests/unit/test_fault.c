@@ -721,6 +721,15 @@ static void test_line_full(void **state)
 	assert_int_equal(f->at_b->n, n);
 	assert_int_equal(f->now, n * bits);
 	assert_int_equal(stats(f)->drop_hold, 0);
+	/* Who does not wait loses what there is no room for. That takes no time on the line. */
+	for (unsigned int i = 0; !stats(f)->drop_hold; i++)
+		send_psn(f, 1, i);
+	for (unsigned int i = 0; i < 1000; i++)
+		send_psn(f, 1, i);
+	f->at_b->n = 0;
+	finish(f);
+	assert_false(wire_port_full(f->a, any));
+	assert_int_equal(f->now, (n + f->at_b->n) * bits);
 	close_wire(f);
 }
 

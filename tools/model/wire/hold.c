@@ -5,8 +5,8 @@
  *
  * All stages share one heap, ordered by the time at which a frame leaves its stage. A frame
  * that is held back is also in the list of its flow, and leaves as soon as enough later frames
- * of the flow have passed; the time is a limit in case there are none. The line and the delay stage
- * keep the order of their frames, as a cable does.
+ * of the flow have passed; the time is a limit in case there are none. The line and the delay
+ * stage keep the order of their frames, as a cable does.
  */
 #include <stdlib.h>
 
@@ -215,26 +215,26 @@ static uint64_t line_ns(uint64_t bytes, uint64_t bps)
 static void line(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
 		 uint64_t bps, uint64_t delay_ns)
 {
-	uint64_t now = wire_now(h->w);
+	uint64_t now = wire_now(h->w), due;
 	struct wire_held *e;
 
 	if (!bps && !from->n_line) {
 		delay(h, from, buf, delay_ns);
 		return;
 	}
-	if (from->line_free < now)
-		from->line_free = now;
-	if (bps) {
-		from->line_free += line_ns(buf->len + LINE_OVERHEAD, bps);
-		from->line_queue = line_ns(LINE_QUEUE, bps);
-	}
-	e = held_add(h, from, buf, from->line_free);
+	due = from->line_free < now ? now : from->line_free;
+	if (bps)
+		due += line_ns(buf->len + LINE_OVERHEAD, bps);
+	e = held_add(h, from, buf, due);
 	if (!e)
 		return;
 	e->stage = LINE;
 	e->delay_ns = delay_ns;
 	from->n_line++;
-	from->line_full |= from->line_free - now >= from->line_queue;
+	from->line_free = due;
+	if (bps)
+		from->line_queue = line_ns(LINE_QUEUE, bps);
+	from->line_full |= due - now >= from->line_queue;
 }
 
 static void leave_line(struct wire_hold *h, struct wire_held *e)
