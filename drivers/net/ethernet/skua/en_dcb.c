@@ -153,12 +153,18 @@ EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_init);
  * skua_en_dcb_up() - write the traffic classes to the device
  * @en: the netdev, about to be attached to its device; under RTNL
  *
- * A reset has put all priorities into one class, and an earlier netdev may have left others.
- *
- * Return: 0 or a negative errno.
+ * A reset has put all priorities into one class, and an earlier netdev may have left others. The
+ * netdev is attached in any case: a device that has failed is recovered, and this is done again.
  */
-int skua_en_dcb_up(struct skua_en *en)
+void skua_en_dcb_up(struct skua_en *en)
 {
+	int err;
+
 	ASSERT_RTNL();
-	return en->caps & SKUA_CAP_ETS ? skua_en_ets_write(en, &en->ets) : 0;
+	if (!(en->caps & SKUA_CAP_ETS))
+		return;
+	err = skua_en_ets_write(en, &en->ets);
+	if (err && !skua_dead(en->dev))
+		netdev_warn(en->ndev, "ETS: the device refuses the traffic classes: %pe\n",
+			    ERR_PTR(err));
 }

@@ -170,14 +170,12 @@ static int skua_en_attach(struct skua_en *en)
 	err = skua_pd_alloc(en->dev, &en->pdn);
 	if (err)
 		return err;
-	err = skua_en_dcb_up(en);
-	if (err)
-		goto err_classes;
+	skua_en_dcb_up(en);
 	WRITE_ONCE(en->dead, false);
 	if (netif_running(en->ndev)) {
 		err = skua_en_up(en);
 		if (err)
-			goto err_dead;
+			goto err_pd;
 	}
 	en->attached = true;
 	netif_device_attach(en->ndev);
@@ -189,15 +187,10 @@ static int skua_en_attach(struct skua_en *en)
 		skua_en_dead(en);
 	return 0;
 
-err_dead:
+err_pd:
 	WRITE_ONCE(en->dead, true);
 	skua_pd_free(en->dev, en->pdn);
 	netdev_err(en->ndev, "the queues cannot be made: %pe\n", ERR_PTR(err));
-	return err;
-
-err_classes:
-	skua_pd_free(en->dev, en->pdn);
-	netdev_err(en->ndev, "the traffic classes cannot be set: %pe\n", ERR_PTR(err));
 	return err;
 }
 
