@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "narrow.h"
 #include "rc.h"
 
 #define QPS	4
@@ -16,66 +17,36 @@
 #define ROUNDS	4000
 
 /**
- * struct narrow - a wire that takes a few frames at a time, and what it took
- * @room: frames that it takes now
+ * struct rig - queue pairs, and what the wire took of them
+ * @wire: takes a few frames at a time
  * @sent: bytes by queue pair
  * @last: queue pair of the last frame
  */
-static struct narrow {
+static struct rig {
 	struct rc rc;
 	struct mini_qp qp[2][QPS];
-	unsigned int room;
+	struct narrow wire;
 	uint64_t sent[QPS];
 	unsigned int last;
 } n;
 
-static void take(const void *frame, size_t len)
+static void took(void *priv, const struct skua_pkt *pkt, size_t len)
 {
-	struct skua_pkt pkt;
-
-	assert_int_equal(skua_pkt_parse(frame, len, &pkt), SKUA_PKT_OK);
+	(void)priv;
 	for (unsigned int i = 0; i < QPS; i++) {
-		if (pkt.dqpn != n.qp[1][i].qpn)
+		if (pkt->dqpn != n.qp[1][i].qpn)
 			continue;
 		n.sent[i] += len;
 		n.last = i;
 	}
-	n.room -= n.room > 0;
 }
 
-static void narrow_send(void *priv, const void *frame, size_t len)
+static void narrow_down(void)
 {
-	(void)priv;
-	take(frame, len);
+	n.wire.took = took;
+	n.rc.s[0].f.net = &narrow_ops;
+	n.rc.s[0].f.net_priv = &n.wire;
 }
-
-static void narrow_send_pending(void *priv, void *frame, size_t len)
-{
-	(void)priv;
-	skua_pkt_icrc_fill(frame, len);
-	take(frame, len);
-}
-
-static void *narrow_frame(void *priv, size_t size)
-{
-	(void)priv;
-	(void)size;
-	return NULL;
-}
-
-static bool narrow_full(void *priv, const uint8_t dmac[6])
-{
-	(void)priv;
-	(void)dmac;
-	return !n.room;
-}
-
-static const struct skua_wire_ops narrow_ops = {
-	.send = narrow_send,
-	.send_pending = narrow_send_pending,
-	.frame = narrow_frame,
-	.full = narrow_full,
-};
 
 /* What a queue pair is like. */
 struct like {
@@ -101,7 +72,7 @@ static void open_qps(const struct like like[QPS])
 			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
 		}
 	}
-	rc->s[0].f.net = &narrow_ops;
+	narrow_down();
 }
 
 static void post(unsigned int i, uint32_t len)
@@ -125,10 +96,21 @@ static void drive(unsigned int rounds, unsigned int room)
 	struct fake *f = &n.rc.s[0].f;
 
 	for (unsigned int round = 0; round < rounds; round++) {
-		n.room = room;
+		n.wire.room = room;
 		skua_dev_room(f->dev);
 		fake_run(f);
 	}
+}
+
+/* Likewise; @sent: what is sent meanwhile. */
+static void drive_count(unsigned int rounds, unsigned int room, uint64_t sent[QPS])
+{
+	uint64_t before[QPS];
+
+	memcpy(before, n.sent, sizeof(before));
+	drive(rounds, room);
+	for (unsigned int i = 0; i < QPS; i++)
+		sent[i] = n.sent[i] - before[i];
 }
 
 /* More than the wire takes in a test. */
@@ -136,7 +118,8 @@ static void fill(unsigned int i)
 {
 	for (unsigned int k = 0; k < 30; k++)
 		rc_post_quiet(&n.rc, 0, &n.qp[0][i],
-			      &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20, .quiet = true });
+			      &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20,
+					       .quiet = true });
 	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
 }
 
@@ -249,20 +232,17 @@ static void test_idle(void **state)
 	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 2, 3 }, { 3, 3 } };
 	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0, 1, 2, 3 };
 	static const uint8_t share[SKUA_TC_NUM] = { 50, 50 };
-	uint64_t was[QPS];
+	uint64_t sent[QPS];
 
 	(void)state;
 	open_qps(like);
 	set_classes(prio_tc, share);
 	fill(0);
 	drive(ROUNDS / 2, ROOM);
-	memcpy(was, n.sent, sizeof(was));
 	fill(1);
-	drive(ROUNDS / 4, ROOM);
-	for (unsigned int i = 0; i < QPS; i++)
-		was[i] = n.sent[i] - was[i];
-	has_percent(was, 0, 50);
-	has_percent(was, 1, 50);
+	drive_count(ROUNDS / 4, ROOM, sent);
+	has_percent(sent, 0, 50);
+	has_percent(sent, 1, 50);
 	rc_close(&n.rc);
 }
 
@@ -275,7 +255,7 @@ static void test_change(void **state)
 
 	(void)state;
 	for (unsigned int ready = 0; ready < 2; ready++) {
-		uint64_t was[QPS];
+		uint64_t sent[QPS];
 
 		open_qps(like);
 		for (unsigned int i = 0; i < QPS; i++)
@@ -285,25 +265,19 @@ static void test_change(void **state)
 		if (ready)
 			skua_dev_room(n.rc.s[0].f.dev);
 		sched_set_classes(n.rc.s[0].f.dev, each, strict);
-		n.room = 1;
+		n.wire.room = 1;
 		if (!ready)
 			skua_dev_room(n.rc.s[0].f.dev);
 		skua_dev_run(n.rc.s[0].f.dev);
 		assert_int_equal(n.last, 3);
 		set_classes(each, share);
-		memcpy(was, n.sent, sizeof(was));
-		drive(ROUNDS, ROOM);
+		drive_count(ROUNDS, ROOM, sent);
 		for (unsigned int i = 0; i < QPS; i++)
-			was[i] = n.sent[i] - was[i];
-		for (unsigned int i = 0; i < QPS; i++)
-			has_percent(was, i, share[i]);
+			has_percent(sent, i, share[i]);
 		set_classes(one, strict);
-		memcpy(was, n.sent, sizeof(was));
-		drive(ROUNDS, ROOM);
+		drive_count(ROUNDS, ROOM, sent);
 		for (unsigned int i = 0; i < QPS; i++)
-			was[i] = n.sent[i] - was[i];
-		for (unsigned int i = 0; i < QPS; i++)
-			has_percent(was, i, 25);
+			has_percent(sent, i, 25);
 		rc_close(&n.rc);
 	}
 }
@@ -323,7 +297,7 @@ static void test_empty_turns(void **state)
 	for (unsigned int k = 0; k < 1000; k++)
 		rc_post_quiet(&n.rc, 0, qp, &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
 	mini_ring(&n.rc.s[0].m, qp);
-	n.room = 1000;
+	n.wire.room = 1000;
 	/* Eight turns each. */
 	for (unsigned int k = 0; k < 15; k++)
 		skua_dev_run(n.rc.s[0].f.dev);
@@ -369,7 +343,7 @@ static void test_datagrams(void **state)
 			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
 		}
 	}
-	rc->s[0].f.net = &narrow_ops;
+	narrow_down();
 	set_classes(prio_tc, strict);
 	post_datagrams(0, "221022");
 	post_datagrams(1, "1111");
