@@ -180,6 +180,12 @@ static void append(struct sched *s, uint8_t which, uint32_t index)
 	list->tail = index + 1;
 }
 
+/* To the ready QPs of its class. */
+static void append_ready(struct sched *s, uint32_t index)
+{
+	append(s, ready_list(s, &s->link[index]), index);
+}
+
 static void forget(struct sched *s, uint32_t index)
 {
 	unlink_qp(s, index);
@@ -210,7 +216,7 @@ void sched_kick(struct skua_dev *dev, uint32_t qpn)
 	uint32_t index = qp_index(qpn);
 
 	if (!s->link[index].list)
-		append(s, ready_list(s, &s->link[index]), index);
+		append_ready(s, index);
 }
 
 void sched_kick_resp(struct skua_dev *dev, uint32_t qpn)
@@ -257,7 +263,7 @@ void sched_unpark(struct skua_dev *dev, uint32_t qpn)
 	if (!s->link[index].parked)
 		return;
 	forget(s, index);
-	append(s, ready_list(s, &s->link[index]), index);
+	append_ready(s, index);
 }
 
 static void make_ready(struct sched *s, struct list *list)
@@ -266,7 +272,7 @@ static void make_ready(struct sched *s, struct list *list)
 		uint32_t index = list->head - 1;
 
 		unlink_qp(s, index);
-		append(s, ready_list(s, &s->link[index]), index);
+		append_ready(s, index);
 	}
 }
 
@@ -320,7 +326,7 @@ static void set_prio(struct sched *s, uint32_t index, uint32_t prio)
 	if (l->list < READY || l->list == ready_list(s, l))
 		return;
 	unlink_qp(s, index);
-	append(s, ready_list(s, l), index);
+	append_ready(s, index);
 }
 
 void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
@@ -405,7 +411,7 @@ static bool turn(struct skua_dev *dev, struct qp *qp, uint32_t index)
 	else
 		more = engine_run(dev, qp);
 	count_sent(dev, index);
-	/* When the wire is full all have empty turns, in which the time of those behind would be lost. */
+	/* When the wire is full all have empty turns: the time of those behind would be lost. */
 	if (tc->cost && s->turn_bytes)
 		s->now = tc->time;
 	tc->time += tc->cost * (s->turn_bytes > TURN_MIN ? s->turn_bytes : TURN_MIN);
