@@ -43,7 +43,6 @@ VISIBLE_IF_KUNIT
 int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets)
 {
 	unsigned int i, sum = 0;
-	bool shared = false;
 	int err;
 
 	for (i = 0; i < SKUA_PRIO_NUM; i++) {
@@ -57,12 +56,11 @@ int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets)
 		err = skua_en_tc_check(ndev, ets, i);
 		if (err)
 			return err;
-		if (ets->tc_tsa[i] != IEEE_8021QAZ_TSA_ETS)
-			continue;
-		shared = true;
-		sum += ets->tc_tx_bw[i];
+		if (ets->tc_tsa[i] == IEEE_8021QAZ_TSA_ETS)
+			sum += ets->tc_tx_bw[i];
 	}
-	if (!shared || sum == SKUA_TC_SHARE_MAX)
+	/* Zero: no class has a share, since one with none was refused. */
+	if (!sum || sum == SKUA_TC_SHARE_MAX)
 		return 0;
 	netdev_warn(ndev, "ETS refused: the traffic classes have %u %% of the bandwidth, not %u\n",
 		    sum, SKUA_TC_SHARE_MAX);

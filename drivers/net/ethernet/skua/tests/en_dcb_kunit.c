@@ -7,7 +7,6 @@
 
 #include "en_fake.h"
 
-#define STRICT	IEEE_8021QAZ_TSA_STRICT
 #define ETS	IEEE_8021QAZ_TSA_ETS
 
 struct ets_case {
