@@ -389,12 +389,25 @@ void fake_init_sized(struct fake *f, const struct skua_dev_cfg *cfg, uint64_t si
 	fake_bus(f, true, true);
 }
 
+/* What is sent is sent by a QP, which has a priority. */
+static void check_prios(const struct fake *f)
+{
+	const uint64_t *cnt = f->dev->cnt;
+	uint64_t sum = 0;
+
+	for (unsigned int prio = 0; prio < SKUA_PRIO_NUM; prio++)
+		sum += cnt[SKUA_CNT_TX_PRIO0_BYTES + prio];
+	if (sum != cnt[SKUA_CNT_RDMA_TX_BYTES] + cnt[SKUA_CNT_ETH_TX_BYTES])
+		die("the counters of priorities do not add up to what was sent");
+}
+
 void fake_exit(struct fake *f)
 {
 	struct fake_frame *frame;
 
 	if (f->owns_wire)
 		wire_destroy(f->wire);
+	check_prios(f);
 	judge_reset(&f->judge);
 	while ((frame = fake_tx(f)))
 		free(frame);

@@ -20,6 +20,8 @@
  * struct rig - queue pairs, and what the wire took of them
  * @wire: takes a few frames at a time
  * @sent: bytes by queue pair
+ * @frames: frames by queue pair
+ * @posted: work requests of one frame by queue pair
  * @last: queue pair of the last frame
  */
 static struct rig {
@@ -27,6 +29,7 @@ static struct rig {
 	struct mini_qp qp[2][QPS];
 	struct narrow wire;
 	uint64_t sent[QPS];
+	unsigned int frames[QPS], posted[QPS];
 	unsigned int last;
 } n;
 
@@ -37,6 +40,7 @@ static void took(void *priv, const struct skua_pkt *pkt, size_t len)
 		if (pkt->dqpn != n.qp[1][i].qpn)
 			continue;
 		n.sent[i] += len;
+		n.frames[i]++;
 		n.last = i;
 	}
 }
@@ -123,6 +127,15 @@ static void fill(unsigned int i)
 	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
 }
 
+/* WRITEs of 8 bytes, so that as many as fit into the queue are to be sent. */
+static void fill_small(unsigned int i)
+{
+	for (; n.posted[i] - n.frames[i] < 500; n.posted[i]++)
+		rc_post_quiet(&n.rc, 0, &n.qp[0][i],
+			      &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8, .quiet = true });
+	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
+}
+
 static uint64_t total(const uint64_t sent[QPS])
 {
 	return sent[0] + sent[1] + sent[2] + sent[3];
@@ -142,8 +155,8 @@ static uint64_t by_prio(unsigned int prio)
 }
 
 /*
- * Bytes are shared as the classes say, and in a class equally, whatever the frames' size and
- * however few the wire takes at a time. The counters of priorities agree.
+ * Bytes are shared as the classes say, and in a class equally, with another MTU too and however
+ * few frames the wire takes at a time. The counters of priorities agree.
  */
 static void test_shares(void **state)
 {
@@ -166,6 +179,30 @@ static void test_shares(void **state)
 		assert_int_equal(by_prio(0), n.sent[0]);
 		assert_int_equal(by_prio(1), n.sent[1] + n.sent[2]);
 		assert_int_equal(by_prio(6), n.sent[3]);
+		rc_close(&n.rc);
+	}
+}
+
+/* Bytes are shared, not frames or turns: here in frames of 82 and of 1098 bytes. */
+static void test_small(void **state)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 1, 3 }, { 1, 3 } };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { [1] = 1 };
+	static const uint8_t share[SKUA_TC_NUM] = { 50, 50 };
+
+	(void)state;
+	for (unsigned int room = 1; room <= 16; room *= 2) {
+		open_qps(like);
+		set_classes(prio_tc, share);
+		fill(0);
+		while (total(n.sent) < 2 << 20) {
+			for (unsigned int i = 1; i < QPS; i++)
+				fill_small(i);
+			drive(400 / room, room);
+		}
+		has_percent(n.sent, 0, 50);
+		for (unsigned int i = 1; i < QPS; i++)
+			assert_in_range(n.sent[i], total(n.sent) / 7, total(n.sent) / 5);
 		rc_close(&n.rc);
 	}
 }
@@ -374,6 +411,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_small),
 		cmocka_unit_test(test_strict),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_change),

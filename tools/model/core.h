@@ -643,6 +643,8 @@ void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio);
  * in which it has to wait for a turn.
  */
 bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio);
+/* So many bytes of the QP are sent, in its turn or not. */
+void sched_sent(struct skua_dev *dev, uint32_t qpn, uint64_t bytes);
 /* Remove the QP from all lists (destroy, reset). */
 void sched_forget(struct skua_dev *dev, uint32_t qpn);
 /*

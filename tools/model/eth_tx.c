@@ -44,6 +44,7 @@ static void send_frame(struct skua_dev *dev, const struct qp *qp, uint8_t *frame
 	}
 	dev->cnt[SKUA_CNT_ETH_TX_PKTS]++;
 	dev->cnt[SKUA_CNT_ETH_TX_BYTES] += len;
+	sched_sent(dev, qp->qpn, len);
 	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_TX_PKTS, 1);
 	set_count(dev, le32_to_cpu(qp->sqc->counter), SKUA_CNT_RDMA_TX_BYTES, len);
 	port_tx_eth(dev, frame, len,

@@ -39,7 +39,7 @@ struct list {
  */
 enum { NOWHERE, PARKED, SERVED, MOVING, READY, LISTS = READY + SKUA_TC_NUM };
 
-/* Least that a turn counts for: one that sends nothing takes time too. */
+/* What a turn counts for that sends nothing, though the wire had room: it takes time too. */
 #define TURN_MIN	256
 /* No class gets further ahead of another by one turn. */
 #define AHEAD_MAX	(1ull << 48)
@@ -79,9 +79,7 @@ struct tclass {
  * @link: by QP index
  * @top: no QP from this index on has been in a list
  * @list: heads of the lists of ready and parked QPs
- * @sent: frames that the device had sent when the present turn began
- * @bytes: bytes that it had sent when they were last counted for a priority
- * @turn_bytes: bytes counted in the present turn
+ * @turn_bytes: bytes sent in the present turn
  * @turn: class whose turn it is
  * @ready: classes that have ready QPs, a bit for each
  * @strict: classes of strict priority, likewise
@@ -93,23 +91,13 @@ struct sched {
 	struct link *link;
 	uint32_t top;
 	struct list list[LISTS];
-	uint64_t sent, bytes, turn_bytes;
+	uint64_t turn_bytes;
 	unsigned int turn;
 	uint32_t ready, strict;
 	uint8_t tc_of[SKUA_PRIO_NUM];
 	uint64_t now;
 	struct tclass tc[SKUA_TC_NUM];
 };
-
-static uint64_t frames_sent(const struct skua_dev *dev)
-{
-	return dev->cnt[SKUA_CNT_RDMA_TX_PKTS] + dev->cnt[SKUA_CNT_ETH_TX_PKTS];
-}
-
-static uint64_t bytes_sent(const struct skua_dev *dev)
-{
-	return dev->cnt[SKUA_CNT_RDMA_TX_BYTES] + dev->cnt[SKUA_CNT_ETH_TX_BYTES];
-}
 
 static uint8_t ready_list(const struct sched *s, const struct link *l)
 {
@@ -250,7 +238,7 @@ void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_
 
 	/* The QP may have been kicked during its turn. */
 	unlink_qp(s, index);
-	append(s, frames_sent(dev) == s->sent ? PARKED : SERVED, index);
+	append(s, s->turn_bytes ? SERVED : PARKED, index);
 	l->parked = true;
 	memcpy(l->dmac, dmac, sizeof(l->dmac));
 }
@@ -307,15 +295,12 @@ void sched_one_class(struct skua_dev *dev)
 	sched_set_classes(dev, prio_tc, strict);
 }
 
-/* What was sent since it was last counted is of this priority. */
-static void count_sent(struct skua_dev *dev, uint32_t index)
+void sched_sent(struct skua_dev *dev, uint32_t qpn, uint64_t bytes)
 {
 	struct sched *s = dev->sched;
-	uint64_t bytes = bytes_sent(dev);
 
-	dev->cnt[SKUA_CNT_TX_PRIO0_BYTES + s->link[index].prio] += bytes - s->bytes;
-	s->turn_bytes += bytes - s->bytes;
-	s->bytes = bytes;
+	dev->cnt[SKUA_CNT_TX_PRIO0_BYTES + s->link[qp_index(qpn)].prio] += bytes;
+	s->turn_bytes += bytes;
 }
 
 static void set_prio(struct sched *s, uint32_t index, uint32_t prio)
@@ -341,7 +326,6 @@ bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
 
 	if (s->link[index].prio == prio)
 		return true;
-	count_sent(dev, index);
 	set_prio(s, index, prio);
 	return s->tc_of[prio] == s->turn;
 }
@@ -397,24 +381,32 @@ bool sched_ready(const struct skua_dev *dev, uint32_t index)
 	return dev->sched->link[index].list >= READY;
 }
 
+/* The class that has had the turn pays for it. */
+static void charge(struct sched *s, bool parked)
+{
+	struct tclass *tc = &s->tc[s->turn];
+
+	if (s->turn_bytes) {
+		/* While the wire is full all have empty turns: those behind would lose that. */
+		if (tc->cost)
+			s->now = tc->time;
+		tc->time += tc->cost * s->turn_bytes;
+	} else if (!parked) {
+		tc->time += tc->cost * TURN_MIN;
+	}
+}
+
 static bool turn(struct skua_dev *dev, struct qp *qp, uint32_t index)
 {
 	struct sched *s = dev->sched;
-	struct tclass *tc = &s->tc[s->turn];
 	bool more;
 
-	s->sent = frames_sent(dev);
-	s->bytes = bytes_sent(dev);
 	s->turn_bytes = 0;
 	if (qp_type(qp) == SKUA_QP_RAW_ETH)
 		more = qp_need_rq(dev, qp) && eth_sq_run(dev, qp, FRAMES);
 	else
 		more = engine_run(dev, qp);
-	count_sent(dev, index);
-	/* When the wire is full all have empty turns: the time of those behind would be lost. */
-	if (tc->cost && s->turn_bytes)
-		s->now = tc->time;
-	tc->time += tc->cost * (s->turn_bytes > TURN_MIN ? s->turn_bytes : TURN_MIN);
+	charge(s, s->link[index].parked);
 	return more;
 }
 

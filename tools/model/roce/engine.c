@@ -458,6 +458,7 @@ void tx_finish(struct turn *t, struct skua_pkt_build *b, uint32_t payload)
 		return;
 	turn_count(t, SKUA_CNT_RDMA_TX_PKTS);
 	qp_count(t->dev, t->sqc, SKUA_CNT_RDMA_TX_BYTES, len);
+	sched_sent(t->dev, t->qp->qpn, len);
 	port_tx(t->dev, b->frame, len);
 }
 

@@ -191,6 +191,7 @@ bool train_send(struct turn *t, const struct wqe *w, struct sge_pos *pos,
 	total = skua_train_bytes(b.frame, len, train);
 	qp_count(t->dev, t->sqc, SKUA_CNT_RDMA_TX_PKTS, train->packets);
 	qp_count(t->dev, t->sqc, SKUA_CNT_RDMA_TX_BYTES, total);
+	sched_sent(t->dev, t->qp->qpn, total);
 	under_way(t, psn);
 	req_note_sent(t, train->packets, bytes);
 	t->budget -= (int32_t)(bytes + train->packets * SKUA_PKT_OVERHEAD);
