@@ -8,6 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <skua/cqe_parse.h>
+
 #include "narrow.h"
 #include "rc.h"
 
@@ -357,19 +359,14 @@ static void post_datagrams(unsigned int i, const char *prios)
 	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
 }
 
-/*
- * A datagram queue is in the class of the datagram that is next: here one of low priority keeps
- * it until another queue is done, and one of high priority is before that.
- */
-static void test_datagrams(void **state)
+/* Two datagram queues, and three strict classes. */
+static void open_datagrams(void)
 {
 	struct rc_opt opt = { .type = SKUA_QP_UD, .caps = SKUA_CAP_UD };
 	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0, 1, 2, 0 };
 	static const uint8_t strict[SKUA_TC_NUM];
-	const uint64_t one = 1000 + SKUA_PKT_OVERHEAD - 12;
 	struct rc *rc = &n.rc;
 
-	(void)state;
 	memset(&n, 0, sizeof(n));
 	rc_open(rc, &opt);
 	for (unsigned int i = 0; i < 2; i++) {
@@ -382,6 +379,19 @@ static void test_datagrams(void **state)
 	}
 	narrow_down();
 	set_classes(prio_tc, strict);
+}
+
+/*
+ * A datagram queue is in the class of the datagram that is next: here one of low priority keeps
+ * it until another queue is done, and one of high priority is before that.
+ */
+static void test_datagrams(void **state)
+{
+	const uint64_t one = 1000 + SKUA_PKT_OVERHEAD - 12;
+	struct rc *rc = &n.rc;
+
+	(void)state;
+	open_datagrams();
 	post_datagrams(0, "221022");
 	post_datagrams(1, "1111");
 	drive(2, 1);
@@ -407,6 +417,112 @@ static void test_datagrams(void **state)
 	rc_close(rc);
 }
 
+/* The wire takes so many frames at once, as many times; these are the queues' of them. */
+static void takes(unsigned int rounds, unsigned int room, unsigned int first, unsigned int second)
+{
+	memset(n.frames, 0, sizeof(n.frames));
+	drive(rounds, room);
+	assert_int_equal(n.frames[0], first);
+	assert_int_equal(n.frames[1], second);
+}
+
+/* A datagram of a high class does not wait for others because of what its queue sent before. */
+static void test_next_datagram(void **state)
+{
+	(void)state;
+	open_datagrams();
+	post_datagrams(1, "11111111111111111111111111111111");
+	takes(4, 1, 0, 4);
+	/* While the wire is full. */
+	post_datagrams(0, "2");
+	takes(1, 1, 1, 0);
+	/* While others wait for a turn, after one of their class. */
+	post_datagrams(0, "1");
+	takes(2, 1, 1, 1);
+	n.wire.room = 1;
+	skua_dev_room(n.rc.s[0].f.dev);
+	post_datagrams(0, "2");
+	takes(1, 1, 1, 0);
+	/* Behind the last one that a turn has time for. */
+	post_datagrams(0, "111111112");
+	takes(3, 8, 9, 15);
+	/* One of a low class waits, whether the turn begins with it or not. */
+	n.wire.room = 3;
+	skua_dev_room(n.rc.s[0].f.dev);
+	post_datagrams(0, "20");
+	takes(1, 3, 1, 2);
+	takes(1, 4, 0, 4);
+	takes(1, 7, 1, 6);
+	post_datagrams(1, "11");
+	drive(1, 0);
+	n.wire.room = 2;
+	skua_dev_room(n.rc.s[0].f.dev);
+	post_datagrams(0, "0");
+	takes(1, 2, 0, 2);
+	rc_close(&n.rc);
+}
+
+/*
+ * Three queue pairs of the highest class, with a lot to send, and one of the lowest, which gets
+ * into error with @posted work requests.
+ */
+static void open_flush(unsigned int posted)
+{
+	static const struct like like[QPS] = { { 0, 3 }, { 3, 3 }, { 3, 3 }, { 3, 3 } };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { [3] = 3 };
+	static const uint8_t strict[SKUA_TC_NUM];
+	struct qp qp;
+
+	open_qps(like);
+	set_classes(prio_tc, strict);
+	for (unsigned int i = 1; i < QPS; i++)
+		fill(i);
+	n.wire.room = 1000;
+	skua_dev_room(n.rc.s[0].f.dev);
+	for (unsigned int k = 0; k < posted; k++)
+		post(0, 8);
+	/* Without a command, in which the device would give them turns first. */
+	assert_int_equal(qp_get(n.rc.s[0].f.dev, n.qp[0][0].qpn, &qp), 0);
+	qp_error(n.rc.s[0].f.dev, &qp, SKUA_QP_ERR, SKUA_QP_EV_COUNT);
+	qp_put(n.rc.s[0].f.dev, &qp);
+}
+
+static unsigned int flushed(void)
+{
+	struct skua_cqe cqe;
+	unsigned int num = 0;
+
+	for (; mini_cq_next(&n.rc.s[0].m, &n.rc.s[0].scq, &cqe); num++)
+		assert_int_equal(skua_cqe_status(&cqe), SKUA_CQE_WR_FLUSH_ERR);
+	return num;
+}
+
+/* Who is in error is flushed, however much others have to send that come first. */
+static void test_flush(void **state)
+{
+	(void)state;
+	open_flush(3);
+	skua_dev_run(n.rc.s[0].f.dev);
+	assert_int_equal(flushed(), 3);
+	post(0, 8);
+	skua_dev_run(n.rc.s[0].f.dev);
+	assert_int_equal(flushed(), 1);
+	assert_true(n.wire.room > 0);
+	rc_close(&n.rc);
+}
+
+/* However much there is to flush, others send. */
+static void test_flush_long(void **state)
+{
+	(void)state;
+	open_flush(500);
+	/* Eight turns, 16 work requests in one of them. */
+	skua_dev_run(n.rc.s[0].f.dev);
+	assert_int_equal(flushed(), 4 * 16);
+	assert_in_range(total(n.sent), 4 * MODEL_TURN_BYTES - 2000, 4 * MODEL_TURN_BYTES);
+	rc_close(&n.rc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +533,9 @@ int main(void)
 		cmocka_unit_test(test_change),
 		cmocka_unit_test(test_empty_turns),
 		cmocka_unit_test(test_datagrams),
+		cmocka_unit_test(test_next_datagram),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_flush_long),
 		cmocka_unit_test(test_none),
 	};
 

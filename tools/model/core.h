@@ -591,6 +591,8 @@ void qp_dirty(struct skua_dev *dev, struct qp *qp);
 void qp_put(struct skua_dev *dev, struct qp *qp);
 enum skua_qp_type qp_type(const struct qp *qp);
 enum skua_qp_state qp_state(const struct qp *qp);
+/* In error: work requests are flushed, at least those for sending, and none is sent. */
+bool qp_flushes(const struct qp *qp);
 /* UD or GSI: no peer of its own, each packet is a message. */
 bool qp_is_datagram(const struct qp *qp);
 /*
@@ -638,9 +640,11 @@ void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM
 void sched_one_class(struct skua_dev *dev);
 /* The QP has this priority from now on; 0 after sched_forget(). */
 void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio);
+/* The priority of the QP is that of its next datagram, which is to be looked at in a turn. */
+void sched_next_unknown(struct skua_dev *dev, uint32_t qpn);
 /*
- * Likewise in its turn, before the first packet of this priority. False: that is of another class,
- * in which it has to wait for a turn.
+ * In the QP's turn: this is the priority of the next datagram. False: that is of another class, in
+ * which it has to wait for a turn.
  */
 bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio);
 /* So many bytes of the QP are sent, in its turn or not. */
@@ -652,8 +656,11 @@ void sched_forget(struct skua_dev *dev, uint32_t qpn);
  * no turn, even if it is kicked.
  */
 void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[6]);
-/* The QP has another path, or nothing to send: it need not wait for the wire any more. */
-void sched_unpark(struct skua_dev *dev, uint32_t qpn);
+/*
+ * The QP has another state or path: it is ready, whether it has waited for the wire or not.
+ * @flush: it is in error, and is only flushed.
+ */
+void sched_state(struct skua_dev *dev, uint32_t qpn, bool flush);
 /* The wire may have room again. */
 void sched_room(struct skua_dev *dev);
 /* Is it in the ready queue? */

@@ -221,6 +221,11 @@ enum skua_qp_state qp_state(const struct qp *qp)
 	return le32_get_bits(qp->sqc->attr.state, SKUA_ATTR_STATE);
 }
 
+bool qp_flushes(const struct qp *qp)
+{
+	return qp_state(qp) == SKUA_QP_ERR || qp_state(qp) == SKUA_QP_SQE;
+}
+
 bool qp_is_datagram(const struct qp *qp)
 {
 	return qp_type(qp) == SKUA_QP_UD || qp_type(qp) == SKUA_QP_GSI;
@@ -268,8 +273,7 @@ void qp_error(struct skua_dev *dev, struct qp *qp, enum skua_qp_state state,
 	if (ev != SKUA_QP_EV_COUNT)
 		qp_event(dev, qp->sqc, ev);
 	/* The flush needs no room in the wire. */
-	sched_unpark(dev, qp->qpn);
-	sched_kick(dev, qp->qpn);
+	sched_state(dev, qp->qpn, qp_flushes(qp));
 }
 
 /* --- doorbell --- */

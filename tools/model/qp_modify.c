@@ -402,8 +402,9 @@ static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, 
 		qp->rqc->state = cpu_to_le32(to);
 		if (engine)
 			engine_state(dev, qp, from, to);
-		sched_unpark(dev, qp->qpn);
-		sched_kick(dev, qp->qpn);
+		if (qp_is_datagram(qp))
+			sched_next_unknown(dev, qp->qpn);
+		sched_state(dev, qp->qpn, qp_flushes(qp));
 	}
 	qp_dirty(dev, qp);
 	return err;

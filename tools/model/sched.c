@@ -11,6 +11,11 @@
  * begins where the one is that had the last turn: it has not saved up what it did not use. One
  * that only waits for the wire stays behind, and so has the next turn there is.
  *
+ * Some turns belong to no class, and as a rule send nothing: those of QPs in error, which are
+ * flushed (who destroys a QP waits for that, however much others have to send), and those of
+ * datagram queues that have sent what they were in a class for: the next datagram says which is
+ * the next class. Every second turn may be one of these.
+ *
  * QPs whose frames find no room in the wire are parked. When there may be room again they are
  * put behind the ready ones, in the order in which they were parked. If there is no room for
  * the frame of one of them after all it is parked again without reading its context. QPs that
@@ -35,9 +40,11 @@ struct list {
 
 /*
  * Parked QPs are in PARKED if they have sent nothing in their turn, else in SERVED. Ready ones are
- * in READY and the number of their class; in MOVING they are only while classes change.
+ * in READY and the number of their class, which for turns of no class is NO_TC; in MOVING they are
+ * only while classes change.
  */
-enum { NOWHERE, PARKED, SERVED, MOVING, READY, LISTS = READY + SKUA_TC_NUM };
+enum { NO_TC = SKUA_TC_NUM, TCS };
+enum { NOWHERE, PARKED, SERVED, MOVING, READY, LISTS = READY + TCS };
 
 /* What a turn counts for that sends nothing, though the wire had room: it takes time too. */
 #define TURN_MIN	256
@@ -49,7 +56,9 @@ enum { NOWHERE, PARKED, SERVED, MOVING, READY, LISTS = READY + SKUA_TC_NUM };
  * @next: the QP behind it
  * @prev: the QP in front of it
  * @list: the list that it is in
- * @prio: its priority
+ * @prio: its priority; of a datagram queue that of the datagram that is next, or was last
+ * @next_unknown: a datagram queue, and its next datagram may have another priority
+ * @flush: it is in error: its turns only flush it
  * @resp: its responder has something to send
  * @parked: the QP is parked, or about to be: the wire had no room for a frame to @dmac
  * @dmac: destination of that frame
@@ -58,6 +67,8 @@ struct link {
 	uint32_t next, prev;
 	uint8_t list;
 	uint8_t prio:3;
+	bool next_unknown:1;
+	bool flush:1;
 	bool resp:1;
 	bool parked:1;
 	uint8_t dmac[ETH_ADDR_LEN];
@@ -66,8 +77,8 @@ struct link {
 _Static_assert(sizeof(struct link) == 16, "of each QP on the chip");
 
 /**
- * struct tclass - a traffic class that has a share
- * @cost: of a byte, in virtual time
+ * struct tclass - a traffic class
+ * @cost: of a byte, in virtual time; 0 unless it has a share
  * @time: virtual time at which its next turn begins
  */
 struct tclass {
@@ -83,6 +94,7 @@ struct tclass {
  * @turn: class whose turn it is
  * @ready: classes that have ready QPs, a bit for each
  * @strict: classes of strict priority, likewise
+ * @several: priorities are in more than one class
  * @tc_of: class of each priority
  * @now: virtual time at which the last turn of a class with a share began that sent something
  * @tc: the classes
@@ -94,14 +106,15 @@ struct sched {
 	uint64_t turn_bytes;
 	unsigned int turn;
 	uint32_t ready, strict;
+	bool several;
 	uint8_t tc_of[SKUA_PRIO_NUM];
 	uint64_t now;
-	struct tclass tc[SKUA_TC_NUM];
+	struct tclass tc[TCS];
 };
 
 static uint8_t ready_list(const struct sched *s, const struct link *l)
 {
-	return READY + s->tc_of[l->prio];
+	return READY + (s->several && (l->flush || l->next_unknown) ? NO_TC : s->tc_of[l->prio]);
 }
 
 int sched_init(struct skua_dev *dev)
@@ -142,12 +155,11 @@ static void unlink_qp(struct sched *s, uint32_t index)
 	l->list = NOWHERE;
 }
 
-/* A class whose time is behind, or is from very long ago, begins at the present one. */
-static void get_ready(struct sched *s, unsigned int tc)
+/* A class that had no ready QP: if its time is behind, or is from very long ago, it is now. */
+static void catch_up(struct sched *s, unsigned int tc)
 {
 	if (s->tc[tc].time - s->now > AHEAD_MAX)
 		s->tc[tc].time = s->now;
-	s->ready |= BIT(tc);
 }
 
 static void append(struct sched *s, uint8_t which, uint32_t index)
@@ -157,8 +169,10 @@ static void append(struct sched *s, uint8_t which, uint32_t index)
 
 	if (s->top <= index)
 		s->top = index + 1;
-	if (!list->head && which >= READY)
-		get_ready(s, which - READY);
+	if (!list->head && which >= READY) {
+		catch_up(s, which - READY);
+		s->ready |= BIT(which - READY);
+	}
 	l->prev = list->tail;
 	l->list = which;
 	if (list->tail)
@@ -172,6 +186,17 @@ static void append(struct sched *s, uint8_t which, uint32_t index)
 static void append_ready(struct sched *s, uint32_t index)
 {
 	append(s, ready_list(s, &s->link[index]), index);
+}
+
+/* Its class may be another one now, which has an effect if it is ready. */
+static void move_ready(struct sched *s, uint32_t index)
+{
+	const struct link *l = &s->link[index];
+
+	if (l->list < READY || l->list == ready_list(s, l))
+		return;
+	unlink_qp(s, index);
+	append_ready(s, index);
 }
 
 static void forget(struct sched *s, uint32_t index)
@@ -225,9 +250,13 @@ void sched_resp_done(struct skua_dev *dev, uint32_t qpn)
 
 void sched_forget(struct skua_dev *dev, uint32_t qpn)
 {
+	struct link *l = &dev->sched->link[qp_index(qpn)];
+
 	sched_resp_done(dev, qpn);
 	forget(dev->sched, qp_index(qpn));
-	dev->sched->link[qp_index(qpn)].prio = 0;
+	l->prio = 0;
+	l->next_unknown = false;
+	l->flush = false;
 }
 
 void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_LEN])
@@ -243,15 +272,16 @@ void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_
 	memcpy(l->dmac, dmac, sizeof(l->dmac));
 }
 
-void sched_unpark(struct skua_dev *dev, uint32_t qpn)
+void sched_state(struct skua_dev *dev, uint32_t qpn, bool flush)
 {
 	struct sched *s = dev->sched;
 	uint32_t index = qp_index(qpn);
 
-	if (!s->link[index].parked)
-		return;
-	forget(s, index);
-	append_ready(s, index);
+	s->link[index].flush = flush;
+	if (s->link[index].parked)
+		forget(s, index);
+	move_ready(s, index);
+	sched_kick(dev, qpn);
 }
 
 static void make_ready(struct sched *s, struct list *list)
@@ -269,7 +299,7 @@ void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM
 {
 	struct sched *s = dev->sched;
 
-	for (unsigned int tc = 0; tc < SKUA_TC_NUM; tc++) {
+	for (unsigned int tc = 0; tc < TCS; tc++) {
 		while (s->list[READY + tc].head) {
 			uint32_t index = s->list[READY + tc].head - 1;
 
@@ -278,6 +308,7 @@ void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM
 		}
 	}
 	memcpy(s->tc_of, prio_tc, sizeof(s->tc_of));
+	s->several = memcmp(prio_tc, prio_tc + 1, SKUA_PRIO_NUM - 1);
 	s->strict = 0;
 	for (unsigned int tc = 0; tc < SKUA_TC_NUM; tc++) {
 		s->tc[tc].time = s->now;
@@ -303,31 +334,16 @@ void sched_sent(struct skua_dev *dev, uint32_t qpn, uint64_t bytes)
 	s->turn_bytes += bytes;
 }
 
-static void set_prio(struct sched *s, uint32_t index, uint32_t prio)
-{
-	struct link *l = &s->link[index];
-
-	l->prio = prio & 7;
-	if (l->list < READY || l->list == ready_list(s, l))
-		return;
-	unlink_qp(s, index);
-	append_ready(s, index);
-}
-
 void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
 {
-	set_prio(dev->sched, qp_index(qpn), prio);
+	dev->sched->link[qp_index(qpn)].prio = prio & 7;
+	move_ready(dev->sched, qp_index(qpn));
 }
 
-bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
+void sched_next_unknown(struct skua_dev *dev, uint32_t qpn)
 {
-	uint32_t index = qp_index(qpn);
-	struct sched *s = dev->sched;
-
-	if (s->link[index].prio == prio)
-		return true;
-	set_prio(s, index, prio);
-	return s->tc_of[prio] == s->turn;
+	dev->sched->link[qp_index(qpn)].next_unknown = true;
+	move_ready(dev->sched, qp_index(qpn));
 }
 
 void sched_room(struct skua_dev *dev)
@@ -336,22 +352,50 @@ void sched_room(struct skua_dev *dev)
 	make_ready(dev->sched, &dev->sched->list[SERVED]);
 }
 
-/* The class whose turn it is, of those that have ready QPs. */
-static unsigned int next_class(const struct sched *s)
+/* The one of these classes whose turn it is. */
+static unsigned int first_class(const struct sched *s, uint32_t ready)
 {
-	uint32_t strict = s->ready & s->strict;
+	uint32_t strict = ready & s->strict;
 	unsigned int best;
 
 	if (strict)
 		return 31 - (unsigned int)__builtin_clz(strict);
-	best = (unsigned int)__builtin_ctz(s->ready);
-	for (uint32_t rest = s->ready & (s->ready - 1); rest; rest &= rest - 1) {
+	best = (unsigned int)__builtin_ctz(ready);
+	for (uint32_t rest = ready & (ready - 1); rest; rest &= rest - 1) {
 		unsigned int tc = (unsigned int)__builtin_ctz(rest);
 
 		if ((int64_t)(s->tc[tc].time - s->tc[best].time) < 0)
 			best = tc;
 	}
 	return best;
+}
+
+/* The class whose turn it is, of those that have ready QPs. */
+static unsigned int next_class(const struct sched *s)
+{
+	uint32_t ready = s->ready & ~BIT(NO_TC);
+
+	if (ready != s->ready && (!ready || s->turn != NO_TC))
+		return NO_TC;
+	return first_class(s, ready);
+}
+
+bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
+{
+	struct sched *s = dev->sched;
+	uint32_t ready = s->ready & ~BIT(NO_TC);
+	unsigned int tc = s->tc_of[prio];
+
+	s->link[qp_index(qpn)].next_unknown = false;
+	sched_set_prio(dev, qpn, prio);
+	if (s->turn == NO_TC) {
+		/* No need for another turn if it is this class's anyway. */
+		if (!(ready & BIT(tc)))
+			catch_up(s, tc);
+		if (first_class(s, ready | BIT(tc)) == tc)
+			s->turn = tc;
+	}
+	return s->turn == tc;
 }
 
 /* Take the next QP that may have a turn. False: there is none. */

@@ -369,14 +369,17 @@ _Static_assert(sizeof(struct skua_cmd_init_device_in) == 264, "init_device_in");
  *	to SKUA_TC_SHARE_MAX, or SKUA_TC_STRICT
  *
  * QPs that have something to send have turns. A QP is in the traffic class of its
- * priority: SKUA_AV_PCP of its path, for a datagram queue that of the work request that is
- * next. RAW_ETH queues have priority 0. While there are ready QPs in classes with
- * SKUA_TC_STRICT, the class of these with the highest number has the turn. The others get
- * turns such that the bytes sent are in proportion to their shares while they have ready QPs
- * (IEEE 802.1Q, enhanced transmission selection). In a class QPs have turns one after the
- * other. What a device receives has no class.
+ * priority, with its requests, responses and acknowledgments: SKUA_AV_PCP of its path, for a
+ * datagram queue that of the work request that is next. RAW_ETH queues have priority 0. While
+ * there are ready QPs in classes with SKUA_TC_STRICT, the class of these with the highest
+ * number has the turn. The others get turns such that the bytes sent are in proportion to
+ * their shares while they have ready QPs (IEEE 802.1Q, enhanced transmission selection). In a
+ * class QPs have turns one after the other. QPs in ERR and SQE, whose work requests are
+ * flushed, do not wait for a class: they have every second turn at most. What a device
+ * receives has no class.
  *
- * A reset gives all these settings their first values: all priorities are in class 0.
+ * A reset gives all these settings their first values: all priorities are in class 0, and all
+ * classes have SKUA_TC_STRICT.
  */
 struct skua_cmd_modify_device_in {
 	__le32 mask;

@@ -227,7 +227,7 @@ bool engine_run(struct skua_dev *dev, struct qp *qp)
 		break;
 	}
 	/* A QP in error has to be flushed, which needs no room in the wire. */
-	if (!t.full || qp_state(qp) == SKUA_QP_ERR || qp_state(qp) == SKUA_QP_SQE)
+	if (!t.full || qp_flushes(qp))
 		return more;
 	sched_park(dev, qp->qpn, t.full_dmac);
 	return false;

@@ -583,7 +583,7 @@ void uc_rx(struct turn *t, const struct skua_pkt *pkt);
 /* --- ud.c --- */
 /* May the datagram be sent? */
 enum skua_vendor ud_check(const struct turn *t, const struct wqe *w);
-/* May it be sent in this turn? False: it is of another traffic class than what the turn began with. */
+/* May it be sent in this turn? False: it is of another traffic class, whose turn it is not. */
 bool ud_has_turn(struct turn *t, const struct wqe *w);
 enum skua_vendor ud_send(struct turn *t, const struct wqe *w, bool solicited);
 /* Does the packet have the QP's Q_Key? */

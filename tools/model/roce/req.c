@@ -457,10 +457,10 @@ static enum outcome send_message(struct turn *t, struct wqe *w)
 	while (!done) {
 		if (no_room(t, w) || must_wait(t, w) || credit_waits(t, w))
 			return WAIT;
+		if (t->transport == IB_TRANSPORT_UD && !ud_has_turn(t, w))
+			return BUDGET;
 		if (t->budget <= 0 ||
 		    tx_waits(t, t->transport == IB_TRANSPORT_UD ? &w->av : &t->sqc->attr.av))
-			return BUDGET;
-		if (t->transport == IB_TRANSPORT_UD && !ud_has_turn(t, w))
 			return BUDGET;
 		if (w->op == SKUA_WQE_READ)
 			err = send_read(t, w);

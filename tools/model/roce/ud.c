@@ -59,6 +59,7 @@ enum skua_vendor ud_send(struct turn *t, const struct wqe *w, bool solicited)
 	if (err)
 		return err;
 	tx_finish(t, &b, len);
+	sched_next_unknown(t->dev, t->qp->qpn);
 	req_note_sent(t, 1, len);
 	t->budget -= len + SKUA_PKT_OVERHEAD;
 	return SKUA_VENDOR_NONE;
