@@ -280,13 +280,19 @@ static void test_walk_most(void **state)
 	net_close(&n);
 }
 
-/* @num WRITEs of 64 KiB; within @ns all are complete. */
-static void writes(struct net *n, unsigned int num, uint64_t ns)
+/* @num WRITEs of 64 KiB. */
+static void post_writes(struct net *n, unsigned int num)
 {
 	for (unsigned int k = 0; k < num; k++)
 		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
 			.op = SKUA_WQE_WRITE, .len = NET_LEN_MAX });
 	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
+}
+
+/* Likewise; within @ns all are complete. */
+static void writes(struct net *n, unsigned int num, uint64_t ns)
+{
+	post_writes(n, num);
 	net_pass(n, ns);
 	for (unsigned int k = 0; k < num; k++)
 		rc_expect(&n->rc, 0, false, SKUA_CQE_OK);
@@ -324,6 +330,41 @@ static void test_calm(void **state)
 			writes(&n, 1, 42000);
 		print_message("%s\n", cases[c].faults);
 		writes(&n, 8, cases[c].us * 1000);
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), cases[c].again);
+		net_close(&n);
+	}
+}
+
+/*
+ * A loss that shows while another one is repaired is repaired as soon, and its repair tells that the
+ * other one was in vain.
+ */
+static void test_calm_later(void **state)
+{
+	static const struct {
+		const char *first;
+		uint64_t us, again;
+	} cases[] = {
+		{ "0", 82, 2 },
+		{ "0-1", 122, 3 },
+	};
+	static struct net n;
+
+	(void)state;
+	for (size_t c = 0; c < N(cases); c++) {
+		char spec[200];
+
+		snprintf(spec, sizeof(spec), "delay=20us;rule=drop:port=nic0,psn=522,iter=%s;"
+			 "rule=drop:port=nic0,psn=586,iter=0", cases[c].first);
+		connect(&n, SKUA_EXT_ALWAYS, spec);
+		for (unsigned int k = 0; k < 8; k++)
+			writes(&n, 1, 42000);
+		post_writes(&n, 1);
+		net_pass(&n, 10000);
+		post_writes(&n, 1);
+		net_pass(&n, cases[c].us * 1000);
+		for (unsigned int k = 0; k < 2; k++)
+			rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
 		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), cases[c].again);
 		net_close(&n);
 	}
@@ -891,6 +932,7 @@ int main(void)
 		cmocka_unit_test(test_walk_more),
 		cmocka_unit_test(test_walk_most),
 		cmocka_unit_test(test_calm),
+		cmocka_unit_test(test_calm_later),
 		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_held_lost),
 		cmocka_unit_test(test_held_slow),

@@ -155,57 +155,20 @@ static bool hole_waits(const struct skua_lrc *lrc)
 
 static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
 {
-	uint64_t hole = le64_to_cpu(lrc->hole_time), mark = le64_to_cpu(lrc->mark_time);
-	uint64_t at = t->now + backed_off(lrc, sr_probe_time(t, lrc));
+	uint64_t hole_time = sr_hole_time(t, lrc), hole = le64_to_cpu(lrc->hole_time) + hole_time;
+	uint64_t mark = UINT64_MAX, at = t->now + backed_off(lrc, sr_probe_time(t, lrc));
 
-	if (hole_waits(lrc) && hole + sr_hole_time(t, lrc) < at)
-		at = hole + sr_hole_time(t, lrc);
-	if (mark_waits(t, lrc) && mark + again_wait(t, lrc) < at)
-		at = mark + again_wait(t, lrc);
+	if (mark_waits(t, lrc))
+		mark = le64_to_cpu(lrc->mark_time) + again_wait(t, lrc);
+	if (hole_waits(lrc) && hole < at)
+		at = hole;
+	if (mark < at)
+		at = mark;
 	/* One that is past already was looked at just now. */
-	sr_set_deadline(t, at > t->now ? at : t->now + sr_hole_time(t, lrc));
+	sr_set_deadline(t, at > t->now ? at : t->now + hole_time);
 }
 
 /* --- what is lost --- */
-
-/*
- * No mark is beyond what was sent, which is no more than there are bits for, unless the host
- * has changed it: to walk up to there would hold up all others.
- */
-static void bound_marks(struct turn *t, struct skua_lrc *lrc)
-{
-	uint32_t end = max_psn(t);
-
-	if (psn_sub(end, una(t)) > SKUA_LRC_PSNS)
-		end = psn_add(una(t), SKUA_LRC_PSNS);
-	lower(&lrc->cum, end);
-	lower(&lrc->top, end);
-	lower(&lrc->seen, end);
-	lower(&lrc->lost, end);
-	lower(&lrc->next, end);
-	lower(&lrc->again, end);
-	lower(&lrc->again_end, end);
-	lower(&lrc->mark_end, end);
-	lower(&lrc->hole_top, end);
-	lower(&lrc->order_end, end);
-	lower(&lrc->filled, end);
-}
-
-static void follow_una(struct turn *t, struct skua_lrc *lrc)
-{
-	raise(&lrc->cum, una(t));
-	raise(&lrc->top, una(t));
-	raise(&lrc->seen, le32_to_cpu(lrc->cum));
-	raise(&lrc->lost, una(t));
-	raise(&lrc->next, una(t));
-	raise(&lrc->again, una(t));
-	if (ib_psn_diff(le32_to_cpu(lrc->again), le32_to_cpu(lrc->again_end)) > 0)
-		lrc->again_end = lrc->again;
-	raise(&lrc->mark_end, una(t));
-	raise(&lrc->order_end, una(t));
-	raise(&lrc->filled, una(t));
-	bound_marks(t, lrc);
-}
 
 /* From now on it is waited for what was sent again. */
 static void set_mark(const struct turn *t, struct skua_lrc *lrc)
@@ -254,12 +217,11 @@ static bool has_come(const void *lrc, uint32_t psn)
 	return arrived(lrc, psn);
 }
 
-/* Take a new look at the marks after something came, or after a time. */
+/* Take a new look at the marks after something came, or after a time. They follow una_psn. */
 static void judge(struct turn *t, struct skua_lrc *lrc)
 {
 	uint32_t top, distance;
 
-	follow_una(t, lrc);
 	/* What the peer holds waits for what is missing. */
 	if (rr_is(lrc, SKUA_LRC_RR_HELD))
 		sr_measure_held(t);
@@ -269,6 +231,7 @@ static void judge(struct turn *t, struct skua_lrc *lrc)
 	top = le32_to_cpu(lrc->top);
 	if (psn_sub(top, una(t)) > distance)
 		raise(&lrc->lost, psn_sub(top, distance));
+	sr_pass_arrived(t, lrc);
 	if (mark_waits(t, lrc) &&
 	    ib_psn_diff(top, psn_add(le32_to_cpu(lrc->mark_psn), distance)) > 0)
 		lost_again(t, lrc, lrc->mark_end);
@@ -399,7 +362,7 @@ void sr_lost_all(struct turn *t)
 	lrc = enter(t);
 	if (!lrc)
 		return;
-	follow_una(t, lrc);
+	sr_follow_una(t, lrc);
 	lrc->again = t->sqc->una_psn;
 	lrc->again_end = t->sqc->max_psn;
 	lrc->mark_end = t->sqc->una_psn;
@@ -435,6 +398,7 @@ void sr_req_timer(struct turn *t)
 	lrc = enter(t);
 	if (!lrc)
 		return;
+	sr_follow_una(t, lrc);
 	judge(t, lrc);
 	if (stuck(t, lrc)) {
 		probe_first(t, lrc);
@@ -497,6 +461,9 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 	const __le32 before = t->sqc->una_psn;
 	struct flight f;
 
+	/* What comes early completes nothing. */
+	if (!arrived(lrc, una(t)) && ib_psn_diff(le32_to_cpu(lrc->cum), una(t)) <= 0)
+		return qp_state(t->qp) != SKUA_QP_ERR;
 	while (una(t) != max_psn(t)) {
 		uint32_t start = le32_to_cpu(t->sqc->ci_psn), psn = una(t), end;
 		uint32_t cum = le32_to_cpu(lrc->cum);
@@ -688,7 +655,7 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 	lrc = enter(t);
 	if (!lrc)
 		return;
-	follow_una(t, lrc);
+	sr_follow_una(t, lrc);
 	if (pkt->op->flags & IB_F_ANSWERED)
 		take_response(t, lrc, pkt);
 	else
@@ -698,6 +665,8 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 		lrc->mark_time = cpu_to_le64(t->now);
 	comp_nak_kept(t, le32_to_cpu(lrc->cum));
 	if (qp_state(t->qp) != SKUA_QP_ERR) {
+		if (t->sqc->una_psn != before)
+			sr_follow_una(t, lrc);
 		judge(t, lrc);
 		judge_times(t, lrc);
 	}
@@ -822,10 +791,10 @@ static enum sr_hole send_holes(struct turn *t, struct skua_lrc *lrc, __le32 *fro
 /* Those that were not sent again yet: behind all others, as long as these were sent in order. */
 static enum sr_hole send_holes_first(struct turn *t, struct skua_lrc *lrc)
 {
-	bool in_order = lrc->order_end == lrc->next || lrc->order_end == t->sqc->una_psn;
+	const bool order = sr_in_order(t, lrc);
 	enum sr_hole h = send_holes(t, lrc, &lrc->next, le32_to_cpu(lrc->lost));
 
-	if (in_order)
+	if (order)
 		lrc->order_end = lrc->next;
 	return h;
 }
@@ -852,7 +821,7 @@ bool sr_req_run(struct turn *t)
 	lrc = enter(t);
 	if (!lrc)
 		return false;
-	follow_una(t, lrc);
+	sr_follow_una(t, lrc);
 	h = send_holes_again(t, lrc);
 	if (h == SR_HOLE_SENT)
 		h = send_holes_first(t, lrc);
