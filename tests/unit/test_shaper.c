@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ports with a bandwidth: when their frames leave, and who waits for that.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "fault_test.h"
+
+/* Bits that a frame of send_psn() takes up on the line. */
+static uint64_t line_bits(void)
+{
+	uint8_t frame[256];
+
+	return 8 * (make(frame, sizeof(frame), &(struct what){
+				.opcode = IB_OPCODE(RC, SEND_MIDDLE), .qpn = 1 }) + 24);
+}
+
+/*
+ * Frames leave one after the other, each when the line has sent it; other frames than RoCE wait
+ * too, a delay comes after that, and the line of another port is another one.
+ */
+static void test_line(void **state)
+{
+	static const char * const specs[] = {
+		"bandwidth=1Mbit,port=a", "bandwidth=1Mbit,port=a;bandwidth=2Mbit",
+		"bandwidth=1Mbit,delay=5us",
+	};
+	const uint64_t each = line_bits() * 1000, other = 8 * (60 + 24) * 1000;
+	uint8_t arp[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 6 };
+
+	(void)state;
+	for (unsigned int k = 0; k < 3; k++) {
+		struct fixture *f = open_wire(1, specs[k]);
+		uint64_t delay = k == 2 ? 5000 : 0;
+
+		for (unsigned int i = 0; i < 10; i++)
+			send_psn(f, 1, i);
+		wire_port_send(f->a, arp, sizeof(arp));
+		send_what(f->b, &(struct what){ .opcode = IB_OPCODE(RC, ACK), .qpn = 1 });
+		drain(f);
+		assert_int_equal(f->at_b->n, 0);
+		/* Port b has no line of this bandwidth, or one that is as fast, or twice. */
+		assert_int_equal(f->at_a->n, k == 0);
+		finish(f);
+		assert_int_equal(f->at_a->n, 1);
+		for (unsigned int i = 0; i < 10; i++) {
+			assert_int_equal(f->at_b->e[i].psn, i);
+			assert_int_equal(f->at_b->e[i].time, (i + 1) * each + delay);
+		}
+		/* The last one is not RoCE: it is not delayed. */
+		assert_int_equal(f->now, 10 * each + other);
+		/* The line was idle: the next one does not wait. */
+		f->now += 1000000000;
+		wire_poll(f->w, f->now);
+		send_psn(f, 1, 10);
+		finish(f);
+		assert_int_equal(f->at_b->e[f->at_b->n - 1].time, 10 * each + other +
+				 1000000000 + each + delay);
+		/* Without the clause too the order stays. */
+		send_psn(f, 1, 11);
+		wire_fault_clear(f->w);
+		send_psn(f, 1, 12);
+		drain(f);
+		assert_int_equal(f->at_b->n, 11);
+		finish(f);
+		assert_int_equal(f->at_b->e[f->at_b->n - 1].psn, 12);
+		assert_int_equal(f->at_b->e[f->at_b->n - 2].psn, 11);
+		send_psn(f, 1, 13);
+		drain(f);
+		assert_int_equal(f->at_b->e[f->at_b->n - 1].psn, 13);
+		close_wire(f);
+	}
+}
+
+/* A station waits when the line has 64 KiB to send, until it has sent half of them. */
+static void test_line_full(void **state)
+{
+	static const uint8_t any[6] = { 2, 0, 0, 0, 0, 9 };
+	struct fixture *f = open_wire(1, "bandwidth=1Gbit");
+	const uint64_t most = 65536 * 8, bits = line_bits();
+	unsigned int n = 0;
+
+	(void)state;
+	for (unsigned int round = 0; round < 3; round++) {
+		for (; !wire_port_full(f->a, any); n++)
+			send_psn(f, 1, n);
+		assert_false(wire_port_full(f->b, any));
+		assert_in_range((n - f->at_b->n) * bits, most, most + bits);
+		while (wire_port_full(f->a, any)) {
+			f->now = wire_deadline(f->w);
+			wire_poll(f->w, f->now);
+		}
+		assert_in_range((n - f->at_b->n) * bits, most / 2 - 2 * bits, most / 2 + bits);
+		drain(f);
+	}
+	/* All of this time the line was busy. */
+	finish(f);
+	assert_int_equal(f->at_b->n, n);
+	assert_int_equal(f->now, n * bits);
+	assert_int_equal(stats(f)->drop_hold, 0);
+	/* Who does not wait loses what there is no room for. That takes no time on the line. */
+	for (unsigned int i = 0; !stats(f)->drop_hold; i++)
+		send_psn(f, 1, i);
+	for (unsigned int i = 0; i < 1000; i++)
+		send_psn(f, 1, i);
+	f->at_b->n = 0;
+	finish(f);
+	assert_false(wire_port_full(f->a, any));
+	assert_int_equal(f->now, (n + f->at_b->n) * bits);
+	close_wire(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_line_full),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
