@@ -10,8 +10,8 @@
 
 #include "fault_test.h"
 
-/* Bits that a frame of send_psn() takes up on the line. */
-static uint64_t line_bits(void)
+/* Bits that a frame of send_psn() takes up on a link. */
+static uint64_t frame_bits(void)
 {
 	uint8_t frame[256];
 
@@ -20,16 +20,16 @@ static uint64_t line_bits(void)
 }
 
 /*
- * Frames leave one after the other, each when the line has sent it; other frames than RoCE wait
- * too, a delay comes after that, and the line of another port is another one.
+ * Frames leave one after the other, each when it is sent at the bandwidth; other frames than RoCE wait
+ * too, a delay comes after that, and another port has a shaper of its own.
  */
-static void test_line(void **state)
+static void test_in_turn(void **state)
 {
 	static const char * const specs[] = {
 		"bandwidth=1Mbit,port=a", "bandwidth=1Mbit,port=a;bandwidth=2Mbit",
 		"bandwidth=1Mbit,delay=5us",
 	};
-	const uint64_t each = line_bits() * 1000, other = 8 * (60 + 24) * 1000;
+	const uint64_t each = frame_bits() * 1000, other = 8 * (60 + 24) * 1000;
 	uint8_t arp[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 6 };
 
 	(void)state;
@@ -43,7 +43,7 @@ static void test_line(void **state)
 		send_what(f->b, &(struct what){ .opcode = IB_OPCODE(RC, ACK), .qpn = 1 });
 		drain(f);
 		assert_int_equal(f->at_b->n, 0);
-		/* Port b has no line of this bandwidth, or one that is as fast, or twice. */
+		/* Port b has no bandwidth, or the same, or twice that. */
 		assert_int_equal(f->at_a->n, k == 0);
 		finish(f);
 		assert_int_equal(f->at_a->n, 1);
@@ -53,7 +53,7 @@ static void test_line(void **state)
 		}
 		/* The last one is not RoCE: it is not delayed. */
 		assert_int_equal(f->now, 10 * each + other);
-		/* The line was idle: the next one does not wait. */
+		/* The shaper was idle: the next one does not wait. */
 		f->now += 1000000000;
 		wire_poll(f->w, f->now);
 		send_psn(f, 1, 10);
@@ -76,12 +76,12 @@ static void test_line(void **state)
 	}
 }
 
-/* A station waits when the line has 64 KiB to send, until it has sent half of them. */
-static void test_line_full(void **state)
+/* A station waits when the shaper has 64 KiB to send, until it has sent half of them. */
+static void test_full(void **state)
 {
 	static const uint8_t any[6] = { 2, 0, 0, 0, 0, 9 };
 	struct fixture *f = open_wire(1, "bandwidth=1Gbit");
-	const uint64_t most = 65536 * 8, bits = line_bits();
+	const uint64_t most = 65536 * 8, bits = frame_bits();
 	unsigned int n = 0;
 
 	(void)state;
@@ -97,12 +97,12 @@ static void test_line_full(void **state)
 		assert_in_range((n - f->at_b->n) * bits, most / 2 - 2 * bits, most / 2 + bits);
 		drain(f);
 	}
-	/* All of this time the line was busy. */
+	/* All of this time the shaper was busy. */
 	finish(f);
 	assert_int_equal(f->at_b->n, n);
 	assert_int_equal(f->now, n * bits);
 	assert_int_equal(stats(f)->drop_hold, 0);
-	/* Who does not wait loses what there is no room for. That takes no time on the line. */
+	/* Who does not wait loses what there is no room for. That takes no time of the shaper. */
 	for (unsigned int i = 0; !stats(f)->drop_hold; i++)
 		send_psn(f, 1, i);
 	for (unsigned int i = 0; i < 1000; i++)
@@ -117,8 +117,8 @@ static void test_line_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),
-		cmocka_unit_test(test_line_full),
+		cmocka_unit_test(test_in_turn),
+		cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ struct wire_port;
  * @reorder_n: 0: only @hold_ns counts
  * @hold_ns: maximum time to hold it back
  * @delay_ns: delay
- * @bps: bandwidth of the line on which it is sent, bits per second; 0: any
+ * @bps: bandwidth of its port, bits per second; 0: any
  * @flow: its flow; NULL if the frame is not RoCE
  * @flow_id: random number by seed and flow, for choices per flow
  * @packet_id: random number by seed, flow, PSN and iteration, for choices per packet

@@ -39,7 +39,7 @@ enum fault_kind {
  * @jitter_ns: maximum of what is added to it
  * @reorder_n: number of later frames of the flow that pass; 0: hold for @hold_ns
  * @hold_ns: maximum time to hold a frame back
- * @bps: bandwidth of the line, bits per second; 0: any. It is that of all frames, RoCE or not
+ * @bps: bandwidth of the port, bits per second; 0: any. It is that of all frames, RoCE or not
  * @seed: of the hash, if @has_seed
  * @port: name of the port where the frames enter; empty: all ports
  * @has_seed: else the wire's

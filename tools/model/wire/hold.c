@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames under faults: first they may be held back (reordering), then they wait for the line, if
- * that has a bandwidth, then they are delayed.
+ * Frames under faults: first they may be held back (reordering), then they wait for the shaper,
+ * if their port has a bandwidth, then they are delayed.
  *
  * All stages share one heap, ordered by the time at which a frame leaves its stage. A frame
  * that is held back is also in the list of its flow, and leaves as soon as enough later frames
- * of the flow have passed; the time is a limit in case there are none. The line and the delay
- * stage keep the order of their frames, as a cable does.
+ * of the flow have passed; the time is a limit in case there are none. The shaper and the
+ * delay stage keep the order of their frames, as a cable does.
  */
 #include <stdlib.h>
 
@@ -15,12 +15,12 @@
 #define HELD_MAX	16384
 #define HELD_BYTES	(128u << 20)
 
-/* What a frame takes up on the line besides: preamble, checksum, gap (IEEE 802.3). */
-#define LINE_OVERHEAD	24
-/* Bytes that may wait for the line: a station with more waits, until half of them are sent. */
-#define LINE_QUEUE	65536
+/* What a frame takes up on a link besides: preamble, checksum, gap (IEEE 802.3). */
+#define SHAPER_OVERHEAD	24
+/* A station of which so many bytes wait for the shaper waits, until half of them are sent. */
+#define SHAPER_MARK	65536
 
-enum stage { HELD, LINE, DELAYED };
+enum stage { HELD, SHAPED, DELAYED };
 
 /**
  * struct wire_held - one frame
@@ -28,7 +28,7 @@ enum stage { HELD, LINE, DELAYED };
  * @buf: the frame
  * @due: time at which it leaves its stage
  * @seq: order among frames with the same @due
- * @bps: bandwidth of the line, 0: any; until it is in that stage
+ * @bps: rate of the shaper, 0: any; until it is in that stage
  * @delay_ns: delay of the last stage, until it is in that
  * @stage: where it is
  * @place: index in the heap
@@ -206,46 +206,46 @@ static void leave(struct wire_hold *h, struct wire_held *e)
 	wire_forward(from, buf);
 }
 
-static uint64_t line_ns(uint64_t bytes, uint64_t bps)
+static uint64_t send_ns(uint64_t bytes, uint64_t bps)
 {
 	return bytes * 8 * 1000000000 / bps;
 }
 
-/* Enter the stage of the line. Where there is no bandwidth any more, those before go first. */
-static void line(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
+/* Enter the shaper. Where there is no bandwidth any more, those before go first. */
+static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
 		 uint64_t bps, uint64_t delay_ns)
 {
 	uint64_t now = wire_now(h->w), due;
 	struct wire_held *e;
 
-	if (!bps && !from->n_line) {
+	if (!bps && !from->n_shaped) {
 		delay(h, from, buf, delay_ns);
 		return;
 	}
-	due = from->line_free < now ? now : from->line_free;
+	due = from->shaper_free < now ? now : from->shaper_free;
 	if (bps)
-		due += line_ns(buf->len + LINE_OVERHEAD, bps);
+		due += send_ns(buf->len + SHAPER_OVERHEAD, bps);
 	e = held_add(h, from, buf, due);
 	if (!e)
 		return;
-	e->stage = LINE;
+	e->stage = SHAPED;
 	e->delay_ns = delay_ns;
-	from->n_line++;
-	from->line_free = due;
+	from->n_shaped++;
+	from->shaper_free = due;
 	if (bps)
-		from->line_queue = line_ns(LINE_QUEUE, bps);
-	from->line_full |= due - now >= from->line_queue;
+		from->shaper_mark_ns = send_ns(SHAPER_MARK, bps);
+	from->shaper_full |= due - now >= from->shaper_mark_ns;
 }
 
-static void leave_line(struct wire_hold *h, struct wire_held *e)
+static void leave_shaper(struct wire_hold *h, struct wire_held *e)
 {
 	struct wire_port *from = e->from;
 	struct wire_buf *buf = e->buf;
 	uint64_t delay_ns = e->delay_ns;
 
-	from->n_line--;
-	if (from->line_full && from->line_free - e->due <= from->line_queue / 2) {
-		from->line_full = false;
+	from->n_shaped--;
+	if (from->shaper_full && from->shaper_free - e->due <= from->shaper_mark_ns / 2) {
+		from->shaper_full = false;
 		h->w->room = true;
 	}
 	held_free(h, e);
@@ -273,7 +273,7 @@ static void release(struct wire_hold *h, struct wire_held *e)
 
 	flow_unhook(e);
 	held_free(h, e);
-	line(h, from, buf, bps, delay_ns);
+	shape(h, from, buf, bps, delay_ns);
 }
 
 /* A frame of @flow went past those that wait for it, oldest first. */
@@ -294,7 +294,7 @@ void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf
 	struct wire_held **pp, *e;
 
 	if (!fate->reorder) {
-		line(h, from, buf, fate->bps, fate->delay_ns);
+		shape(h, from, buf, fate->bps, fate->delay_ns);
 		if (fate->flow)
 			flow_passed(h, fate->flow);
 		return;
@@ -336,8 +336,8 @@ bool wire_hold_poll(struct wire_hold *h)
 			return true;
 		if (e->stage == HELD)
 			release(h, e);
-		else if (e->stage == LINE)
-			leave_line(h, e);
+		else if (e->stage == SHAPED)
+			leave_shaper(h, e);
 		else
 			leave(h, e);
 	}

@@ -130,10 +130,10 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @held_full: they are so many that the station has to wait
  * @n_delayed: number of frames from this port that are delayed
  * @last_due: time at which the last of these leaves
- * @n_line: number of frames from this port that wait for its line, which has a bandwidth
- * @line_free: time at which the last of these is sent
- * @line_queue: time for which they may keep the line busy
- * @line_full: they were more, and are not down to half of it since: the station has to wait
+ * @n_shaped: number of frames from this port that wait for its shaper: it has a bandwidth
+ * @shaper_free: time at which the last of these is sent
+ * @shaper_mark_ns: time to send as many as may wait before the station has to
+ * @shaper_full: they were more, and are not down to half of it since
  * @stage: buffer in which the station makes its next frame, NULL: none
  * @n_trains: trains from this port that are in queues, with their payload in its memory
  * @q: frames for the station
@@ -172,10 +172,10 @@ struct wire_port {
 	bool held_full;
 	uint32_t n_delayed;
 	uint64_t last_due;
-	uint32_t n_line;
-	uint64_t line_free;
-	uint64_t line_queue;
-	bool line_full;
+	uint32_t n_shaped;
+	uint64_t shaper_free;
+	uint64_t shaper_mark_ns;
+	bool shaper_full;
 	struct wire_buf *stage;
 	uint32_t n_trains;
 	struct wire_queue q;

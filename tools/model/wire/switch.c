@@ -565,7 +565,7 @@ bool wire_port_full(const struct wire_port *port, const uint8_t dmac[6])
 	const struct wire *w = port->w;
 	const struct wire_port *to;
 
-	if (port->held_full || port->line_full)
+	if (port->held_full || port->shaper_full)
 		return true;
 	if (w->fabric)
 		return fabric_full(w->fabric, port->index);
