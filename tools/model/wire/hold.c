@@ -196,16 +196,6 @@ static void delay(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 	from->last_due = due;
 }
 
-static void leave(struct wire_hold *h, struct wire_held *e)
-{
-	struct wire_port *from = e->from;
-	struct wire_buf *buf = e->buf;
-
-	from->n_delayed--;
-	held_free(h, e);
-	wire_forward(from, buf);
-}
-
 static uint64_t send_ns(uint64_t bytes, uint64_t bps)
 {
 	return bytes * 8 * 1000000000 / bps;
@@ -237,21 +227,6 @@ static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 	from->shaper_full |= due - now >= from->shaper_mark_ns;
 }
 
-static void leave_shaper(struct wire_hold *h, struct wire_held *e)
-{
-	struct wire_port *from = e->from;
-	struct wire_buf *buf = e->buf;
-	uint64_t delay_ns = e->delay_ns;
-
-	from->n_shaped--;
-	if (from->shaper_full && from->shaper_free - e->due <= from->shaper_mark_ns / 2) {
-		from->shaper_full = false;
-		h->w->room = true;
-	}
-	held_free(h, e);
-	delay(h, from, buf, delay_ns);
-}
-
 static void flow_unhook(struct wire_held *e)
 {
 	struct wire_held **pp;
@@ -264,16 +239,33 @@ static void flow_unhook(struct wire_held *e)
 	e->flow = NULL;
 }
 
-/* A frame leaves the first stage. */
-static void release(struct wire_hold *h, struct wire_held *e)
+/* A frame leaves its stage, and enters the next one. */
+static void leave(struct wire_hold *h, struct wire_held *e)
 {
 	struct wire_port *from = e->from;
 	struct wire_buf *buf = e->buf;
-	uint64_t bps = e->bps, delay_ns = e->delay_ns;
+	uint64_t due = e->due, bps = e->bps, delay_ns = e->delay_ns;
+	enum stage stage = e->stage;
 
 	flow_unhook(e);
 	held_free(h, e);
-	shape(h, from, buf, bps, delay_ns);
+	switch (stage) {
+	case HELD:
+		shape(h, from, buf, bps, delay_ns);
+		break;
+	case SHAPED:
+		from->n_shaped--;
+		if (from->shaper_full && from->shaper_free - due <= from->shaper_mark_ns / 2) {
+			from->shaper_full = false;
+			h->w->room = true;
+		}
+		delay(h, from, buf, delay_ns);
+		break;
+	case DELAYED:
+		from->n_delayed--;
+		wire_forward(from, buf);
+		break;
+	}
 }
 
 /* A frame of @flow went past those that wait for it, oldest first. */
@@ -284,7 +276,7 @@ static void flow_passed(struct wire_hold *h, struct wire_flow *flow)
 	for (e = *wire_flow_held(flow); e; e = next) {
 		next = e->next;
 		if (e->wait_n && !--e->wait_n)
-			release(h, e);
+			leave(h, e);
 	}
 }
 
@@ -330,16 +322,9 @@ bool wire_hold_poll(struct wire_hold *h)
 	uint64_t now = wire_now(h->w);
 
 	while (h->n && h->heap[0]->due <= now) {
-		struct wire_held *e = h->heap[0];
-
 		if (!budget--)
 			return true;
-		if (e->stage == HELD)
-			release(h, e);
-		else if (e->stage == SHAPED)
-			leave_shaper(h, e);
-		else
-			leave(h, e);
+		leave(h, h->heap[0]);
 	}
 	return false;
 }
