@@ -76,6 +76,53 @@ static void test_in_turn(void **state)
 	}
 }
 
+/* The time of many frames is exact: what is less than a nanosecond is not lost with each. */
+static void test_exact(void **state)
+{
+	static const struct {
+		const char *spec;
+		uint64_t bps;
+	} at[] = {
+		{ "bandwidth=3Mbit", 3000000 }, { "bandwidth=7Gbit", 7000000000 },
+		{ "bandwidth=100Gbit", 100000000000 }, { "bandwidth=999Gbit", 999000000000 },
+		{ "bandwidth=10000Gbit", 10000000000000 },
+	};
+	const uint64_t each = frame_bits() * 1000000000;
+	struct fixture *f;
+	uint64_t idle;
+	char err[120];
+
+	(void)state;
+	for (unsigned int k = 0; k < sizeof(at) / sizeof(at[0]); k++) {
+		f = open_wire(1, at[k].spec);
+		for (unsigned int i = 0; i < 1000; i++)
+			send_psn(f, 1, i);
+		finish(f);
+		assert_int_equal(f->at_b->n, 1000);
+		for (unsigned int i = 0; i < 1000; i++)
+			assert_int_equal(f->at_b->e[i].time, (i + 1) * each / at[k].bps);
+		/* A shaper that was idle begins at the time of the frame, not before. */
+		idle = f->now + 1;
+		f->now = idle;
+		wire_poll(f->w, f->now);
+		for (unsigned int i = 0; i < 4; i++)
+			send_psn(f, 1, i);
+		finish(f);
+		for (unsigned int i = 0; i < 4; i++)
+			assert_int_equal(f->at_b->e[1000 + i].time,
+					 idle + (i + 1) * each / at[k].bps);
+		close_wire(f);
+	}
+	/* A part of a nanosecond at one bandwidth is not taken for one at another. */
+	f = open_wire(1, "bandwidth=100Gbit");
+	send_psn(f, 1, 0);
+	assert_int_equal(wire_fault(f->w, "bandwidth=1kbit", err, sizeof(err)), 0);
+	send_psn(f, 1, 1);
+	finish(f);
+	assert_int_equal(f->at_b->e[1].time, each / at[2].bps + each / 1000);
+	close_wire(f);
+}
+
 /* A station waits when the shaper has 64 KiB to send, until it has sent half of them. */
 static void test_full(void **state)
 {
@@ -118,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_turn),
+		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_full),
 	};
 

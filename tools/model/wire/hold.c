@@ -196,25 +196,32 @@ static void delay(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 	from->last_due = due;
 }
 
-static uint64_t send_ns(uint64_t bytes, uint64_t bps)
+/* Time to send @bytes, in nanoseconds by bits per second: to be divided by the bandwidth. */
+static uint64_t send_time(uint64_t bytes)
 {
-	return bytes * 8 * 1000000000 / bps;
+	return bytes * 8 * 1000000000;
 }
 
 /* Enter the shaper. Where there is no bandwidth any more, those before go first. */
 static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
-		 uint64_t bps, uint64_t delay_ns)
+		  uint64_t bps, uint64_t delay_ns)
 {
-	uint64_t now = wire_now(h->w), due;
+	uint64_t now = wire_now(h->w), due = from->shaper_free, time = 0;
 	struct wire_held *e;
 
 	if (!bps && !from->n_shaped) {
 		delay(h, from, buf, delay_ns);
 		return;
 	}
-	due = from->shaper_free < now ? now : from->shaper_free;
-	if (bps)
-		due += send_ns(buf->len + SHAPER_OVERHEAD, bps);
+	if (due < now)
+		due = now;
+	else if (bps == from->shaper_bps)
+		time = from->shaper_rest;
+	if (bps) {
+		time += send_time(buf->len + SHAPER_OVERHEAD);
+		due += time / bps;
+		time %= bps;
+	}
 	e = held_add(h, from, buf, due);
 	if (!e)
 		return;
@@ -222,9 +229,11 @@ static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 	e->delay_ns = delay_ns;
 	from->n_shaped++;
 	from->shaper_free = due;
-	if (bps)
-		from->shaper_mark_ns = send_ns(SHAPER_MARK, bps);
-	from->shaper_full |= due - now >= from->shaper_mark_ns;
+	if (!bps)
+		return;
+	from->shaper_bps = bps;
+	from->shaper_rest = time;
+	from->shaper_full |= due - now >= send_time(SHAPER_MARK) / bps;
 }
 
 static void flow_unhook(struct wire_held *e)
@@ -255,7 +264,8 @@ static void leave(struct wire_hold *h, struct wire_held *e)
 		break;
 	case SHAPED:
 		from->n_shaped--;
-		if (from->shaper_full && from->shaper_free - due <= from->shaper_mark_ns / 2) {
+		if (from->shaper_full &&
+		    from->shaper_free - due <= send_time(SHAPER_MARK) / 2 / from->shaper_bps) {
 			from->shaper_full = false;
 			h->w->room = true;
 		}

@@ -132,8 +132,9 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @last_due: time at which the last of these leaves
  * @n_shaped: number of frames from this port that wait for its shaper: it has a bandwidth
  * @shaper_free: time at which the last of these is sent
- * @shaper_mark_ns: time to send as many as may wait before the station has to
- * @shaper_full: they were more, and are not down to half of it since
+ * @shaper_bps: bandwidth of the last one that has any
+ * @shaper_rest: what is left of a nanosecond then, in parts of @shaper_bps
+ * @shaper_full: they have reached the mark, and not gone down to half of it since
  * @stage: buffer in which the station makes its next frame, NULL: none
  * @n_trains: trains from this port that are in queues, with their payload in its memory
  * @q: frames for the station
@@ -174,7 +175,8 @@ struct wire_port {
 	uint64_t last_due;
 	uint32_t n_shaped;
 	uint64_t shaper_free;
-	uint64_t shaper_mark_ns;
+	uint64_t shaper_bps;
+	uint64_t shaper_rest;
 	bool shaper_full;
 	struct wire_buf *stage;
 	uint32_t n_trains;
