@@ -36,6 +36,7 @@ struct fixture {
 	struct wire_port *a;
 	struct wire_port *b;
 	uint64_t now;
+	unsigned int rooms;
 	struct log *at_b;
 	struct log *at_a;
 };

@@ -64,9 +64,8 @@ static void test_in_turn(void **state)
 		send_psn(f, 1, 11);
 		wire_fault_clear(f->w);
 		send_psn(f, 1, 12);
-		drain(f);
-		assert_int_equal(f->at_b->n, 11);
 		finish(f);
+		assert_int_equal(f->at_b->n, 13);
 		assert_int_equal(f->at_b->e[f->at_b->n - 1].psn, 12);
 		assert_int_equal(f->at_b->e[f->at_b->n - 2].psn, 11);
 		send_psn(f, 1, 13);
@@ -161,12 +160,110 @@ static void test_full(void **state)
 	close_wire(f);
 }
 
+static void count_room(void *priv)
+{
+	((struct fixture *)priv)->rooms++;
+}
+
+/*
+ * Without the faults nothing waits for the bandwidth any more, and nobody for room. Frames of the
+ * port that are held back or delayed still are, and so are those of others.
+ */
+static void test_ended(void **state)
+{
+	struct fixture *f = open_wire(1, "bandwidth=1kbit,port=a;rule=delay/9ms:psn=1,port=a;"
+				      "rule=delay/7ms:port=b;rule=reorder/1ms:psn=3,port=a");
+	static const uint8_t any[6] = { 2, 0, 0, 0, 0, 9 };
+	unsigned int n = 0;
+
+	(void)state;
+	wire_port_on_room(f->a, count_room);
+	f->now = 1000;
+	wire_poll(f->w, f->now);
+	send_what(f->b, &(struct what){ .opcode = IB_OPCODE(RC, ACK), .qpn = 1 });
+	while (!wire_port_full(f->a, any))
+		send_psn(f, 1, n++);
+	drain(f);
+	assert_int_equal(f->at_b->n + f->rooms, 0);
+	wire_fault_clear(f->w);
+	assert_false(wire_port_full(f->a, any));
+	assert_true(wire_deadline(f->w) <= f->now);
+	drain(f);
+	assert_int_equal(f->rooms, 1);
+	/* The second frame is delayed, the next ones stay behind it, the fourth is held back. */
+	assert_int_equal(f->at_b->n, 1);
+	assert_int_equal(wire_deadline(f->w), 1001000);
+	finish(f);
+	assert_int_equal(f->at_b->n, n);
+	for (unsigned int i = 0; i < n; i++) {
+		assert_int_equal(f->at_b->e[i].psn, i < 3 ? i : i < n - 1 ? i + 1 : 3);
+		assert_int_equal(f->at_b->e[i].time, i ? 9001000 : 1000);
+	}
+	assert_int_equal(f->at_a->e[0].time, 7001000);
+	close_wire(f);
+}
+
+/* Faults are ended, and there is a higher bandwidth at once: it counts from now on. */
+static void test_faster(void **state)
+{
+	struct fixture *f = open_wire(1, "bandwidth=1kbit;rule=reorder/1ms:psn=2");
+	const uint64_t each = frame_bits();
+	char err[120];
+
+	(void)state;
+	for (unsigned int i = 0; i < 100; i++)
+		send_psn(f, 1, i);
+	drain(f);
+	wire_fault_clear(f->w);
+	assert_int_equal(wire_fault(f->w, "bandwidth=1Gbit", err, sizeof(err)), 0);
+	send_psn(f, 1, 100);
+	send_psn(f, 1, 101);
+	finish(f);
+	assert_int_equal(f->at_b->n, 102);
+	for (unsigned int i = 0; i < 102; i++) {
+		assert_int_equal(f->at_b->e[i].psn, i < 2 ? i : i < 101 ? i + 1 : 2);
+		assert_int_equal(f->at_b->e[i].time,
+				 i < 99 ? 0 : i < 101 ? (i - 98) * each : 1000000);
+	}
+	close_wire(f);
+	/* Nothing is left of those before, not even if the bandwidth is the same. */
+	f = open_wire(1, "bandwidth=3Mbit");
+	send_psn(f, 1, 0);
+	send_psn(f, 1, 1);
+	wire_fault_clear(f->w);
+	assert_int_equal(wire_fault(f->w, "bandwidth=3Mbit", err, sizeof(err)), 0);
+	send_psn(f, 1, 2);
+	finish(f);
+	assert_int_equal(f->at_b->e[2].time, each * 1000 / 3);
+	close_wire(f);
+}
+
+/* After the faults a frame passes those that are held back for reordering. */
+static void test_held_back(void **state)
+{
+	struct fixture *f = open_wire(1, "rule=reorder/1ms:psn=0");
+
+	(void)state;
+	send_psn(f, 1, 0);
+	wire_fault_clear(f->w);
+	send_psn(f, 1, 1);
+	drain(f);
+	assert_int_equal(f->at_b->n, 1);
+	assert_int_equal(f->at_b->e[0].psn, 1);
+	finish(f);
+	assert_int_equal(f->at_b->n, 2);
+	close_wire(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_turn),
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_faster),
+		cmocka_unit_test(test_held_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -326,6 +326,31 @@ void wire_hold_evict(struct wire_flow *flow)
 	*wire_flow_held(flow) = NULL;
 }
 
+void wire_hold_unshape(struct wire_hold *h)
+{
+	uint64_t now = wire_now(h->w);
+	unsigned int i;
+
+	/* Who is due earlier only goes up in the heap, where all have been looked at. */
+	for (i = 0; i < h->n; i++) {
+		struct wire_held *e = h->heap[i];
+
+		e->bps = 0;
+		if (e->stage == SHAPED && e->due > now) {
+			e->due = now;
+			sift(h, i, e);
+		}
+	}
+	for (i = 0; i < h->w->n_ports; i++) {
+		struct wire_port *port = h->w->port[i];
+
+		h->w->room |= port->shaper_full;
+		port->shaper_full = false;
+		port->shaper_free = 0;
+		port->shaper_rest = 0;
+	}
+}
+
 bool wire_hold_poll(struct wire_hold *h)
 {
 	unsigned int budget = WIRE_BUDGET;

@@ -301,6 +301,8 @@ void wire_hold_pass(struct wire_hold *h, struct wire_port *from, struct wire_buf
 bool wire_hold_poll(struct wire_hold *h);
 uint64_t wire_hold_deadline(const struct wire_hold *h);
 void wire_hold_evict(struct wire_flow *flow);
+/* No port has a bandwidth any more: what waits for it, and for its room, waits no longer. */
+void wire_hold_unshape(struct wire_hold *h);
 
 /*
  * The network of switches. fabric_send() takes a frame, and one reference, from one NIC to

@@ -244,6 +244,7 @@ int wire_fault(struct wire *w, const char *spec, char *err, size_t errlen)
 void wire_fault_clear(struct wire *w)
 {
 	wire_faults_clear(w->faults);
+	wire_hold_unshape(w->hold);
 }
 
 static void flush_capture(struct wire *w)
