@@ -20,6 +20,7 @@
 
 #include "host/closer.h"
 #include "linger.h"
+#include "peer.h"
 #include "wire/wire.h"
 
 #define LOG_MAX	20000
@@ -409,77 +410,6 @@ static void test_stats(void **state)
 
 /* Datagram peers */
 
-struct peer {
-	char dir[32];
-	char local[64];
-	char remote[64];
-	int fd;			/* the peer's socket; bound to @remote */
-	int wire_fd;
-};
-
-static int peer_bind(const char *path)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-
-	strcpy(sun.sun_path, path);
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
-	return fd;
-}
-
-static void peer_send(struct peer *p, const void *frame, size_t len)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-
-	strcpy(sun.sun_path, p->local);
-	assert_int_equal(sendto(p->fd, frame, len, 0, (struct sockaddr *)&sun, sizeof(sun)), len);
-}
-
-static void peer_open(struct fixture *f, struct peer *p)
-{
-	char err[200] = "";
-
-	strcpy(p->dir, "/tmp/skua-wire-XXXXXX");
-	assert_non_null(mkdtemp(p->dir));
-	snprintf(p->local, sizeof(p->local), "%s/local", p->dir);
-	snprintf(p->remote, sizeof(p->remote), "%s/remote", p->dir);
-	p->fd = -1;
-	p->wire_fd = wire_add_dgram(f->w, p->local, p->remote, err, sizeof(err));
-	if (p->wire_fd < 0)
-		fail_msg("%s", err);
-}
-
-static void peer_close(struct peer *p)
-{
-	if (p->fd >= 0)
-		close(p->fd);
-	unlink(p->remote);
-	unlink(p->local);
-	assert_int_equal(rmdir(p->dir), 0);
-}
-
-struct find {
-	const char *counter;
-	uint64_t value;
-};
-
-static void find_stat(void *priv, const char *port, const char *counter, uint64_t value)
-{
-	struct find *find = priv;
-
-	if (!strcmp(port, "dgram0") && !strcmp(counter, find->counter))
-		find->value = value;
-}
-
-static uint64_t dgram_stat(struct fixture *f, const char *counter)
-{
-	struct find find = { counter, UINT64_MAX };
-
-	wire_stats_each(f->w, find_stat, &find);
-	return find.value;
-}
-
 static void test_dgram(void **state)
 {
 	struct fixture *f = *state;
@@ -487,11 +417,11 @@ static void test_dgram(void **state)
 	uint8_t frame[WIRE_FRAME_MAX + 1] = { 0 };
 	unsigned int i;
 
-	peer_open(f, &p);
+	peer_open(f->w, &p);
 	/* Nobody there yet: lost, counted, and nothing else happens. */
 	send_frame(&f->st[0], 0xff, 1, 0, 60);
 	drain(f);
-	assert_int_equal(dgram_stat(f, "drop_peer"), 1);
+	assert_int_equal(dgram_stat(f->w, "drop_peer"), 1);
 
 	p.fd = peer_bind(p.remote);
 	for (i = 0; i < 3; i++)
@@ -501,7 +431,7 @@ static void test_dgram(void **state)
 		assert_int_equal(recv(p.fd, frame, sizeof(frame), 0), 1000 * (i + 1));
 		assert_int_equal(frame[14], i);
 	}
-	assert_int_equal(dgram_stat(f, "tx_frames"), 3);
+	assert_int_equal(dgram_stat(f->w, "tx_frames"), 3);
 
 	/* And the other way, as one frame per datagram. */
 	f->st[0].n = 0;
@@ -515,7 +445,7 @@ static void test_dgram(void **state)
 	assert_int_equal(f->st[0].n, 1);
 	assert_int_equal(f->st[0].got[0].len, 9018);
 	assert_int_equal(f->st[0].got[0].seq, 77);
-	assert_int_equal(dgram_stat(f, "drop_len"), 2);
+	assert_int_equal(dgram_stat(f->w, "drop_len"), 2);
 	/* Nothing to read is no error, nor is a descriptor of nobody. */
 	wire_fd_ready(f->w, p.wire_fd);
 	wire_fd_ready(f->w, -1);
@@ -525,7 +455,7 @@ static void test_dgram(void **state)
 	close(p.fd);
 	send_frame(&f->st[0], 9, 1, 0, 60);
 	drain(f);
-	assert_int_equal(dgram_stat(f, "drop_peer"), 2);
+	assert_int_equal(dgram_stat(f->w, "drop_peer"), 2);
 	unlink(p.remote);
 	p.fd = peer_bind(p.remote);
 	send_frame(&f->st[0], 9, 1, 0, 60);
@@ -547,7 +477,7 @@ static void test_dgram_full(void **state)
 	uint8_t frame[200];
 	uint32_t i, seq, next = 0;
 
-	peer_open(f, &p);
+	peer_open(f->w, &p);
 	p.fd = peer_bind(p.remote);
 	for (i = 0; i < 2000; i++)
 		send_frame(&f->st[0], 9, 1, i, 100);
@@ -562,7 +492,7 @@ static void test_dgram_full(void **state)
 			f->now = wire_deadline(f->w);
 		drain(f);
 	}
-	assert_int_equal(dgram_stat(f, "drop_peer"), 0);
+	assert_int_equal(dgram_stat(f->w, "drop_peer"), 0);
 	assert_int_equal(wire_deadline(f->w), UINT64_MAX);
 
 	for (i = 0; i < 2000; i++)
@@ -573,7 +503,7 @@ static void test_dgram_full(void **state)
 			f->now = wire_deadline(f->w);
 	}
 	assert_true(i < 1000);
-	assert_int_equal(dgram_stat(f, "drop_peer") + dgram_stat(f, "tx_frames"), 4000);
+	assert_int_equal(dgram_stat(f->w, "drop_peer") + dgram_stat(f->w, "tx_frames"), 4000);
 	peer_close(&p);
 }
 
@@ -680,7 +610,7 @@ static void test_dgram_descriptors(void **state)
 	int on = 1;
 
 	alarm(60);
-	peer_open(f, &p);
+	peer_open(f->w, &p);
 	p.fd = peer_bind(p.remote);
 	for (n = 0; n < 70; n++)
 		pair[n] = linger_open();
@@ -692,19 +622,19 @@ static void test_dgram_descriptors(void **state)
 	}
 	close(pair[0].fd);
 	assert_true(wire_fd_ready(f->w, p.wire_fd));
-	assert_int_equal(dgram_stat(f, "rx_frames"), 1);
-	assert_int_equal(dgram_stat(f, "bad_fds"), 1);
+	assert_int_equal(dgram_stat(f->w, "rx_frames"), 1);
+	assert_int_equal(dgram_stat(f->w, "bad_fds"), 1);
 	for (n = 1; n < 70; n++) {
 		assert_true(send_fd(&p, pair[n].fd));
 		close(pair[n].fd);
 		wire_fd_ready(f->w, p.wire_fd);
 	}
 	/* One is being closed, so many wait: no more were taken. */
-	assert_int_equal(dgram_stat(f, "bad_fds"), 1 + CLOSER_WAITING_MAX);
+	assert_int_equal(dgram_stat(f->w, "bad_fds"), 1 + CLOSER_WAITING_MAX);
 	/* It takes a moment until the port believes that they do not close. */
 	while (wire_fd_ready(f->w, p.wire_fd))
 		;
-	assert_int_equal(dgram_stat(f, "bad_fds"), 1 + CLOSER_WAITING_MAX);
+	assert_int_equal(dgram_stat(f->w, "bad_fds"), 1 + CLOSER_WAITING_MAX);
 	while (n--)
 		close(pair[n].peer);
 	peer_close(&p);
@@ -737,7 +667,7 @@ static void test_slow_peer(void **state)
 	unsigned int rooms;
 	struct peer p;
 
-	peer_open(f, &p);
+	peer_open(f->w, &p);
 	fill_peer(f, &p);
 	rooms = f->st[0].rooms;
 	assert_false(waits(f, 0, 2));
@@ -751,8 +681,8 @@ static void test_slow_peer(void **state)
 	}
 	assert_true(f->now - begun >= WIRE_PATIENCE_NS);
 	assert_int_equal(f->st[0].rooms, rooms + 1);
-	assert_int_equal(dgram_stat(f, "waits"), 1);
-	assert_int_equal(dgram_stat(f, "waits_ended"), 1);
+	assert_int_equal(dgram_stat(f->w, "waits"), 1);
+	assert_int_equal(dgram_stat(f->w, "waits_ended"), 1);
 	/* It catches up, and is waited for again. */
 	while (recv(p.fd, frame, sizeof(frame), 0) > 0 || wire_deadline(f->w) != UINT64_MAX) {
 		if (wire_deadline(f->w) != UINT64_MAX)
@@ -761,9 +691,9 @@ static void test_slow_peer(void **state)
 	}
 	while (!waits(f, 0, 9))
 		send_frame(&f->st[0], 9, 1, 0, 1000);
-	assert_int_equal(dgram_stat(f, "waits"), 2);
-	assert_int_equal(dgram_stat(f, "drop_queue"), 0);
-	assert_int_equal(dgram_stat(f, "drop_peer"), 0);
+	assert_int_equal(dgram_stat(f->w, "waits"), 2);
+	assert_int_equal(dgram_stat(f->w, "drop_queue"), 0);
+	assert_int_equal(dgram_stat(f->w, "drop_peer"), 0);
 	peer_close(&p);
 }
 
@@ -775,7 +705,7 @@ static void test_peer_waits(void **state)
 	unsigned int n;
 	struct peer p;
 
-	peer_open(f, &p);
+	peer_open(f->w, &p);
 	introduce(f);
 	p.fd = peer_bind(p.remote);
 	for (n = 0; !waits(f, 0, 2); n++)
@@ -783,11 +713,11 @@ static void test_peer_waits(void **state)
 	make(frame, 2, 9, 12345);
 	peer_send(&p, frame, sizeof(frame));
 	wire_fd_ready(f->w, p.wire_fd);
-	assert_int_equal(dgram_stat(f, "rx_frames"), 0);
+	assert_int_equal(dgram_stat(f->w, "rx_frames"), 0);
 	while (waits(f, 0, 2))
 		wire_poll(f->w, f->now);
 	wire_fd_ready(f->w, p.wire_fd);
-	assert_int_equal(dgram_stat(f, "rx_frames"), 1);
+	assert_int_equal(dgram_stat(f->w, "rx_frames"), 1);
 	f->st[1].n = 0;
 	drain(f);
 	assert_int_equal(f->st[1].got[f->st[1].n - 1].seq, 12345);
@@ -803,7 +733,7 @@ static void test_dgram_address(void **state)
 	int fd;
 
 	umask(0);
-	peer_open(f, &p);
+	peer_open(f->w, &p);
 	assert_int_equal(lstat(p.local, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	/* In use. */
