@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "fault_test.h"
+#include "peer.h"
 
 /* Bits that a frame of send_psn() takes up on a link. */
 static uint64_t frame_bits(void)
@@ -155,6 +156,7 @@ static void test_full(void **state)
 		send_psn(f, 1, i);
 	f->at_b->n = 0;
 	finish(f);
+	assert_int_equal(f->at_b->n, 16384);
 	assert_false(wire_port_full(f->a, any));
 	assert_int_equal(f->now, (n + f->at_b->n) * bits);
 	close_wire(f);
@@ -255,6 +257,100 @@ static void test_held_back(void **state)
 	close_wire(f);
 }
 
+/* @n frames of @len bytes come from a link. */
+static void link_sends(struct fixture *f, struct peer *p, unsigned int n, size_t len)
+{
+	uint8_t frame[10000] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7, 8, 6 };
+
+	for (unsigned int i = 0; i < n; i++) {
+		peer_send(p, frame, len);
+		if (i % 8 == 7 || i == n - 1)
+			wire_fd_ready(f->w, p->wire_fd);
+	}
+}
+
+static void open_link(struct fixture *f, struct peer *p)
+{
+	peer_open(f->w, p);
+	p->fd = peer_bind(p->remote);
+}
+
+/*
+ * A link of which too much waits for its shaper loses what comes then, as at a port of a switch:
+ * 1024 frames are kept, or 2 MiB. What is lost takes no time of the shaper.
+ */
+static void test_link(void **state)
+{
+	static const struct {
+		size_t len;
+		unsigned int kept;
+	} at[] = { { 60, 1024 }, { 1500, 1024 }, { 9000, 128 } };
+	struct fixture *f = open_wire(1, "bandwidth=1Mbit,port=dgram0");
+	uint64_t lost = 0;
+	struct peer p;
+
+	(void)state;
+	open_link(f, &p);
+	for (unsigned int k = 0; k < 6; k++) {
+		uint64_t each = (at[k % 3].len + 24) * 8 * 1000, begun = f->now;
+
+		f->at_b->other = 0;
+		link_sends(f, &p, 1500, at[k % 3].len);
+		lost += 1500 - at[k % 3].kept;
+		assert_int_equal(dgram_stat(f->w, "drop_hold"), lost);
+		finish(f);
+		assert_int_equal(f->at_b->other, at[k % 3].kept);
+		assert_int_equal(f->now - begun, at[k % 3].kept * each);
+	}
+	/* A frame that has left makes room for one. */
+	link_sends(f, &p, 1024, 60);
+	f->now = wire_deadline(f->w);
+	drain(f);
+	link_sends(f, &p, 2, 60);
+	assert_int_equal(dgram_stat(f->w, "drop_hold"), lost + 1);
+	peer_close(&p);
+	close_wire(f);
+}
+
+/* All that links may have under faults is a quarter of the room, so that there is some for NICs. */
+static void test_links(void **state)
+{
+	static const struct {
+		size_t len;
+		unsigned int kept;
+	} at[] = { { 60, 4096 }, { 9000, 2048 } };
+	struct fixture *f = open_wire(1, "delay=1s,all");
+	static const uint8_t any[6] = { 2, 0, 0, 0, 0, 9 };
+	struct peer p[2];
+	uint64_t lost = 0;
+
+	(void)state;
+	open_link(f, &p[0]);
+	open_link(f, &p[1]);
+	for (unsigned int k = 0; k < 4; k++) {
+		unsigned int n = 0;
+
+		f->at_b->other = f->at_b->n = 0;
+		for (unsigned int i = 0; i < 17000; i += 1000)
+			link_sends(f, &p[i / 1000 % 2], 1000, at[k % 2].len);
+		lost += 17000 - at[k % 2].kept;
+		assert_int_equal(dgram_stat(f->w, "drop_hold") +
+				 port_stat(f->w, "dgram1", "drop_hold"), lost);
+		/* A station loses nothing, nor what it had begun when it was to wait. */
+		while (!wire_port_full(f->a, any))
+			send_psn(f, 1, n++);
+		for (unsigned int i = 0; i < 1024; i++)
+			send_psn(f, 1, n++);
+		assert_int_equal(stats(f)->drop_hold, 0);
+		finish(f);
+		assert_int_equal(f->at_b->other, at[k % 2].kept);
+		assert_int_equal(f->at_b->n, n);
+	}
+	peer_close(&p[0]);
+	peer_close(&p[1]);
+	close_wire(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +360,8 @@ int main(void)
 		cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_faster),
 		cmocka_unit_test(test_held_back),
+		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_links),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,11 +14,20 @@
 
 #define HELD_MAX	16384
 #define HELD_BYTES	(128u << 20)
+/*
+ * All stations together may fill half of that. Links, which cannot be told to wait, a quarter: so
+ * there is one left for what stations had begun to send.
+ */
+#define STATIONS_PART	2
+#define LINKS_PART	4
 
 /* What a frame takes up on a link besides: preamble, checksum, gap (IEEE 802.3). */
 #define SHAPER_OVERHEAD	24
 /* A station of which so many bytes wait for the shaper waits, until half of them are sent. */
 #define SHAPER_MARK	65536
+/* Of a link no more than this waits there: a port of a switch has such a buffer. */
+#define SHAPER_FRAMES	1024
+#define SHAPER_BYTES	(2u << 20)
 
 enum stage { HELD, SHAPED, DELAYED };
 
@@ -55,6 +64,8 @@ struct wire_hold {
 	struct wire_held *unused;
 	uint64_t seq;
 	size_t bytes;
+	size_t link_bytes;		/* of these: from links */
+	uint32_t link_n;
 	uint32_t n;
 	struct wire_held *heap[HELD_MAX];
 };
@@ -123,33 +134,49 @@ static void heap_remove(struct wire_hold *h, struct wire_held *e)
 		sift(h, e->place, last);
 }
 
-/* Share of one station: all stations together may fill half of the stage. */
+/* Share of one station. */
 static uint32_t share(const struct wire_hold *h, uint32_t room)
 {
-	return room / 2 / h->w->n_ports;
+	return room / STATIONS_PART / h->w->n_ports;
 }
 
-/* NULL: the stage is full, the frame is dropped. */
+static bool held_room(const struct wire_hold *h, const struct wire_port *from, size_t size)
+{
+	if (!from->inside && (h->link_n == HELD_MAX / LINKS_PART ||
+			      h->link_bytes + size > HELD_BYTES / LINKS_PART))
+		return false;
+	return h->n < HELD_MAX && h->bytes + size <= HELD_BYTES;
+}
+
+static void drop(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf)
+{
+	from->stats.drop_hold++;
+	wire_buf_put(&h->w->pool, buf);
+}
+
+/* NULL: there is no room, the frame is dropped. */
 static struct wire_held *held_add(struct wire_hold *h, struct wire_port *from,
 				  struct wire_buf *buf, uint64_t due)
 {
 	struct wire_held *e = h->unused;
 
-	if (h->n == HELD_MAX || h->bytes + buf->size > HELD_BYTES) {
+	if (!held_room(h, from, buf->size))
 		e = NULL;
-	} else if (e) {
+	else if (e)
 		h->unused = e->next;
-	} else {
+	else
 		e = malloc(sizeof(*e));
-	}
 	if (!e) {
-		from->stats.drop_hold++;
-		wire_buf_put(&h->w->pool, buf);
+		drop(h, from, buf);
 		return NULL;
 	}
 	*e = (struct wire_held){ .from = from, .buf = buf, .due = due, .seq = h->seq++ };
 	h->bytes += buf->size;
 	h->n++;
+	if (!from->inside) {
+		h->link_bytes += buf->size;
+		h->link_n++;
+	}
 	sift(h, h->n - 1, e);
 	from->n_held++;
 	from->held_bytes += buf->size;
@@ -163,6 +190,10 @@ static void held_free(struct wire_hold *h, struct wire_held *e)
 	struct wire_port *from = e->from;
 
 	h->bytes -= e->buf->size;
+	if (!from->inside) {
+		h->link_bytes -= e->buf->size;
+		h->link_n--;
+	}
 	from->n_held--;
 	from->held_bytes -= e->buf->size;
 	if (from->held_full && from->n_held < share(h, HELD_MAX) / 2 &&
@@ -202,6 +233,13 @@ static uint64_t send_time(uint64_t bytes)
 	return bytes * 8 * 1000000000;
 }
 
+/* For a link: a station was told to wait long before, and loses nothing. */
+static bool shaper_room(const struct wire_port *from, const struct wire_buf *buf)
+{
+	return from->inside || (from->n_shaped < SHAPER_FRAMES &&
+				from->shaped_bytes + buf->size <= SHAPER_BYTES);
+}
+
 /* Enter the shaper. Where there is no bandwidth any more, those before go first. */
 static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *buf,
 		  uint64_t bps, uint64_t delay_ns)
@@ -211,6 +249,10 @@ static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 
 	if (!bps && !from->n_shaped) {
 		delay(h, from, buf, delay_ns);
+		return;
+	}
+	if (!shaper_room(from, buf)) {
+		drop(h, from, buf);
 		return;
 	}
 	if (due < now)
@@ -228,6 +270,7 @@ static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 	e->stage = SHAPED;
 	e->delay_ns = delay_ns;
 	from->n_shaped++;
+	from->shaped_bytes += buf->size;
 	from->shaper_free = due;
 	if (!bps)
 		return;
@@ -264,6 +307,7 @@ static void leave(struct wire_hold *h, struct wire_held *e)
 		break;
 	case SHAPED:
 		from->n_shaped--;
+		from->shaped_bytes -= buf->size;
 		if (from->shaper_full &&
 		    from->shaper_free - due <= send_time(SHAPER_MARK) / 2 / from->shaper_bps) {
 			from->shaper_full = false;

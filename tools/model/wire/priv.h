@@ -131,6 +131,7 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @n_delayed: number of frames from this port that are delayed
  * @last_due: time at which the last of these leaves
  * @n_shaped: number of frames from this port that wait for its shaper: it has a bandwidth
+ * @shaped_bytes: size of their buffers
  * @shaper_free: time at which the last of these is sent
  * @shaper_bps: bandwidth of the last one that has any
  * @shaper_rest: what is left of a nanosecond then, in parts of @shaper_bps
@@ -174,6 +175,7 @@ struct wire_port {
 	uint32_t n_delayed;
 	uint64_t last_due;
 	uint32_t n_shaped;
+	size_t shaped_bytes;
 	uint64_t shaper_free;
 	uint64_t shaper_bps;
 	uint64_t shaper_rest;

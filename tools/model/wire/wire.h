@@ -59,7 +59,7 @@ struct skua_train;
 	X(drop_len)		/* from the station: too short or too long */	\
 	X(drop_queue)		/* to the station: queue full */		\
 	X(drop_peer)		/* to the station: peer missing, refused it */	\
-	X(drop_hold)		/* from the station: too many delayed */	\
+	X(drop_hold)		/* from the station: too many under faults */	\
 	X(drop_memory)		/* from the station: no buffer */		\
 	X(bad_fds)		/* from the station: descriptors with a frame */	\
 	X(drop_spoof)		/* from the station: not its address */		\
