@@ -36,8 +36,8 @@ static int skua_en_tc_check(const struct net_device *ndev, const struct ieee_ets
  * @ets: the classes
  *
  * Return: 0; -EINVAL if there is no such class, one has no bandwidth, or all of them together do
- * not have 100 %; -EOPNOTSUPP for an algorithm other than strict priority and ETS. The kernel log
- * then says why.
+ * not have 100 %; -EOPNOTSUPP for an algorithm other than strict priority and ETS, or the claim
+ * that there is one (cbs). The kernel log then says why.
  */
 VISIBLE_IF_KUNIT
 int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets)
@@ -45,6 +45,11 @@ int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets)
 	unsigned int i, sum = 0;
 	int err;
 
+	if (ets->cbs) {
+		netdev_warn(ndev, "ETS refused: cbs is %u, without a credit-based shaper it is 0\n",
+			    ets->cbs);
+		return -EOPNOTSUPP;
+	}
 	for (i = 0; i < SKUA_PRIO_NUM; i++) {
 		if (ets->prio_tc[i] < SKUA_TC_NUM)
 			continue;
@@ -90,7 +95,8 @@ static int skua_en_ieee_getets(struct net_device *ndev, struct ieee_ets *ets)
 
 /*
  * While the device is down it is only kept: skua_en_dcb_up() writes it. What is for LLDP
- * agents alone, the recommendations and what is received, is kept for them.
+ * agents alone, whether they are willing, the recommendations and what is received, is kept
+ * for them.
  */
 static int skua_en_ieee_setets(struct net_device *ndev, struct ieee_ets *ets)
 {
@@ -110,8 +116,6 @@ static int skua_en_ieee_setets(struct net_device *ndev, struct ieee_ets *ets)
 		}
 	}
 	en->ets = *ets;
-	en->ets.willing = 0;
-	en->ets.cbs = 0;
 	return 0;
 }
 

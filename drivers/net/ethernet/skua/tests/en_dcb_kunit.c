@@ -32,6 +32,7 @@ static const struct ets_case ets_cases[] = {
 	{ "356 percent", { .tc_tsa = { ETS, ETS }, .tc_tx_bw = { 178, 178 } }, -EINVAL },
 	{ "no bandwidth", { .tc_tsa = { ETS, ETS }, .tc_tx_bw = { 0, 100 } }, -EINVAL },
 	{ "credit-based shaper", { .tc_tsa = { [4] = IEEE_8021QAZ_TSA_CB_SHAPER } }, -EOPNOTSUPP },
+	{ "shapers supported", { .cbs = 1 }, -EOPNOTSUPP },
 	{ "of a vendor", { .tc_tsa = { [7] = IEEE_8021QAZ_TSA_VENDOR } }, -EOPNOTSUPP },
 };
 
@@ -50,11 +51,12 @@ static void test_ets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_en_ets_check(t->en->ndev, &c->ets), c->err);
 }
 
-/* Without a device the classes are kept. What the device is not able to do is not. */
+/* Without a device the classes are kept, and all that is for LLDP agents alone. */
 static void test_ets_kept(struct kunit *test)
 {
-	struct ieee_ets set = { .willing = 1, .cbs = 1, .tc_tsa = { ETS }, .tc_tx_bw = { 100 },
-				.prio_tc = { [4] = 6 }, .tc_reco_bw = { 5 } };
+	struct ieee_ets set = { .willing = 1, .tc_tsa = { ETS }, .tc_tx_bw = { 100 },
+				.prio_tc = { [4] = 6 }, .tc_rx_bw = { 7 }, .tc_reco_bw = { 5 },
+				.tc_reco_tsa = { ETS }, .reco_prio_tc = { [2] = 1 } };
 	struct ieee_ets bad = { .prio_tc = { [4] = 8 } }, got = {};
 	struct ent *t = ent_create(test);
 	struct net_device *ndev = t->en->ndev;
@@ -67,8 +69,6 @@ static void test_ets_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ndev->dcbnl_ops->ieee_setets(ndev, &bad), -EINVAL);
 	KUNIT_EXPECT_EQ(test, ndev->dcbnl_ops->ieee_getets(ndev, &got), 0);
 	rtnl_unlock();
-	set.willing = 0;
-	set.cbs = 0;
 	set.ets_cap = 8;
 	KUNIT_EXPECT_MEMEQ(test, &got, &set, sizeof(got));
 }
