@@ -73,15 +73,24 @@ int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets)
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_ets_check);
 
+/*
+ * A device that is dead, or fails here, has refused nothing: when it is recovered
+ * skua_en_dcb_up() writes the classes.
+ */
 static int skua_en_ets_write(struct skua_en *en, const struct ieee_ets *ets)
 {
 	u8 share[SKUA_TC_NUM];
 	unsigned int i;
+	int err;
 
 	for (i = 0; i < SKUA_TC_NUM; i++)
 		share[i] = ets->tc_tsa[i] == IEEE_8021QAZ_TSA_ETS ? ets->tc_tx_bw[i] :
 								     SKUA_TC_STRICT;
-	return skua_set_classes(en->dev, ets->prio_tc, share);
+	err = skua_set_classes(en->dev, ets->prio_tc, share);
+	if (!err || skua_dead(en->dev))
+		return 0;
+	netdev_warn(en->ndev, "ETS: the device refuses the traffic classes: %pe\n", ERR_PTR(err));
+	return err;
 }
 
 static int skua_en_ieee_getets(struct net_device *ndev, struct ieee_ets *ets)
@@ -109,11 +118,8 @@ static int skua_en_ieee_setets(struct net_device *ndev, struct ieee_ets *ets)
 		return err;
 	if (en->attached && !READ_ONCE(en->dead)) {
 		err = skua_en_ets_write(en, ets);
-		if (err) {
-			netdev_warn(ndev, "ETS: the device refuses the traffic classes: %pe\n",
-				    ERR_PTR(err));
+		if (err)
 			return err;
-		}
 	}
 	en->ets = *ets;
 	return 0;
@@ -156,17 +162,18 @@ EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_init);
  * @en: the netdev, about to be attached to its device; under RTNL
  *
  * A reset has put all priorities into one class, and an earlier netdev may have left others. The
- * netdev is attached in any case: a device that has failed is recovered, and this is done again.
+ * netdev is attached in any case. If the device refuses them it goes on with the one class, and
+ * so does the netdev.
  */
 void skua_en_dcb_up(struct skua_en *en)
 {
-	int err;
+	struct ieee_ets *ets = &en->ets;
 
 	ASSERT_RTNL();
-	if (!(en->caps & SKUA_CAP_ETS))
+	if (!(en->caps & SKUA_CAP_ETS) || !skua_en_ets_write(en, ets))
 		return;
-	err = skua_en_ets_write(en, &en->ets);
-	if (err && !skua_dead(en->dev))
-		netdev_warn(en->ndev, "ETS: the device refuses the traffic classes: %pe\n",
-			    ERR_PTR(err));
+	memset(ets->prio_tc, 0, sizeof(ets->prio_tc));
+	memset(ets->tc_tsa, IEEE_8021QAZ_TSA_STRICT, sizeof(ets->tc_tsa));
+	memset(ets->tc_tx_bw, 0, sizeof(ets->tc_tx_bw));
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_up);

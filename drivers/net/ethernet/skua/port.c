@@ -2,6 +2,8 @@
 /*
  * State and settings of the port, and of what it sends.
  */
+#include <kunit/static_stub.h>
+
 #include "skua.h"
 
 /**
@@ -45,6 +47,7 @@ int skua_set_classes(struct skua_dev *dev, const u8 prio_tc[SKUA_PRIO_NUM],
 		.mask = cpu_to_le32(SKUA_DEV_M_ETS),
 	};
 
+	KUNIT_STATIC_STUB_REDIRECT(skua_set_classes, dev, prio_tc, tc_share);
 	memcpy(in.prio_tc, prio_tc, sizeof(in.prio_tc));
 	memcpy(in.tc_share, tc_share, sizeof(in.tc_share));
 	return skua_cmd_in(dev, SKUA_CMD_MODIFY_DEVICE, &in);
