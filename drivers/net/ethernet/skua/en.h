@@ -457,6 +457,7 @@ void skua_en_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *st
 #if IS_ENABLED(CONFIG_DCB)
 void skua_en_dcb_init(struct skua_en *en);
 void skua_en_dcb_up(struct skua_en *en);
+void skua_en_dcb_exit(struct skua_en *en);
 #if IS_ENABLED(CONFIG_KUNIT)
 int skua_en_ets_check(const struct net_device *ndev, const struct ieee_ets *ets);
 #endif
@@ -466,6 +467,10 @@ static inline void skua_en_dcb_init(struct skua_en *en)
 }
 
 static inline void skua_en_dcb_up(struct skua_en *en)
+{
+}
+
+static inline void skua_en_dcb_exit(struct skua_en *en)
 {
 }
 #endif

@@ -177,3 +177,19 @@ void skua_en_dcb_up(struct skua_en *en)
 	memset(ets->tc_tx_bw, 0, sizeof(ets->tc_tx_bw));
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_up);
+
+/**
+ * skua_en_dcb_exit() - put all priorities into one class again
+ * @en: the netdev, attached to its device, and unregistered
+ *
+ * The classes concern the queues of RDMA, too, which the device may go on to have. Without a
+ * netdev nobody could see or change them.
+ */
+void skua_en_dcb_exit(struct skua_en *en)
+{
+	static const struct ieee_ets none;
+
+	if (en->caps & SKUA_CAP_ETS)
+		skua_en_ets_write(en, &none);
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_exit);

@@ -337,8 +337,10 @@ static void skua_en_remove(struct auxiliary_device *adev)
 	unregister_netdev(en->ndev);
 	skua_unregister_notifier(dev, &en->nb);
 	skua_en_disable_work(en);
-	if (en->attached)
+	if (en->attached) {
+		skua_en_dcb_exit(en);
 		skua_pd_free(dev, en->pdn);
+	}
 	free_netdev(en->ndev);
 }
 

@@ -222,6 +222,22 @@ static void test_ets_dead(struct kunit *test)
 	expect_shown(w, three_classes);
 }
 
+/* Who comes after the netdev finds one class. */
+static void test_ets_exit(struct kunit *test)
+{
+	struct written *w = written_create(test);
+	struct ieee_ets set = three_classes;
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, ets_set(w, &set), 0);
+	skua_en_dcb_exit(w->t->en);
+	KUNIT_EXPECT_EQ(test, w->count, 2);
+	for (i = 0; i < SKUA_PRIO_NUM; i++)
+		KUNIT_EXPECT_EQ(test, w->prio_tc[i], 0);
+	for (i = 0; i < SKUA_TC_NUM; i++)
+		KUNIT_EXPECT_EQ(test, w->share[i], SKUA_TC_STRICT);
+}
+
 /* A device without the capability has no DCB. */
 static void test_no_ets(struct kunit *test)
 {
@@ -232,6 +248,7 @@ static void test_no_ets(struct kunit *test)
 	skua_en_dcb_init(w->t->en);
 	KUNIT_EXPECT_NULL(test, w->t->en->ndev->dcbnl_ops);
 	come_up(w);
+	skua_en_dcb_exit(w->t->en);
 	KUNIT_EXPECT_EQ(test, w->count, 0);
 }
 
@@ -241,6 +258,7 @@ static struct kunit_case dcb_cases[] = {
 	KUNIT_CASE(test_ets_written),
 	KUNIT_CASE(test_ets_refused),
 	KUNIT_CASE(test_ets_dead),
+	KUNIT_CASE(test_ets_exit),
 	KUNIT_CASE(test_no_ets),
 	{}
 };
