@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,8 +253,12 @@ void judge_makes_xrc(struct judge *j, uint32_t own)
 {
 	uint32_t *place = xrc_place(j, 0);
 
-	if (place)
-		*place = own;
+	if (!place) {
+		fprintf(stderr, "judge: XRC queue pair %#x is one more than JUDGE_QPS (%u)\n", own,
+			JUDGE_QPS);
+		abort();
+	}
+	*place = own;
 }
 
 void judge_destroys(struct judge *j, uint32_t own)

@@ -120,7 +120,10 @@ struct judge_path {
 /* One of the device's addresses is set. */
 void judge_address(struct judge *j, uint32_t index, const struct judge_addr *addr);
 
-/* A QP of XRC is made. */
+/*
+ * A QP of XRC is made. If there are more than JUDGE_QPS the program is aborted: the judge would
+ * take it for one of RC.
+ */
 void judge_makes_xrc(struct judge *j, uint32_t own);
 /* A QP is destroyed. */
 void judge_destroys(struct judge *j, uint32_t own);

@@ -4,11 +4,14 @@
  * the device's own builder for the addresses around what matters.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "judge.h"
@@ -285,6 +288,31 @@ static void transports(void **state)
 	}
 }
 
+/* It remembers JUDGE_QPS of XRC at a time. One more is no RC queue pair: it gives up. */
+static void many(void **state)
+{
+	struct judge j = { 0 };
+	int status;
+	pid_t pid;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2 * JUDGE_QPS; i++) {
+		if (i >= JUDGE_QPS)
+			judge_destroys(&j, OWN + i - JUDGE_QPS);
+		judge_makes_xrc(&j, OWN + i);
+	}
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		judge_makes_xrc(&j, OWN + 2 * JUDGE_QPS);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+	judge_reset(&j);
+}
+
 /* A bit of the ICRC wrong: the packet is reported, not followed. */
 static void icrc(void **state)
 {
@@ -320,6 +348,7 @@ int main(void)
 		cmocka_unit_test(states),
 		cmocka_unit_test(strays),
 		cmocka_unit_test(transports),
+		cmocka_unit_test(many),
 		cmocka_unit_test(icrc),
 	};
 
