@@ -158,6 +158,7 @@ static const struct ieee_ets three_classes = {
 	.prio_tc = { [3] = 1, [7] = 5 },
 	.tc_tsa = { ETS, ETS },
 	.tc_tx_bw = { 30, 70, 40 },
+	.tc_rx_bw = { 50, 50 },
 	.tc_reco_bw = { 100 },
 };
 
@@ -196,7 +197,7 @@ static void test_ets_refused(struct kunit *test)
 {
 	struct written *w = written_create(test);
 	struct ieee_ets set = three_classes, other = { .prio_tc = { [1] = 2 } };
-	struct ieee_ets none = { .willing = 1, .tc_reco_bw = { 100 } };
+	struct ieee_ets none = { .willing = 1, .tc_rx_bw = { 50, 50 }, .tc_reco_bw = { 100 } };
 
 	KUNIT_EXPECT_EQ(test, ets_set(w, &set), 0);
 	w->err = -EINVAL;
@@ -220,6 +221,23 @@ static void test_ets_dead(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->count, 1);
 	come_up(w);
 	expect_shown(w, three_classes);
+}
+
+/* A device that is down is told when it comes up, one that has failed too. */
+static void test_ets_down(struct kunit *test)
+{
+	struct written *w = written_create(test);
+	struct ieee_ets set = three_classes, other = { .prio_tc = { [1] = 2 } };
+
+	w->t->en->dead = true;
+	KUNIT_EXPECT_EQ(test, ets_set(w, &other), 0);
+	w->t->en->attached = false;
+	KUNIT_EXPECT_EQ(test, ets_set(w, &set), 0);
+	KUNIT_EXPECT_EQ(test, w->count, 0);
+	expect_shown(w, three_classes);
+	come_up(w);
+	KUNIT_EXPECT_EQ(test, w->count, 1);
+	expect_three(w);
 }
 
 /* Who comes after the netdev finds one class. */
@@ -258,6 +276,7 @@ static struct kunit_case dcb_cases[] = {
 	KUNIT_CASE(test_ets_written),
 	KUNIT_CASE(test_ets_refused),
 	KUNIT_CASE(test_ets_dead),
+	KUNIT_CASE(test_ets_down),
 	KUNIT_CASE(test_ets_exit),
 	KUNIT_CASE(test_no_ets),
 	{}
