@@ -345,17 +345,22 @@ static void test_empty_turns(void **state)
 	rc_close(&n.rc);
 }
 
+static void post_datagram(unsigned int i, uint32_t prio, bool quiet)
+{
+	struct skua_wqe_av av = rc_av(&n.rc, 0);
+
+	av.dest_qpn = cpu_to_le32(n.qp[1][i].qpn);
+	av.av.flow |= le32_encode_bits(prio, SKUA_AV_PCP);
+	rc_post_quiet(&n.rc, 0, &n.qp[0][i],
+		      &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 1000, .av = &av,
+				       .quiet = quiet });
+}
+
 /* Sends datagrams with these priorities, of 1000 bytes each. */
 static void post_datagrams(unsigned int i, const char *prios)
 {
-	for (; *prios; prios++) {
-		struct skua_wqe_av av = rc_av(&n.rc, 0);
-
-		av.dest_qpn = cpu_to_le32(n.qp[1][i].qpn);
-		av.av.flow |= le32_encode_bits((uint32_t)(*prios - '0'), SKUA_AV_PCP);
-		rc_post_quiet(&n.rc, 0, &n.qp[0][i],
-			      &(struct rc_wr){ .op = SKUA_WQE_SEND, .len = 1000, .av = &av });
-	}
+	for (; *prios; prios++)
+		post_datagram(i, (uint32_t)(*prios - '0'), false);
 	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
 }
 
@@ -453,12 +458,88 @@ static void test_next_datagram(void **state)
 	takes(1, 3, 1, 2);
 	takes(1, 4, 0, 4);
 	takes(1, 7, 1, 6);
-	post_datagrams(1, "11");
+	post_datagrams(1, "111");
+	drive(1, 1);
 	drive(1, 0);
 	n.wire.room = 2;
 	skua_dev_room(n.rc.s[0].f.dev);
 	post_datagrams(0, "0");
 	takes(1, 2, 0, 2);
+	rc_close(&n.rc);
+}
+
+/* A datagram queue and one of UC of this priority, in classes of strict priority. */
+static void open_mixed(uint32_t prio)
+{
+	struct rc_opt opt = { .caps = SKUA_CAP_UC | SKUA_CAP_UD, .log_sq = 10 };
+	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0, 1 }, strict[SKUA_TC_NUM];
+	struct rc *rc = &n.rc;
+
+	memset(&n, 0, sizeof(n));
+	opt.type = SKUA_QP_UC;
+	rc_open(rc, &opt);
+	for (unsigned int i = 0; i < 2; i++) {
+		opt.type = i ? SKUA_QP_UC : SKUA_QP_UD;
+		for (int k = 0; k < 2; k++)
+			rc_qp(rc, k, &n.qp[k][i], &opt);
+		for (int k = 0; k < 2; k++) {
+			struct skua_qp_attr a = rc_attr(rc, k, &opt, i ? n.qp[1 - k][i].qpn : 0);
+
+			a.av.flow |= le32_encode_bits(i ? prio : 0, SKUA_AV_PCP);
+			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
+		}
+	}
+	narrow_down();
+	set_classes(prio_tc, strict);
+	fill(1);
+	n.wire.room = 10000;
+	skua_dev_room(rc->s[0].f.dev);
+}
+
+/* The turns of a datagram queue are no more than those of others of its class. */
+static void test_same_class(void **state)
+{
+	(void)state;
+	open_mixed(0);
+	for (unsigned int k = 0; k < 400; k++)
+		post_datagram(0, 0, true);
+	mini_ring(&n.rc.s[0].m, &n.qp[0][0]);
+	for (unsigned int k = 0; k < 10; k++)
+		skua_dev_run(n.rc.s[0].f.dev);
+	/* 80 turns, of 8 datagrams or 16 KiB; a third of them looks what the next datagram is. */
+	assert_in_range(n.frames[0], 25 * 8, 27 * 8);
+	assert_in_range(n.frames[1], 25 * MODEL_TURN_BYTES / 4096, 27 * MODEL_TURN_BYTES / 4096);
+	rc_close(&n.rc);
+}
+
+/* A datagram queue with work requests that send nothing is in the class of before. */
+static void test_locals(void **state)
+{
+	struct mini_qp *qp = &n.qp[0][0];
+
+	(void)state;
+	open_mixed(1);
+	for (unsigned int k = 0; k < 500; k++)
+		rc_post_quiet(&n.rc, 0, qp, &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
+	mini_ring(&n.rc.s[0].m, qp);
+	for (unsigned int k = 0; k < 4; k++)
+		skua_dev_run(n.rc.s[0].f.dev);
+	/* One turn of 32 found no datagram. */
+	assert_int_equal(n.frames[1], 31 * MODEL_TURN_BYTES / 4096);
+	rc_close(&n.rc);
+	/* Until it had none for a while. */
+	open_mixed(1);
+	n.wire.room = 0;
+	for (unsigned int k = 0; k < 20; k++)
+		rc_post_quiet(&n.rc, 0, qp, &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
+	mini_ring(&n.rc.s[0].m, qp);
+	fake_run(&n.rc.s[0].f);
+	n.wire.room = 1000;
+	skua_dev_room(n.rc.s[0].f.dev);
+	post_datagrams(0, "1");
+	skua_dev_run(n.rc.s[0].f.dev);
+	assert_int_equal(n.frames[0], 1);
+	assert_true(n.wire.room > 0);
 	rc_close(&n.rc);
 }
 
@@ -534,6 +615,8 @@ int main(void)
 		cmocka_unit_test(test_empty_turns),
 		cmocka_unit_test(test_datagrams),
 		cmocka_unit_test(test_next_datagram),
+		cmocka_unit_test(test_same_class),
+		cmocka_unit_test(test_locals),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_flush_long),
 		cmocka_unit_test(test_none),

@@ -640,7 +640,7 @@ void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM
 void sched_one_class(struct skua_dev *dev);
 /* The QP has this priority from now on; 0 after sched_forget(). */
 void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio);
-/* The priority of the QP is that of its next datagram, which is to be looked at in a turn. */
+/* Of a datagram queue: its priority is that of its next datagram, which a turn has to look at. */
 void sched_next_unknown(struct skua_dev *dev, uint32_t qpn);
 /*
  * In the QP's turn: this is the priority of the next datagram. False: that is of another class, in

@@ -57,7 +57,8 @@ enum { NOWHERE, PARKED, SERVED, MOVING, READY, LISTS = READY + TCS };
  * @prev: the QP in front of it
  * @list: the list that it is in
  * @prio: its priority; of a datagram queue that of the datagram that is next, or was last
- * @next_unknown: a datagram queue, and its next datagram may have another priority
+ * @datagram: it is a datagram queue
+ * @next_unknown: likewise, and its next datagram may have another priority
  * @flush: it is in error: its turns only flush it
  * @resp: its responder has something to send
  * @parked: the QP is parked, or about to be: the wire had no room for a frame to @dmac
@@ -67,6 +68,7 @@ struct link {
 	uint32_t next, prev;
 	uint8_t list;
 	uint8_t prio:3;
+	bool datagram:1;
 	bool next_unknown:1;
 	bool flush:1;
 	bool resp:1;
@@ -90,8 +92,9 @@ struct tclass {
  * @link: by QP index
  * @top: no QP from this index on has been in a list
  * @list: heads of the lists of ready and parked QPs
- * @turn_bytes: bytes sent in the present turn
+ * @turn_bytes: bytes sent in the present turn, and since
  * @turn: class whose turn it is
+ * @no_tc: the turn began as one of no class
  * @ready: classes that have ready QPs, a bit for each
  * @strict: classes of strict priority, likewise
  * @several: priorities are in more than one class
@@ -106,7 +109,7 @@ struct sched {
 	uint64_t turn_bytes;
 	unsigned int turn;
 	uint32_t ready, strict;
-	bool several;
+	bool no_tc, several;
 	uint8_t tc_of[SKUA_PRIO_NUM];
 	uint64_t now;
 	struct tclass tc[TCS];
@@ -255,6 +258,7 @@ void sched_forget(struct skua_dev *dev, uint32_t qpn)
 	sched_resp_done(dev, qpn);
 	forget(dev->sched, qp_index(qpn));
 	l->prio = 0;
+	l->datagram = false;
 	l->next_unknown = false;
 	l->flush = false;
 }
@@ -342,7 +346,10 @@ void sched_set_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
 
 void sched_next_unknown(struct skua_dev *dev, uint32_t qpn)
 {
-	dev->sched->link[qp_index(qpn)].next_unknown = true;
+	struct link *l = &dev->sched->link[qp_index(qpn)];
+
+	l->datagram = true;
+	l->next_unknown = true;
 	move_ready(dev->sched, qp_index(qpn));
 }
 
@@ -375,7 +382,7 @@ static unsigned int next_class(const struct sched *s)
 {
 	uint32_t ready = s->ready & ~BIT(NO_TC);
 
-	if (ready != s->ready && (!ready || s->turn != NO_TC))
+	if (ready != s->ready && (!ready || !s->no_tc))
 		return NO_TC;
 	return first_class(s, ready);
 }
@@ -388,10 +395,9 @@ bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
 
 	s->link[qp_index(qpn)].next_unknown = false;
 	sched_set_prio(dev, qpn, prio);
-	if (s->turn == NO_TC) {
-		/* No need for another turn if it is this class's anyway. */
-		if (!(ready & BIT(tc)))
-			catch_up(s, tc);
+	/* No need for another turn if it is this class's anyway, and nobody else waits for that. */
+	if (s->turn == NO_TC && !(ready & BIT(tc))) {
+		catch_up(s, tc);
 		if (first_class(s, ready | BIT(tc)) == tc)
 			s->turn = tc;
 	}
@@ -407,6 +413,7 @@ static bool next_ready(struct skua_dev *dev, uint32_t *index)
 		struct link *l;
 
 		s->turn = next_class(s);
+		s->no_tc = s->turn == NO_TC;
 		*index = s->list[READY + s->turn].head - 1;
 		l = &s->link[*index];
 		unlink_qp(s, *index);
@@ -431,18 +438,30 @@ static void charge(struct sched *s, bool parked)
 	struct tclass *tc = &s->tc[s->turn];
 
 	if (s->turn_bytes) {
-		/* While the wire is full all have empty turns: those behind would lose that. */
 		if (tc->cost)
 			s->now = tc->time;
 		tc->time += tc->cost * s->turn_bytes;
+	/* While the wire is full all have such turns: nobody is behind or ahead for that. */
 	} else if (!parked) {
 		tc->time += tc->cost * TURN_MIN;
 	}
 }
 
+/* After its turn: what is known of the class of the datagram queue's next one. */
+static void know_next(const struct sched *s, struct link *l, bool more)
+{
+	/* It had other work requests to execute, and goes on in the class of before. */
+	if (more && s->turn == NO_TC)
+		l->next_unknown = false;
+	/* When it has something to send again that may be of any class. */
+	if (!more && !l->parked)
+		l->next_unknown = true;
+}
+
 static bool turn(struct skua_dev *dev, struct qp *qp, uint32_t index)
 {
 	struct sched *s = dev->sched;
+	struct link *l = &s->link[index];
 	bool more;
 
 	s->turn_bytes = 0;
@@ -450,7 +469,9 @@ static bool turn(struct skua_dev *dev, struct qp *qp, uint32_t index)
 		more = qp_need_rq(dev, qp) && eth_sq_run(dev, qp, FRAMES);
 	else
 		more = engine_run(dev, qp);
-	charge(s, s->link[index].parked);
+	charge(s, l->parked);
+	if (l->datagram)
+		know_next(s, l, more);
 	return more;
 }
 
