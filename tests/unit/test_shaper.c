@@ -21,8 +21,8 @@ static uint64_t frame_bits(void)
 }
 
 /*
- * Frames leave one after the other, each when it is sent at the bandwidth; other frames than RoCE wait
- * too, a delay comes after that, and another port has a shaper of its own.
+ * Frames leave one after the other, each when it is sent at the bandwidth; other frames than RoCE
+ * wait too, a delay comes after that, and another port has a shaper of its own.
  */
 static void test_in_turn(void **state)
 {
@@ -307,6 +307,10 @@ static void test_link(void **state)
 	f->now = wire_deadline(f->w);
 	drain(f);
 	link_sends(f, &p, 2, 60);
+	assert_int_equal(dgram_stat(f->w, "drop_hold"), lost + 1);
+	/* When the bandwidth is removed there is room for all, while those before them leave. */
+	wire_fault_clear(f->w);
+	link_sends(f, &p, 100, 60);
 	assert_int_equal(dgram_stat(f->w, "drop_hold"), lost + 1);
 	peer_close(&p);
 	close_wire(f);

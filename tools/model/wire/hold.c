@@ -15,8 +15,8 @@
 #define HELD_MAX	16384
 #define HELD_BYTES	(128u << 20)
 /*
- * All stations together may fill half of that. Links, which cannot be told to wait, a quarter: so
- * there is one left for what stations had begun to send.
+ * Half of that is divided among all ports, as shares of stations. Links, which cannot be told to
+ * wait, may have a quarter: so there is one left for what stations had begun to send.
  */
 #define STATIONS_PART	2
 #define LINKS_PART	4
@@ -251,7 +251,7 @@ static void shape(struct wire_hold *h, struct wire_port *from, struct wire_buf *
 		delay(h, from, buf, delay_ns);
 		return;
 	}
-	if (!shaper_room(from, buf)) {
+	if (bps && !shaper_room(from, buf)) {
 		drop(h, from, buf);
 		return;
 	}

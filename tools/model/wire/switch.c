@@ -434,8 +434,8 @@ void wire_ingress(struct wire_port *port, const void *frame, size_t len, bool ic
 	}
 	capture(port, frame, len, &unharmed, false);
 	/*
-	 * Frames that wait for the shaper or are delayed, by faults that were ended since, go first.
-	 * Those that are held back for reordering are passed.
+	 * Frames that wait for the shaper or are delayed, by faults that were ended since, go
+	 * first. Those that are held back for reordering are passed.
 	 */
 	if (port->n_held)
 		wire_hold_pass(w->hold, port, buf, &unharmed);
