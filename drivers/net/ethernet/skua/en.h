@@ -334,6 +334,7 @@ struct skua_en_pace {
  * @dead: the device has failed or is not up: it gets no packets and no commands
  * @caps: capabilities of the device when the netdev was made
  * @ets: traffic classes; under RTNL
+ * @ets_refused: the device has refused them when it came up; likewise
  */
 struct skua_en {
 	struct skua_dev *dev;
@@ -370,6 +371,7 @@ struct skua_en {
 	u64 caps;
 #if IS_ENABLED(CONFIG_DCB)
 	struct ieee_ets ets;
+	bool ets_refused;
 #endif
 };
 

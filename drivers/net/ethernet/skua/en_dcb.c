@@ -93,12 +93,18 @@ static int skua_en_ets_write(struct skua_en *en, const struct ieee_ets *ets)
 	return err;
 }
 
+/* If the device has refused the classes, shown is what it has after a reset: one class. */
 static int skua_en_ieee_getets(struct net_device *ndev, struct ieee_ets *ets)
 {
 	struct skua_en *en = netdev_priv(ndev);
 
 	*ets = en->ets;
 	ets->ets_cap = SKUA_TC_NUM;
+	if (!en->ets_refused)
+		return 0;
+	memset(ets->prio_tc, 0, sizeof(ets->prio_tc));
+	memset(ets->tc_tsa, IEEE_8021QAZ_TSA_STRICT, sizeof(ets->tc_tsa));
+	memset(ets->tc_tx_bw, 0, sizeof(ets->tc_tx_bw));
 	return 0;
 }
 
@@ -122,6 +128,7 @@ static int skua_en_ieee_setets(struct net_device *ndev, struct ieee_ets *ets)
 			return err;
 	}
 	en->ets = *ets;
+	en->ets_refused = false;
 	return 0;
 }
 
@@ -161,20 +168,23 @@ EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_init);
  * skua_en_dcb_up() - write the traffic classes to the device
  * @en: the netdev, about to be attached to its device; under RTNL
  *
- * A reset has put all priorities into one class, and an earlier netdev may have left others. The
- * netdev is attached in any case. If the device refuses them it goes on with the one class, and
- * so does the netdev.
+ * A reset has put all priorities into one class. The netdev is attached in any case: if the device
+ * refuses its classes it goes on with the one, which is shown, and is told again when it comes up
+ * the next time.
  */
 void skua_en_dcb_up(struct skua_en *en)
 {
-	struct ieee_ets *ets = &en->ets;
+	bool refused;
 
 	ASSERT_RTNL();
-	if (!(en->caps & SKUA_CAP_ETS) || !skua_en_ets_write(en, ets))
+	if (!(en->caps & SKUA_CAP_ETS))
 		return;
-	memset(ets->prio_tc, 0, sizeof(ets->prio_tc));
-	memset(ets->tc_tsa, IEEE_8021QAZ_TSA_STRICT, sizeof(ets->tc_tsa));
-	memset(ets->tc_tx_bw, 0, sizeof(ets->tc_tx_bw));
+	refused = skua_en_ets_write(en, &en->ets);
+	if (refused == en->ets_refused)
+		return;
+	en->ets_refused = refused;
+	if (en->ndev->reg_state == NETREG_REGISTERED)
+		dcbnl_ieee_notify(en->ndev, RTM_SETDCB, DCB_CMD_IEEE_SET, 0, 0);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_dcb_up);
 

@@ -207,6 +207,16 @@ static void test_ets_refused(struct kunit *test)
 	come_up(w);
 	KUNIT_EXPECT_EQ(test, w->count, 3);
 	expect_shown(w, none);
+	/* It is told again each time, until there are other classes. */
+	w->err = 0;
+	come_up(w);
+	expect_three(w);
+	expect_shown(w, three_classes);
+	w->err = -EINVAL;
+	come_up(w);
+	w->err = 0;
+	KUNIT_EXPECT_EQ(test, ets_set(w, &other), 0);
+	expect_shown(w, other);
 }
 
 /* A device that fails has refused nothing: it is told again when it is recovered. */
