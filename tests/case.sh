@@ -4,8 +4,8 @@
 # them.
 failed=0
 
-# t NAME CMD...: a case. What it said is shown if it fails, and failed is 1 from then on. AREA, if it
-# is set, is what the name begins with. SKUA_ONLY, a pattern, picks cases that need no others.
+# t NAME CMD...: a case. What it said is shown if it fails, and failed is 1 from then on. AREA, if
+# it is set, is what the name begins with. SKUA_ONLY, a pattern, picks cases that need no others.
 t()
 {
 	local name=$1 log rc=0

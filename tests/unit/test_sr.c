@@ -336,8 +336,8 @@ static void test_calm(void **state)
 }
 
 /*
- * A loss that shows while another one is repaired is repaired as soon, and its repair tells that the
- * other one was in vain.
+ * A loss that shows while another one is repaired is repaired as soon. That it came tells that the
+ * first one was lost once more.
  */
 static void test_calm_later(void **state)
 {

@@ -50,10 +50,7 @@ static inline void lower(__le32 *psn, uint32_t to)
 /* --- sr_marks.c --- */
 /* No mark is in front of una_psn, or behind what was sent. */
 void sr_follow_una(struct turn *t, struct skua_lrc *lrc);
-/*
- * Was what was sent again up to @next sent in order so far? Then this is so too up to what is behind
- * that later.
- */
+/* Were all packets before @next that were sent again sent in the order of their PSNs? */
 bool sr_in_order(const struct turn *t, const struct skua_lrc *lrc);
 /* Behind a loss most packets come: nothing has to be sent again for them, and no turn is taken. */
 void sr_pass_arrived(const struct turn *t, struct skua_lrc *lrc);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Requester of selective repeat: the marks that divide the holes (sr_req.c) follow una_psn, and stay
- * within what was sent.
+ * Requester of selective repeat: the marks that divide the holes (sr_req.c) follow una_psn, and
+ * stay within what was sent.
  */
 #include "sr_lrc.h"
 
@@ -16,7 +16,10 @@ static uint32_t marks_end(const struct turn *t)
 	return psn_sub(end, una(t)) > SKUA_LRC_PSNS ? psn_add(una(t), SKUA_LRC_PSNS) : end;
 }
 
-/* Are the marks between una_psn and @end? For most packets they are, and this takes no branch. */
+/*
+ * Are the marks between una_psn and @end? For most packets they are, and this takes no branch. That
+ * @seen is not before @cum is not looked at: who raises @cum raises both.
+ */
 static bool marks_fit(const struct turn *t, const struct skua_lrc *lrc, uint32_t end)
 {
 	const uint32_t from = una(t), most = psn_sub(end, from);
