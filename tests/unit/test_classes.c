@@ -54,25 +54,27 @@ static void narrow_down(void)
 	n.rc.s[0].f.net_priv = &n.wire;
 }
 
-/* What a queue pair is like. */
+/* What a queue pair is like: of UC, which waits for nobody, or of datagrams. */
 struct like {
 	uint32_t prio, mtu_code;
+	bool datagrams;
 };
 
-/* Queue pairs of UC, which waits for nobody. */
-static void open_qps(const struct like like[QPS])
+static void open_some(const struct like *like, unsigned int num)
 {
-	struct rc_opt opt = { .type = SKUA_QP_UC, .caps = SKUA_CAP_UC, .log_sq = 10 };
+	struct rc_opt opt = { .type = SKUA_QP_UC, .caps = SKUA_CAP_UC | SKUA_CAP_UD, .log_sq = 10 };
 	struct rc *rc = &n.rc;
 
 	memset(&n, 0, sizeof(n));
 	rc_open(rc, &opt);
-	for (unsigned int i = 0; i < QPS; i++) {
+	for (unsigned int i = 0; i < num; i++) {
+		opt.type = like[i].datagrams ? SKUA_QP_UD : SKUA_QP_UC;
 		for (int k = 0; k < 2; k++)
 			rc_qp(rc, k, &n.qp[k][i], &opt);
 		opt.mtu_code = like[i].mtu_code;
 		for (int k = 0; k < 2; k++) {
-			struct skua_qp_attr a = rc_attr(rc, k, &opt, n.qp[1 - k][i].qpn);
+			uint32_t dest = like[i].datagrams ? 0 : n.qp[1 - k][i].qpn;
+			struct skua_qp_attr a = rc_attr(rc, k, &opt, dest);
 
 			a.av.flow |= le32_encode_bits(like[i].prio, SKUA_AV_PCP);
 			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
@@ -81,9 +83,22 @@ static void open_qps(const struct like like[QPS])
 	narrow_down();
 }
 
+static void open_qps(const struct like like[QPS])
+{
+	open_some(like, QPS);
+}
+
 static void post(unsigned int i, uint32_t len)
 {
 	rc_post_quiet(&n.rc, 0, &n.qp[0][i], &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = len });
+	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
+}
+
+static void post_nops(unsigned int i, unsigned int num)
+{
+	for (unsigned int k = 0; k < num; k++)
+		rc_post_quiet(&n.rc, 0, &n.qp[0][i],
+			      &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
 	mini_ring(&n.rc.s[0].m, &n.qp[0][i]);
 }
 
@@ -96,15 +111,19 @@ static void set_classes(const uint8_t prio_tc[SKUA_PRIO_NUM], const uint8_t shar
 	mini_ok(&n.rc.s[0].m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in));
 }
 
+/* The wire has room for so many frames, and who has waited for it is ready. */
+static void give_room(unsigned int room)
+{
+	n.wire.room = room;
+	skua_dev_room(n.rc.s[0].f.dev);
+}
+
 /* The wire takes @room frames at once, @rounds times. */
 static void drive(unsigned int rounds, unsigned int room)
 {
-	struct fake *f = &n.rc.s[0].f;
-
 	for (unsigned int round = 0; round < rounds; round++) {
-		n.wire.room = room;
-		skua_dev_room(f->dev);
-		fake_run(f);
+		give_room(room);
+		fake_run(&n.rc.s[0].f);
 	}
 }
 
@@ -327,15 +346,12 @@ static void test_empty_turns(void **state)
 	static const struct like like[QPS] = { { 0, 3 }, { 1, 3 }, { 1, 3 }, { 1, 3 } };
 	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { [1] = 1 };
 	static const uint8_t share[SKUA_TC_NUM] = { 50, 50 };
-	struct mini_qp *qp = &n.qp[0][1];
 
 	(void)state;
 	open_qps(like);
 	set_classes(prio_tc, share);
 	fill(0);
-	for (unsigned int k = 0; k < 1000; k++)
-		rc_post_quiet(&n.rc, 0, qp, &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
-	mini_ring(&n.rc.s[0].m, qp);
+	post_nops(1, 1000);
 	n.wire.room = 1000;
 	/* Eight turns each. */
 	for (unsigned int k = 0; k < 15; k++)
@@ -367,22 +383,11 @@ static void post_datagrams(unsigned int i, const char *prios)
 /* Two datagram queues, and three strict classes. */
 static void open_datagrams(void)
 {
-	struct rc_opt opt = { .type = SKUA_QP_UD, .caps = SKUA_CAP_UD };
 	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0, 1, 2, 0 };
 	static const uint8_t strict[SKUA_TC_NUM];
-	struct rc *rc = &n.rc;
+	const struct like like = { .datagrams = true }, both[] = { like, like };
 
-	memset(&n, 0, sizeof(n));
-	rc_open(rc, &opt);
-	for (unsigned int i = 0; i < 2; i++) {
-		for (int k = 0; k < 2; k++) {
-			struct skua_qp_attr a = rc_attr(rc, k, &opt, 0);
-
-			rc_qp(rc, k, &n.qp[k][i], &opt);
-			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
-		}
-	}
-	narrow_down();
+	open_some(both, 2);
 	set_classes(prio_tc, strict);
 }
 
@@ -444,16 +449,14 @@ static void test_next_datagram(void **state)
 	/* While others wait for a turn, after one of their class. */
 	post_datagrams(0, "1");
 	takes(2, 1, 1, 1);
-	n.wire.room = 1;
-	skua_dev_room(n.rc.s[0].f.dev);
+	give_room(1);
 	post_datagrams(0, "2");
 	takes(1, 1, 1, 0);
 	/* Behind the last one that a turn has time for. */
 	post_datagrams(0, "111111112");
 	takes(3, 8, 9, 15);
 	/* One of a low class waits, whether the turn begins with it or not. */
-	n.wire.room = 3;
-	skua_dev_room(n.rc.s[0].f.dev);
+	give_room(3);
 	post_datagrams(0, "20");
 	takes(1, 3, 1, 2);
 	takes(1, 4, 0, 4);
@@ -461,8 +464,7 @@ static void test_next_datagram(void **state)
 	post_datagrams(1, "111");
 	drive(1, 1);
 	drive(1, 0);
-	n.wire.room = 2;
-	skua_dev_room(n.rc.s[0].f.dev);
+	give_room(2);
 	post_datagrams(0, "0");
 	takes(1, 2, 0, 2);
 	rc_close(&n.rc);
@@ -471,29 +473,13 @@ static void test_next_datagram(void **state)
 /* A datagram queue and one of UC of this priority, in classes of strict priority. */
 static void open_mixed(uint32_t prio)
 {
-	struct rc_opt opt = { .caps = SKUA_CAP_UC | SKUA_CAP_UD, .log_sq = 10 };
 	static const uint8_t prio_tc[SKUA_PRIO_NUM] = { 0, 1 }, strict[SKUA_TC_NUM];
-	struct rc *rc = &n.rc;
+	const struct like like[] = { { .datagrams = true }, { .prio = prio } };
 
-	memset(&n, 0, sizeof(n));
-	opt.type = SKUA_QP_UC;
-	rc_open(rc, &opt);
-	for (unsigned int i = 0; i < 2; i++) {
-		opt.type = i ? SKUA_QP_UC : SKUA_QP_UD;
-		for (int k = 0; k < 2; k++)
-			rc_qp(rc, k, &n.qp[k][i], &opt);
-		for (int k = 0; k < 2; k++) {
-			struct skua_qp_attr a = rc_attr(rc, k, &opt, i ? n.qp[1 - k][i].qpn : 0);
-
-			a.av.flow |= le32_encode_bits(i ? prio : 0, SKUA_AV_PCP);
-			mini_rc_to_rts(&rc->s[k].m, &n.qp[k][i], &a);
-		}
-	}
-	narrow_down();
+	open_some(like, 2);
 	set_classes(prio_tc, strict);
 	fill(1);
-	n.wire.room = 10000;
-	skua_dev_room(rc->s[0].f.dev);
+	give_room(10000);
 }
 
 /* The turns of a datagram queue are no more than those of others of its class. */
@@ -515,13 +501,9 @@ static void test_same_class(void **state)
 /* A datagram queue with work requests that send nothing is in the class of before. */
 static void test_locals(void **state)
 {
-	struct mini_qp *qp = &n.qp[0][0];
-
 	(void)state;
 	open_mixed(1);
-	for (unsigned int k = 0; k < 500; k++)
-		rc_post_quiet(&n.rc, 0, qp, &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
-	mini_ring(&n.rc.s[0].m, qp);
+	post_nops(0, 500);
 	for (unsigned int k = 0; k < 4; k++)
 		skua_dev_run(n.rc.s[0].f.dev);
 	/* One turn of 32 found no datagram. */
@@ -530,12 +512,9 @@ static void test_locals(void **state)
 	/* Until it had none for a while. */
 	open_mixed(1);
 	n.wire.room = 0;
-	for (unsigned int k = 0; k < 20; k++)
-		rc_post_quiet(&n.rc, 0, qp, &(struct rc_wr){ .op = SKUA_WQE_NOP, .quiet = true });
-	mini_ring(&n.rc.s[0].m, qp);
+	post_nops(0, 20);
 	fake_run(&n.rc.s[0].f);
-	n.wire.room = 1000;
-	skua_dev_room(n.rc.s[0].f.dev);
+	give_room(1000);
 	post_datagrams(0, "1");
 	skua_dev_run(n.rc.s[0].f.dev);
 	assert_int_equal(n.frames[0], 1);
@@ -558,8 +537,7 @@ static void open_flush(unsigned int posted)
 	set_classes(prio_tc, strict);
 	for (unsigned int i = 1; i < QPS; i++)
 		fill(i);
-	n.wire.room = 1000;
-	skua_dev_room(n.rc.s[0].f.dev);
+	give_room(1000);
 	for (unsigned int k = 0; k < posted; k++)
 		post(0, 8);
 	/* Without a command, in which the device would give them turns first. */

@@ -202,12 +202,6 @@ static void move_ready(struct sched *s, uint32_t index)
 	append_ready(s, index);
 }
 
-static void forget(struct sched *s, uint32_t index)
-{
-	unlink_qp(s, index);
-	s->link[index].parked = false;
-}
-
 void sched_reset(struct skua_dev *dev)
 {
 	struct sched *s = dev->sched;
@@ -253,14 +247,8 @@ void sched_resp_done(struct skua_dev *dev, uint32_t qpn)
 
 void sched_forget(struct skua_dev *dev, uint32_t qpn)
 {
-	struct link *l = &dev->sched->link[qp_index(qpn)];
-
-	sched_resp_done(dev, qpn);
-	forget(dev->sched, qp_index(qpn));
-	l->prio = 0;
-	l->datagram = false;
-	l->next_unknown = false;
-	l->flush = false;
+	unlink_qp(dev->sched, qp_index(qpn));
+	dev->sched->link[qp_index(qpn)] = (struct link){ 0 };
 }
 
 void sched_park(struct skua_dev *dev, uint32_t qpn, const uint8_t dmac[ETH_ADDR_LEN])
@@ -283,7 +271,8 @@ void sched_state(struct skua_dev *dev, uint32_t qpn, bool flush)
 
 	s->link[index].flush = flush;
 	if (s->link[index].parked)
-		forget(s, index);
+		unlink_qp(s, index);
+	s->link[index].parked = false;
 	move_ready(s, index);
 	sched_kick(dev, qpn);
 }
