@@ -593,18 +593,20 @@ static void add_fates(const char *spec, uint8_t fates[FATES])
 static void test_apart(void **state)
 {
 	static const char *const together[] = { "loss=30%,dup=40%,ecn=20%",
-						"loss=30%,seed=5;loss=10%,dup=20%,seed=6" };
-	static const char *const alone[][3] = {
+						"loss=30%,seed=5;loss=10%,dup=20%,seed=6",
+						"loss=30%,dup=10%,seed=5;loss=10%,dup=20%,seed=6" };
+	static const char *const alone[][4] = {
 		{ "loss=30%", "dup=40%", "ecn=20%" },
 		{ "loss=30%,seed=5", "loss=10%,seed=6", "dup=20%,seed=6" },
+		{ "loss=30%,seed=5", "dup=10%,seed=5", "loss=10%,seed=6", "dup=20%,seed=6" },
 	};
 
 	(void)state;
-	for (unsigned int n = 0; n < 2; n++) {
+	for (unsigned int n = 0; n < sizeof(together) / sizeof(together[0]); n++) {
 		uint8_t a[FATES] = { 0 }, b[FATES] = { 0 };
 
 		add_fates(together[n], a);
-		for (unsigned int i = 0; i < 3; i++)
+		for (unsigned int i = 0; i < 4 && alone[n][i]; i++)
 			add_fates(alone[n][i], b);
 		assert_memory_equal(a, b, sizeof(a));
 	}

@@ -365,25 +365,28 @@ static uint64_t draw(const struct subject *s, uint64_t seed, bool key_qpn, unsig
 	return draw_packet(s, draw_flow(s, seed, key_qpn, salt));
 }
 
-/*
- * Draw whether this kind of fault of the clause hits the packet. The flow remembers the first part
- * of the draws of one clause: most specifications have one.
- */
-static bool drawn(const struct subject *s, const struct fault_rates *r, unsigned int clause,
-		  uint64_t seed, enum fault_kind kind)
+/* The flow remembers the first part of the draws of one clause: most specifications have one. */
+static void remember_draw(struct wire_flow *flow, unsigned int clause, enum fault_kind kind,
+			  uint64_t draw)
+{
+	if (flow->drawn_for != clause) {
+		flow->drawn_for = clause;
+		flow->drawn = 0;
+	}
+	flow->draw[kind] = draw;
+	flow->drawn |= 1u << kind;
+}
+
+/* Draw whether this kind of fault of the clause hits the packet. */
+static inline bool drawn(const struct subject *s, const struct fault_rates *r, unsigned int clause,
+			 uint64_t seed, enum fault_kind kind)
 {
 	struct wire_flow *flow = s->flow;
 
 	if (!flow)
 		return draw(s, seed, r->key_qpn, kind) < r->rate[kind];
-	if (flow->drawn_for != clause) {
-		flow->drawn_for = clause;
-		flow->drawn = 0;
-	}
-	if (!(flow->drawn & 1u << kind)) {
-		flow->draw[kind] = draw_flow(s, seed, r->key_qpn, kind);
-		flow->drawn |= 1u << kind;
-	}
+	if (flow->drawn_for != clause || !(flow->drawn & 1u << kind))
+		remember_draw(flow, clause, kind, draw_flow(s, seed, r->key_qpn, kind));
 	return draw_packet(s, flow->draw[kind]) < r->rate[kind];
 }
 
