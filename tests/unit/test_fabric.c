@@ -570,6 +570,30 @@ static void test_adaptive(void **state)
 	assert_in_range(most - fewest, 0, 2);
 }
 
+/* Long and short packets by turns: one plane does not get all of the long ones. */
+static void test_adaptive_sizes(void **state)
+{
+	const uint64_t bits = (ON_LINK(4000) + ON_LINK(100)) * 8;
+	struct fabric_cfg cfg = plain();
+	struct net *net;
+
+	(void)state;
+	cfg.per_leaf = 4;
+	cfg.planes = 2;
+	cfg.spines = 1;
+	cfg.queue_bytes = 10 << 20;
+	cfg.spread = FABRIC_ADAPTIVE;
+	net = open_net(&cfg, 1, NULL);
+	for (uint32_t k = 0; k < 200; k++)
+		send_psn(net, 0, 4, 10, k, k % 2 ? 100 : 4000, 0);
+	run(net);
+	assert_int_equal(net->nic[4].n, 200);
+	/* At 100 Gbit/s, and besides the way of the last one. */
+	assert_in_range(net->now, bits, bits * 11 / 10 + 3000);
+	check_sum(net);
+	close_net(net);
+}
+
 /* A plane dies: until that is known its part is lost, and after that nothing. */
 static void test_death(void **state)
 {
@@ -771,6 +795,7 @@ int main(void)
 		cmocka_unit_test(test_loss_again),
 		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_adaptive),
+		cmocka_unit_test(test_adaptive_sizes),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_death_of_all),
 		cmocka_unit_test(test_faults),
