@@ -432,6 +432,42 @@ static void test_page_first(void **state)
 }
 
 /*
+ * Of a WRITE that comes early each packet needs only its own page: the one whose page is there is
+ * taken, the other one is dropped before the table is read.
+ */
+static void test_page_own(void **state)
+{
+	struct sr_pkt p[] = {
+		{ .op = IB_OP_WRITE_ONLY, .psn = 3, .len = 10, .total = 10, .roff = 50, .seed = 2 },
+		{ .op = IB_OP_WRITE_FIRST, .psn = 1, .len = 256, .total = 300, .roff = PAGE - 256,
+		  .seed = 1 },
+		{ .op = IB_OP_WRITE_LAST, .psn = 2, .off = 1, .len = 44, .total = 300,
+		  .roff = PAGE - 256, .seed = 1 },
+	};
+	struct table t = { 0 };
+	struct odp o;
+
+	(void)state;
+	odp_open(&o, &small, 4);
+	odp_give(&o, 1, 0, RW);
+	for (unsigned int k = 0; k < 3; k++)
+		p[k].key = o.s[1].key;
+	t.from = le64_to_cpu(sr_lrc_of(&o.rc)->table) +
+		 sizeof(struct skua_ext_slot) * SKUA_LRC_PSNS;
+	t.to = t.from + sizeof(struct skua_ext_write) * SKUA_LRC_PSNS;
+	give(&o.rc, p[0]);
+	hush(&o.rc);
+	o.rc.s[1].f.on_priv = &t;
+	o.rc.s[1].f.on_read = count_table;
+	give(&o.rc, p[2]);
+	assert_int_equal(t.reads, 0);
+	assert_int_equal(rc_cnt(&o.rc, 1, SKUA_CNT_RX_EARLY), 1);
+	give(&o.rc, p[1]);
+	assert_int_equal(rc_cnt(&o.rc, 1, SKUA_CNT_RX_EARLY), 2);
+	odp_close(&o);
+}
+
+/*
  * Of a packet that comes early many single bytes would be left. It waits for its turn, at which
  * they are written one by one.
  */
@@ -557,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_page_first),
+		cmocka_unit_test(test_page_own),
 		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_atomic_write),
 		cmocka_unit_test(test_no_table),

@@ -399,9 +399,12 @@ enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32
 /* Likewise for a local key; *@own is cleared if its region is not SKUA_MPT_OWN_VA. */
 enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			      uint64_t va, uint64_t len, bool *own);
-/* Likewise by a remote key, and are all of its pages present for that? */
+/*
+ * Likewise by a remote key, and are the pages of the @n bytes from @off on, which are within @len,
+ * present for that?
+ */
 enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
-			  uint64_t va, uint64_t len);
+			  uint64_t va, uint64_t len, uint64_t off, uint32_t n);
 /* Check and copy. SKUA_VENDOR_NONE, SKUA_VENDOR_KEY_*, or SKUA_VENDOR_MISS. */
 enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			 uint64_t va, void *buf, uint32_t len);

@@ -291,7 +291,7 @@ enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, ui
 }
 
 enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
-			  uint64_t va, uint64_t len)
+			  uint64_t va, uint64_t len, uint64_t off, uint32_t n)
 {
 	struct skua_mpt *mpt;
 	enum skua_vendor err;
@@ -302,7 +302,7 @@ enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32
 	if (err)
 		return err;
 	if (mpt_is(mpt, SKUA_MPT_ODP))
-		err = odp_probe(dev, who, mpt, va, len);
+		err = odp_probe(dev, who, mpt, va + off, n);
 	ctx_put(dev, mpt);
 	return err;
 }

@@ -349,7 +349,7 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 	if ((pkt->op->flags & IB_F_ONLY) == IB_F_FIRST)
 		err = mr_check(t->dev, &who, rkey, va, len);
 	if (!err)
-		err = sr_order_write(t, &who, rkey, va + got, pkt);
+		err = sr_order_write(t, NULL, &who, rkey, va + got, pkt);
 	if (err)
 		return err;
 	t->rqc->cur_got = cpu_to_le32(got + pkt->payload_len);

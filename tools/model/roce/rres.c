@@ -211,7 +211,7 @@ static enum skua_vendor read_begin(struct turn *t, struct where w)
 	who.want = w.len;
 	/* An RNR NAK now is better than a stop in the middle of the response. */
 	if (!err)
-		err = mr_probe(t->dev, &who, w.rkey, w.va, w.len < soon ? w.len : soon);
+		err = mr_probe(t->dev, &who, w.rkey, w.va, w.len, 0, w.len < soon ? w.len : soon);
 	if (err)
 		return err;
 	turn_count(t, SKUA_CNT_RX_READ);
@@ -246,7 +246,7 @@ static enum skua_vendor do_atomic_write(struct turn *t, const struct skua_pkt *p
 	enum skua_vendor err;
 
 	*rr = rr_make(t, pkt, SKUA_WQE_ATOMIC_WRITE);
-	err = sr_order_write(t, &who, w.rkey, w.va, pkt);
+	err = sr_order_write(t, NULL, &who, w.rkey, w.va, pkt);
 	if (!err)
 		turn_count(t, SKUA_CNT_RX_ATOMIC_WRITE);
 	return err;

@@ -149,15 +149,18 @@ static bool add_all(struct turn *t, const struct skua_lrc *lrc, uint32_t psn, st
 	return true;
 }
 
-static bool find_later(struct turn *t, const struct skua_pkt *pkt, struct later *l)
+/* @lrc: NULL: not pinned yet. */
+static bool find_later(struct turn *t, const struct skua_lrc *lrc, const struct skua_pkt *pkt,
+		       struct later *l)
 {
-	struct skua_lrc *lrc = sr_lrc(t);
+	struct skua_lrc *own = lrc ? NULL : sr_lrc(t);
 	bool ok;
 
-	if (!lrc)
+	if (!lrc && !own)
 		return false;
-	ok = add_all(t, lrc, psn_add(pkt->psn, 1), l);
-	sr_lrc_put(t, lrc, false);
+	ok = add_all(t, lrc ? lrc : own, psn_add(pkt->psn, 1), l);
+	if (own)
+		sr_lrc_put(t, own, false);
 	return ok;
 }
 
@@ -190,11 +193,12 @@ static enum skua_vendor write_pieces(struct turn *t, const struct mr_who *who,
 	return err;
 }
 
-enum skua_vendor sr_order_write(struct turn *t, const struct mr_who *who, uint32_t rkey,
-				uint64_t va, const struct skua_pkt *pkt)
+enum skua_vendor sr_order_write(struct turn *t, const struct skua_lrc *lrc,
+				const struct mr_who *who, uint32_t rkey, uint64_t va,
+				const struct skua_pkt *pkt)
 {
+	enum skua_vendor err = SKUA_VENDOR_NONE;
 	uint32_t bytes = pkt->payload_len;
-	enum skua_vendor err;
 	struct later l;
 
 	l.va = va;
@@ -203,10 +207,11 @@ enum skua_vendor sr_order_write(struct turn *t, const struct mr_who *who, uint32
 	l.any = false;
 	if (rqc_is(t, SKUA_RQC_HELD)) {
 		/* All of it, before the first part is written; and first, as it costs the least. */
-		err = mr_probe(t->dev, who, rkey, va, bytes);
+		if (!lrc)
+			err = mr_probe(t->dev, who, rkey, va, bytes, 0, bytes);
 		if (err)
 			return err;
-		if (!find_later(t, pkt, &l))
+		if (!find_later(t, lrc, pkt, &l))
 			return SKUA_VENDOR_KEY_DMA;
 	}
 	if (!l.any)

@@ -115,21 +115,23 @@ static void let_go(struct skua_lrc *lrc, uint32_t psn)
 _Static_assert(SKUA_LRC_WRITE_BEGUN == 0xf, "the code that has all bits");
 
 /*
- * Which of eight PSNs are held: a bit for each of the eight codes of a word that has a bit, but
- * not all.
+ * Which of 16 PSNs are held: a bit for each of the codes of two words that has a bit, but not all.
  */
-static uint32_t held_of(uint32_t codes)
+static uint32_t held_of(const struct skua_lrc *lrc, uint32_t word)
 {
-	uint32_t all = codes & codes >> 1;
+	uint64_t codes = le32_to_cpu(lrc->code[word]) | (uint64_t)le32_to_cpu(lrc->code[word + 1]) << 32;
+	uint64_t all = codes & codes >> 1;
 
 	all &= all >> 2;
 	codes |= codes >> 1;
 	codes |= codes >> 2;
-	codes &= ~all & 0x11111111;
+	codes &= ~all & 0x1111111111111111;
 	codes |= codes >> 3;
-	codes &= 0x03030303;
+	codes &= 0x0303030303030303;
 	codes |= codes >> 6;
-	return (codes & 0xf) | (codes >> 12 & 0xf0);
+	codes &= 0x000f000f000f000f;
+	codes |= codes >> 12;
+	return (codes & 0xff) | (codes >> 24 & 0xff00);
 }
 
 /* A bit for each of @n PSNs from @psn on; @to is zero. */
@@ -137,16 +139,20 @@ static void held_bits(const struct skua_lrc *lrc, uint32_t psn, uint32_t n,
 		      uint8_t to[SKUA_LRC_PSNS / 8])
 {
 	const uint32_t words = SKUA_LRC_PSNS / 8;
-	uint32_t at = psn % SKUA_LRC_PSNS, shift = at % 8, word = at / 8;
-	uint32_t held = held_of(le32_to_cpu(lrc->code[word % words]));
+	uint32_t at = psn % SKUA_LRC_PSNS, shift = at % 16, word = at / 16 * 2;
+	uint32_t held = held_of(lrc, word);
 
-	for (uint32_t i = 0; i < n; i += 8) {
-		held |= held_of(le32_to_cpu(lrc->code[++word % words])) << 8;
+	for (uint32_t i = 0; i < n; i += 16) {
+		word = (word + 2) % words;
+		held |= held_of(lrc, word) << 16;
 		to[i / 8] = (uint8_t)(held >> shift);
-		held >>= 8;
+		to[i / 8 + 1] = (uint8_t)(held >> shift >> 8);
+		held >>= 16;
 	}
-	if (n % 8)
+	if (n % 16)
 		to[n / 8] &= (uint8_t)((1u << n % 8) - 1);
+	if (n % 16 && n % 16 < 8)
+		to[n / 8 + 1] = 0;
 }
 
 uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *only_came)
@@ -420,8 +426,8 @@ static bool take_write(struct turn *t, struct skua_lrc *lrc, const struct skua_p
 	if (pkt->op->flags & IB_F_RECV && pkt->xrceth && !recv_have(t, pkt, ahead))
 		return false;
 	who.want = len - got;
-	return !mr_check(t->dev, &who, rkey, va, len) &&
-	       !sr_order_write(t, &who, rkey, va + got, pkt) && sr_order_note(t, lrc, pkt);
+	return !mr_probe(t->dev, &who, rkey, va, len, got, pkt->payload_len) &&
+	       !sr_order_write(t, lrc, &who, rkey, va + got, pkt) && sr_order_note(t, lrc, pkt);
 }
 
 static bool take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
