@@ -297,6 +297,7 @@ struct onchip {
 	X(steer, "steering")		/* port.c: rules, groups, addresses */	\
 	X(flight, "messages")		/* roce/: under way */			\
 	X(rlist, "lists")		/* roce/: scatter lists in use */	\
+	X(walk, "walks")		/* roce/: ends of walks along these */	\
 	X(cc, "congestion")		/* roce/: parameters, CNPs sent */
 #define X(part, text) struct onchip part##_onchip(const struct skua_dev *dev);
 ONCHIP_PARTS(X)

@@ -22,6 +22,7 @@ void engine_reset(struct skua_dev *dev)
 	struct engine *e = dev->engine;
 
 	memset(e->flight, 0, sizeof(e->flight));
+	memset(e->walks, 0, sizeof(e->walks));
 	rlist_drop_all(&e->lists);
 	e->incarnations = 0;
 	e->faults = 0;

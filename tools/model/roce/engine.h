@@ -125,6 +125,32 @@ struct flight_place {
 
 #define ENGINE_LOG_FLIGHTS	12
 
+/* QPs of which it is remembered where the last walks along their messages ended (sr_walk.c). */
+#define ENGINE_LOG_WALKS	6
+
+/* A message of a walk: block index of its WQE, first PSN, numbers; see struct sr_walk. */
+struct walk_place {
+	uint32_t index;
+	uint32_t psn;
+	uint32_t ssn;
+	uint32_t recv_seq;
+	uint32_t rr_seq;
+};
+
+/**
+ * struct walks - where walks of a QP ended
+ * @qpn: QP
+ * @incarnation: incarnation of the QP; 0: none
+ * @far: the message that was farthest from ci; it may be complete by now
+ * @near: where @far was before, or where a walk ended since that did not come as far
+ */
+struct walks {
+	uint32_t qpn;
+	uint32_t incarnation;
+	struct walk_place far;
+	struct walk_place near;
+};
+
 /* Maximum number of datagrams to groups whose delivery is not finished. */
 #define ENGINE_GROUPS		16
 /* Number of these that are reserved for datagrams of the device itself. */
@@ -169,6 +195,7 @@ struct train_qp {
  * @flight: cache of messages in flight, direct mapped
  * @scatter: scatter element of those that have a response and one element, likewise
  * @lists: cache of receive WQEs in use, and of scatter lists of READs
+ * @walks: ends of walks along messages, direct mapped by QPN
  * @win: part of a send ring
  * @wqe: the WQE that is being sent
  * @frame: the packet that is being built
@@ -188,6 +215,7 @@ struct engine {
 	struct flight_place flight[1 << ENGINE_LOG_FLIGHTS];
 	struct sge scatter[1 << ENGINE_LOG_FLIGHTS];
 	struct rlists lists;
+	struct walks walks[1 << ENGINE_LOG_WALKS];
 	struct wqe_win win;
 	struct wqe wqe;
 	struct skua_train train;

@@ -5,6 +5,7 @@
  *
  *   sr.c        the loss recovery context; who speaks the extension
  *   sr_req.c    requester: what arrived, what is lost, sending it again
+ *   sr_early.c  requester: responses in order behind a loss
  *   sr_read.c   requester: responses to READs, and which of them are still to come
  *   sr_wait.c   requester: round trips, and how long to wait for a hole
  *   sr_onload.c requester whose loss state the driver keeps: reports and commands
@@ -155,22 +156,15 @@ void sr_req_timer(struct turn *t);
 
 /**
  * struct sr_walk - a message between ci and what was sent last
- * @index: of its WQE
- * @psn: its first PSN
- * @ssn: its number
- * @recv_seq: messages before it that take a receive
- * @rr_seq: requests before it that take a responder resource
- * @wqes: WQEs before it from ci on
+ * @at: index of its WQE; first PSN; its number; messages before it that take a receive; requests
+ *	before it that take a responder resource
+ * @wqes: WQEs that were passed
  * @f: the rest
- * @ready: @f is that of @index
+ * @ready: @f is that of @at
  */
 struct sr_walk {
-	uint32_t index;
+	struct walk_place at;
 	uint32_t wqes;
-	uint32_t psn;
-	uint32_t ssn;
-	uint32_t recv_seq;
-	uint32_t rr_seq;
 	struct flight f;
 	bool ready;
 };

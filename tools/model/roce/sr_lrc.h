@@ -47,6 +47,26 @@ static inline void lower(__le32 *psn, uint32_t to)
 		*psn = cpu_to_le32(to);
 }
 
+/* --- what is waited for --- */
+
+/* Are packets that were sent again waited for? */
+static inline bool mark_waits(const struct turn *t, const struct skua_lrc *lrc)
+{
+	return ib_psn_diff(le32_to_cpu(lrc->mark_end), una(t)) > 0;
+}
+
+/* Are those from una_psn on being sent once more? */
+static inline bool walking(const struct skua_lrc *lrc)
+{
+	return lrc->again != lrc->again_end;
+}
+
+/* Is there anything to send again? */
+static inline bool wants(const struct skua_lrc *lrc)
+{
+	return walking(lrc) || ib_psn_diff(le32_to_cpu(lrc->lost), le32_to_cpu(lrc->next)) > 0;
+}
+
 /* --- sr_marks.c --- */
 /* No mark is in front of una_psn, or behind what was sent. */
 void sr_follow_una(struct turn *t, struct skua_lrc *lrc);
@@ -79,7 +99,7 @@ static inline uint32_t rr_asked(uint32_t number)
 /* The number of the one that @psn belongs to. */
 static inline uint32_t rr_number(const struct sr_walk *w, uint32_t psn)
 {
-	return w->rr_seq + psn_sub(psn, w->psn) / ENGINE_READ_PSNS;
+	return w->at.rr_seq + psn_sub(psn, w->at.psn) / ENGINE_READ_PSNS;
 }
 
 /* --- sr_read.c --- */
@@ -97,5 +117,25 @@ uint32_t sr_read_run(const struct turn *t, const struct skua_lrc *lrc, const str
  */
 bool sr_read_to_come(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
 		     uint32_t psn, bool again, bool quiet);
+
+/* --- sr_early.c --- */
+
+/**
+ * struct sr_before - what was known when a packet came
+ * @una: una_psn
+ * @top: where what had come ended
+ * @srtt: round trip
+ * @rttvar: its variation
+ * @patience: of the LRC
+ * @silent: nothing had come for long
+ */
+struct sr_before {
+	__le32 una, top, srtt, rttvar, patience;
+	bool silent;
+};
+
+struct sr_before sr_before(const struct turn *t, const struct skua_lrc *lrc);
+/* Is the response that came since the one after the last, and follows nothing else from it? */
+bool sr_goes_on(const struct turn *t, const struct skua_lrc *lrc, const struct sr_before *was);
 
 #endif /* SKUA_ROCE_SR_LRC_H */

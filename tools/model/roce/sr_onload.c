@@ -282,7 +282,7 @@ static bool take_cum(struct turn *t, uint32_t to)
 	raise(&t->sqc->rec_top, to);
 	soon(t);
 	while (ib_psn_diff(to, psn) > 0 && sr_walk_to(t, &w, psn)) {
-		uint32_t end = psn_add(w.psn, w.f.psns);
+		uint32_t end = psn_add(w.at.psn, w.f.psns);
 
 		if (ib_psn_diff(end, to) > 0)
 			end = to;
@@ -324,7 +324,7 @@ static bool take_bits(struct turn *t, uint32_t epsn, const struct skua_pkt *pkt,
 		if (ib_psn_diff(psn, max_psn(t)) >= 0 || !sr_walk_to(t, &w, psn))
 			break;
 		if (w.f.op == SKUA_WQE_READ) {
-			map_run(t, held, psn, psn_add(w.psn, sr_part_end(&w, psn)));
+			map_run(t, held, psn, psn_add(w.at.psn, sr_part_end(&w, psn)));
 			raise(&t->sqc->rec_top, psn_add(psn, 1));
 			any = true;
 		} else if (!op_is_answered(w.f.op)) {
@@ -441,8 +441,8 @@ static void take_response(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	}
 	/* It says that all requests before its own were executed, and that one. */
-	start = w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.psn;
-	end = psn_add(w.psn, w.f.op == SKUA_WQE_READ ? sr_part_end(&w, pkt->psn) : 1);
+	start = w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.at.psn;
+	end = psn_add(w.at.psn, w.f.op == SKUA_WQE_READ ? sr_part_end(&w, pkt->psn) : 1);
 	if (ib_psn_diff(start, una(t)) > 0 && !comp_upto(t, start))
 		return;
 	if (pkt->psn == una(t)) {
@@ -455,7 +455,7 @@ static void take_response(struct turn *t, const struct skua_pkt *pkt)
 	if (ib_psn_diff(end, cum(t)) > 0)
 		t->sqc->rec_holes = cpu_to_le32(HOLES_UNKNOWN);
 	if (!take_cum(t, end) ||
-	    (ib_psn_diff(pkt->psn, una(t)) > 0 && comp_early(t, pkt, &w.f, w.psn) &&
+	    (ib_psn_diff(pkt->psn, una(t)) > 0 && comp_early(t, pkt, &w.f, w.at.psn) &&
 	     !arrived(t, pkt->psn, psn_add(pkt->psn, 1)))) {
 		give_up(t);
 		return;
@@ -519,7 +519,7 @@ static enum sr_hole advance(struct turn *t, uint32_t end)
 static uint32_t read_run(const struct turn *t, const struct sr_walk *w, uint32_t psn,
 			 uint32_t end)
 {
-	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->psn, sr_part_end(w, psn));
+	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->at.psn, sr_part_end(w, psn));
 
 	/* The peer has not executed the request: it needs the whole, and once. */
 	if (ib_psn_diff(cum(t), start) <= 0)
@@ -538,7 +538,7 @@ static enum sr_hole send_one(struct turn *t, struct sr_walk *w, uint32_t *psn, u
 	if (w->f.op == SKUA_WQE_READ)
 		n = read_run(t, w, *psn, end);
 	if (!n) {
-		*psn = psn_add(w->psn, sr_part_end(w, *psn));
+		*psn = psn_add(w->at.psn, sr_part_end(w, *psn));
 		return SR_HOLE_SENT;
 	}
 	h = sr_send_again(t, w, *psn, n);

@@ -37,7 +37,7 @@ void sr_read_gap(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
 bool sr_read_begun(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
 		   uint32_t psn)
 {
-	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->psn, sr_part_end(w, psn));
+	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->at.psn, sr_part_end(w, psn));
 
 	if (ib_psn_diff(una(t), start) > 0)
 		return true;
@@ -53,9 +53,9 @@ uint32_t sr_read_run(const struct turn *t, const struct skua_lrc *lrc, const str
 
 	if (ib_psn_diff(le32_to_cpu(lrc->cum), start) <= 0 && !sr_read_begun(t, lrc, w, start)) {
 		*psn = start;
-		return stop - psn_sub(start, w->psn);
+		return stop - psn_sub(start, w->at.psn);
 	}
-	stop -= psn_sub(*psn, w->psn);
+	stop -= psn_sub(*psn, w->at.psn);
 	while (n < stop && psn_add(*psn, n) != end && !arrived(lrc, psn_add(*psn, n)))
 		n++;
 	return n;

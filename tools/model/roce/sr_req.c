@@ -135,17 +135,6 @@ static uint64_t again_wait(struct turn *t, const struct skua_lrc *lrc)
 	return backed_off(lrc, again_time(t, lrc));
 }
 
-/* Are packets that were sent again waited for? */
-static bool mark_waits(const struct turn *t, const struct skua_lrc *lrc)
-{
-	return ib_psn_diff(le32_to_cpu(lrc->mark_end), una(t)) > 0;
-}
-
-static bool walking(const struct skua_lrc *lrc)
-{
-	return lrc->again != lrc->again_end;
-}
-
 /* Are there holes that do not count as lost yet? */
 static bool hole_waits(const struct skua_lrc *lrc)
 {
@@ -177,12 +166,6 @@ static void set_mark(const struct turn *t, struct skua_lrc *lrc)
 	raise(&lrc->mark_end, le32_to_cpu(lrc->again_end));
 	lrc->mark_psn = t->sqc->max_psn;
 	lrc->mark_time = cpu_to_le64(t->now);
-}
-
-/* Is there anything to send? */
-static bool wants(const struct skua_lrc *lrc)
-{
-	return walking(lrc) || ib_psn_diff(le32_to_cpu(lrc->lost), le32_to_cpu(lrc->next)) > 0;
 }
 
 /* What was sent again before @end, and is still missing, is to be sent once more. */
@@ -217,15 +200,19 @@ static bool has_come(const void *lrc, uint32_t psn)
 	return arrived(lrc, psn);
 }
 
+static void measure(struct turn *t, const struct skua_lrc *lrc)
+{
+	/* What the peer holds waits for what is missing. */
+	if (rr_is(lrc, SKUA_LRC_RR_HELD))
+		sr_measure_held(t);
+	sr_measure(t, has_come, lrc);
+}
+
 /* Take a new look at the marks after something came, or after a time. They follow una_psn. */
 static void judge(struct turn *t, struct skua_lrc *lrc)
 {
 	uint32_t top, distance;
 
-	/* What the peer holds waits for what is missing. */
-	if (rr_is(lrc, SKUA_LRC_RR_HELD))
-		sr_measure_held(t);
-	sr_measure(t, has_come, lrc);
 	sr_calm(t, lrc);
 	distance = sr_distance(t, lrc);
 	top = le32_to_cpu(lrc->top);
@@ -399,6 +386,7 @@ void sr_req_timer(struct turn *t)
 	if (!lrc)
 		return;
 	sr_follow_una(t, lrc);
+	measure(t, lrc);
 	judge(t, lrc);
 	if (stuck(t, lrc)) {
 		probe_first(t, lrc);
@@ -462,7 +450,8 @@ static bool advance(struct turn *t, struct skua_lrc *lrc)
 	struct flight f;
 
 	/* What comes early completes nothing. */
-	if (!arrived(lrc, una(t)) && ib_psn_diff(le32_to_cpu(lrc->cum), una(t)) <= 0)
+	if (!arrived(lrc, una(t)) &&
+	    (ib_psn_diff(le32_to_cpu(lrc->cum), una(t)) <= 0 || req_first_is_read(t)))
 		return qp_state(t->qp) != SKUA_QP_ERR;
 	while (una(t) != max_psn(t)) {
 		uint32_t start = le32_to_cpu(t->sqc->ci_psn), psn = una(t), end;
@@ -620,7 +609,7 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}
-	take_cum(t, lrc, w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.psn);
+	take_cum(t, lrc, w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.at.psn);
 	lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&w, pkt->psn)));
 	if (!advance(t, lrc))
 		return;
@@ -633,20 +622,34 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		heard(lrc);
 		note_filled(t, lrc, pkt->psn, true);
 		comp_expected(t, pkt);
-		if (una(t) != pkt->psn && request_ends(&w.f, psn_sub(pkt->psn, w.psn)))
+		if (una(t) != pkt->psn && request_ends(&w.f, psn_sub(pkt->psn, w.at.psn)))
 			forget_request(lrc, &w.f, rr_number(&w, pkt->psn));
 		if (qp_state(t->qp) != SKUA_QP_ERR)
 			advance(t, lrc);
-	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.psn)) {
+	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.at.psn)) {
 		heard(lrc);
 		mark(t, lrc, pkt->psn, true);
 	}
 }
 
+static void take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	const __le32 was = t->sqc->una_psn;
+
+	if (pkt->op->flags & IB_F_ANSWERED)
+		take_response(t, lrc, pkt);
+	else
+		take_ack(t, lrc, pkt);
+	/* As long as one comes after the other, those that are still to come are not late. */
+	if (t->sqc->una_psn != was && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
+		lrc->mark_time = cpu_to_le64(t->now);
+	comp_nak_kept(t, le32_to_cpu(lrc->cum));
+}
+
 void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 {
-	const __le32 before = t->sqc->una_psn;
 	struct skua_lrc *lrc;
+	struct sr_before was;
 
 	if (sr_onload(t->sqc)) {
 		sr_onload_rx(t, pkt);
@@ -656,16 +659,15 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 	if (!lrc)
 		return;
 	sr_follow_una(t, lrc);
-	if (pkt->op->flags & IB_F_ANSWERED)
-		take_response(t, lrc, pkt);
-	else
-		take_ack(t, lrc, pkt);
-	/* As long as one comes after the other, those that are still to come are not late. */
-	if (t->sqc->una_psn != before && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
-		lrc->mark_time = cpu_to_le64(t->now);
-	comp_nak_kept(t, le32_to_cpu(lrc->cum));
+	was = sr_before(t, lrc);
+	take(t, lrc, pkt);
 	if (qp_state(t->qp) != SKUA_QP_ERR) {
-		if (t->sqc->una_psn != before)
+		measure(t, lrc);
+		if (pkt->op->flags & IB_F_ANSWERED && sr_goes_on(t, lrc, &was)) {
+			sr_lrc_put(t, lrc, true);
+			return;
+		}
+		if (t->sqc->una_psn != was.una)
 			sr_follow_una(t, lrc);
 		judge(t, lrc);
 		judge_times(t, lrc);
@@ -683,28 +685,28 @@ enum sr_hole sr_send_again(struct turn *t, struct sr_walk *w, uint32_t psn, uint
 	struct piece p = { .psn = psn, .again = true, .ackreq = true };
 	uint32_t left;
 
-	if (wqe_fetch_win(t->dev, t->qp, &t->dev->engine->win, w->index, wqe) ||
+	if (wqe_fetch_win(t->dev, t->qp, &t->dev->engine->win, w->at.index, wqe) ||
 	    wqe->op != w->f.op || wqe->len != w->f.len || wqe->blocks != w->f.blocks) {
-		if (w->index == le32_to_cpu(t->sqc->ci))
+		if (w->at.index == le32_to_cpu(t->sqc->ci))
 			req_fail(t, w->f.blocks, SKUA_CQE_LOC_QP_OP_ERR, SKUA_VENDOR_WQE_CHANGED);
 		return SR_HOLE_WAITS;
 	}
 	turn_count(t, SKUA_CNT_WQE_REFETCH);
-	p.off = (uint64_t)psn_sub(psn, w->psn) * t->mtu;
+	p.off = (uint64_t)psn_sub(psn, w->at.psn) * t->mtu;
 	left = (uint32_t)(wqe->len - p.off);
 	p.len = left < n * t->mtu ? left : n * t->mtu;
 	if (w->f.op == SKUA_WQE_READ) {
-		p.seq = msn_add(w->rr_seq, psn_sub(psn, w->psn) / ENGINE_READ_PSNS);
+		p.seq = msn_add(w->at.rr_seq, psn_sub(psn, w->at.psn) / ENGINE_READ_PSNS);
 		req_put_read(t, wqe, &p);
 	} else if (op_is_answered(w->f.op)) {
 		err = atomic_put(t, wqe, psn);
 	} else {
-		p.seq = w->recv_seq;
+		p.seq = w->at.recv_seq;
 		err = req_put_data(t, wqe, &pos, &p);
 	}
 	if (err) {
 		err = fault_req(t, err);
-		if (err != SKUA_VENDOR_MISS && w->index == le32_to_cpu(t->sqc->ci))
+		if (err != SKUA_VENDOR_MISS && w->at.index == le32_to_cpu(t->sqc->ci))
 			req_fail(t, w->f.blocks, SKUA_CQE_LOC_PROT_ERR, err);
 		return SR_HOLE_WAITS;
 	}
@@ -719,7 +721,7 @@ enum sr_hole sr_may_send_again(struct turn *t, const struct sr_walk *w, uint32_t
 {
 	if (t->budget <= 0 || tx_peer_waits(t))
 		return SR_HOLE_BUDGET;
-	if (req_limited(t, w->f.op, w->ssn) && psn != una(t))
+	if (req_limited(t, w->f.op, w->at.ssn) && psn != una(t))
 		return SR_HOLE_WAITS;
 	return SR_HOLE_SENT;
 }
@@ -736,7 +738,7 @@ static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_wa
 	uint32_t n = 1;
 
 	if (read && sr_read_to_come(t, lrc, w, *psn, again, quiet(t, lrc))) {
-		*psn = psn_add(w->psn, sr_part_end(w, *psn));
+		*psn = psn_add(w->at.psn, sr_part_end(w, *psn));
 		return SR_HOLE_SENT;
 	}
 	h = sr_may_send_again(t, w, *psn);

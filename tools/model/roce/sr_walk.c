@@ -1,20 +1,88 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Requester of selective repeat: the walk from the message at ci on to the one that a PSN belongs
- * to. It reads the cache of messages in flight, or the ring, which the guest may have changed.
+ * Requester of selective repeat: the walk to the message that a PSN belongs to, from the one at ci
+ * on, or from one where a walk ended before. It reads the cache of messages in flight, or the ring,
+ * which the guest may have changed.
  */
 #include "sr.h"
+
+struct onchip walk_onchip(const struct skua_dev *dev)
+{
+	const struct engine *e = dev->engine;
+
+	return (struct onchip){
+		.num = sizeof(e->walks) / sizeof(e->walks[0]),
+		.bytes = sizeof(e->walks),
+	};
+}
 
 struct sr_walk sr_walk_start(const struct turn *t)
 {
 	return (struct sr_walk){
-		.index = le32_to_cpu(t->sqc->ci),
-		.psn = le32_to_cpu(t->sqc->ci_psn),
-		.ssn = le32_to_cpu(t->sqc->ci_ssn),
-		.recv_seq = le32_to_cpu(t->sqc->ci_recv_seq),
-		.rr_seq = le32_to_cpu(t->sqc->ci_rr_seq),
+		.at = {
+			.index = le32_to_cpu(t->sqc->ci),
+			.psn = le32_to_cpu(t->sqc->ci_psn),
+			.ssn = le32_to_cpu(t->sqc->ci_ssn),
+			.recv_seq = le32_to_cpu(t->sqc->ci_recv_seq),
+			.rr_seq = le32_to_cpu(t->sqc->ci_rr_seq),
+		},
 	};
 }
+
+/* --- where walks ended --- */
+
+static struct walks *walks_of(const struct turn *t)
+{
+	/* Most of the QPs whose numbers are near each other use different places. */
+	return &t->dev->engine->walks[qp_index(t->qp->qpn) * 0x9e3779b1u >>
+				      (32 - ENGINE_LOG_WALKS)];
+}
+
+static bool is_own(const struct turn *t, const struct walks *m)
+{
+	return m->qpn == t->qp->qpn && m->incarnation == le32_to_cpu(t->sqc->incarnation);
+}
+
+/* Is the message one between ci and what was sent last, and @psn not before it? */
+static bool leads_to(const struct turn *t, const struct walk_place *at, uint32_t psn)
+{
+	uint32_t ci = le32_to_cpu(t->sqc->ci), ci_psn = le32_to_cpu(t->sqc->ci_psn);
+
+	return at->index - ci <= le32_to_cpu(t->sqc->hi) - ci &&
+	       psn_sub(at->psn, ci_psn) <= psn_sub(psn, ci_psn);
+}
+
+/* A walk that begins at ci: go on where one ended before @psn. */
+static void jump(const struct turn *t, struct sr_walk *w, uint32_t psn)
+{
+	const struct walks *m = walks_of(t);
+
+	if (!is_own(t, m))
+		return;
+	if (leads_to(t, &m->far, psn))
+		w->at = m->far;
+	else if (leads_to(t, &m->near, psn))
+		w->at = m->near;
+}
+
+static void remember(const struct turn *t, const struct sr_walk *w)
+{
+	struct walks *m = walks_of(t);
+
+	if (!is_own(t, m)) {
+		m->qpn = t->qp->qpn;
+		m->incarnation = le32_to_cpu(t->sqc->incarnation);
+		m->far = w->at;
+		m->near = w->at;
+	} else if (w->at.index - m->far.index - 1 < UINT32_MAX / 2) {
+		m->near = m->far;
+		m->far = w->at;
+	} else if (w->at.index != m->far.index) {
+		m->near = w->at;
+	}
+}
+
+/* --- walking --- */
 
 /*
  * On to the message that @psn belongs to. False: the ring does not say which that is. What was
@@ -24,24 +92,28 @@ bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn)
 {
 	uint32_t hi = le32_to_cpu(t->sqc->hi);
 
-	while (w->index != hi || t->sqc->hi_psn != t->sqc->max_psn) {
-		if (!w->ready && req_flight_at(t, w->index, &w->f))
+	if (!w->wqes && !w->ready)
+		jump(t, w, psn);
+	while (w->at.index != hi || t->sqc->hi_psn != t->sqc->max_psn) {
+		if (!w->ready && req_flight_at(t, w->at.index, &w->f))
 			return false;
 		w->ready = true;
-		if (ib_psn_diff(psn, w->psn) < 0)
+		if (ib_psn_diff(psn, w->at.psn) < 0)
 			return false;
-		if (psn_sub(psn, w->psn) < w->f.psns)
+		if (psn_sub(psn, w->at.psn) < w->f.psns) {
+			remember(t, w);
 			return true;
-		if (w->f.blocks > hi - w->index || !w->f.blocks || ++w->wqes > SR_WQES)
+		}
+		if (w->f.blocks > hi - w->at.index || !w->f.blocks || ++w->wqes > SR_WQES)
 			return false;
 		w->ready = false;
-		w->index += w->f.blocks;
-		w->psn = psn_add(w->psn, w->f.psns);
+		w->at.index += w->f.blocks;
+		w->at.psn = psn_add(w->at.psn, w->f.psns);
 		if (!w->f.psns)
 			continue;
-		w->ssn = msn_add(w->ssn, 1);
-		w->recv_seq = recv_seq_after(w->recv_seq, w->f.op);
-		w->rr_seq = rr_seq_after(w->rr_seq, w->f.op, w->f.psns);
+		w->at.ssn = msn_add(w->at.ssn, 1);
+		w->at.recv_seq = recv_seq_after(w->at.recv_seq, w->f.op);
+		w->at.rr_seq = rr_seq_after(w->at.rr_seq, w->f.op, w->f.psns);
 	}
 	return false;
 }
@@ -49,13 +121,13 @@ bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn)
 /* First PSN of the part of a READ that @psn is of. */
 uint32_t sr_part_start(const struct sr_walk *w, uint32_t psn)
 {
-	return psn_sub(psn, psn_sub(psn, w->psn) % ENGINE_READ_PSNS);
+	return psn_sub(psn, psn_sub(psn, w->at.psn) % ENGINE_READ_PSNS);
 }
 
 /* PSNs of a READ up to the end of the part that @psn is of. */
 uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn)
 {
-	uint32_t end = psn_sub(sr_part_start(w, psn), w->psn) + ENGINE_READ_PSNS;
+	uint32_t end = psn_sub(sr_part_start(w, psn), w->at.psn) + ENGINE_READ_PSNS;
 
 	return end < w->f.psns ? end : w->f.psns;
 }
