@@ -77,6 +77,12 @@ static const struct {
 	{ "another after",
 	  "rule=drop:port=nic1,psn=2136,iter=0;"
 	  "rule=drop:port=nic1,psn=2436,iter=0", 168, 3 },
+	{ "another near the end",
+	  "rule=drop:port=nic1,psn=2436,iter=0;"
+	  "rule=drop:port=nic1,psn=2558,iter=0", 200, 2 },
+	{ "another near the end, the first twice",
+	  "rule=drop:port=nic1,psn=2500,iter=0-1;"
+	  "rule=drop:port=nic1,psn=2558,iter=0", 241, 3 },
 	{ "a run", "rule=drop:port=nic1,psn=2186-2216,iter=0", 154, 8 },
 	{ "request", "rule=drop:port=nic0,psn=2240,iter=0", 201, 1 },
 	{ "cold, 40", "rule=drop:port=nic1,psn=40,iter=0", 154, 1, true },
