@@ -102,6 +102,8 @@ static void test_write_imm(void **state)
 static void test_send(void **state)
 {
 	struct ibv_send_wr wr = make_wr(IBV_WR_SEND);
+	uint8_t data[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct ibv_sge part[] = { { (uintptr_t)data, 4 }, { (uintptr_t)data + 4, 4 } };
 
 	(void)state;
 	wr.send_flags = IBV_SEND_SOLICITED;
@@ -118,10 +120,22 @@ static void test_send(void **state)
 	look(1);
 	assert_ctrl(SKUA_WQE_SEND_IMM, 1, SKUA_WQE_F_SIGNALED, le32toh(htobe32(0x0a0b0c0d)));
 
+	/* Not by the shortest way, which takes one element of inline data. */
+	wr = make_wr(IBV_WR_SEND_WITH_IMM);
+	wr.imm_data = htobe32(0x0a0b0c0e);
+	wr.send_flags |= IBV_SEND_INLINE;
+	wr.sg_list = part;
+	wr.num_sge = 2;
+	post(&wr);
+	look(2);
+	assert_ctrl(SKUA_WQE_SEND_IMM, 2, SKUA_WQE_F_SIGNALED | SKUA_WQE_F_INLINE,
+		    le32toh(htobe32(0x0a0b0c0e)));
+	assert_inline(1, data, sizeof(data));
+
 	wr = make_wr(IBV_WR_SEND_WITH_INV);
 	wr.invalidate_rkey = 0xdeadbeef;
 	post(&wr);
-	look(2);
+	look(3);
 	assert_ctrl(SKUA_WQE_SEND_INV, 2, SKUA_WQE_F_SIGNALED, 0xdeadbeef);
 }
 
