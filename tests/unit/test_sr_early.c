@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Selective repeat, the requester behind a loss: most responses to READs come in their order, and
- * the device does no more for these than it must. What is missing is asked for as soon all the same.
+ * the device does no more for these than it must. What is missing is asked for as soon all the
+ * same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,6 +122,60 @@ static void test_lost(void **state)
 	}
 }
 
+/*
+ * 30 READs, eight of which are under way at any time, on a connection of which no round trip is
+ * known. What is sent again is lost again, or other responses meanwhile.
+ */
+static const struct {
+	const char *faults;
+	uint64_t us, again;
+} stream[] = {
+	{ "", 453, 0 },
+	{ "rule=drop:port=nic1,psn=96,iter=0", 561, 1 },
+	{ "rule=drop:port=nic1,psn=200,iter=0", 554, 1 },
+	{ "rule=drop:port=nic1,psn=300,iter=0", 554, 1 },
+	{ "rule=drop:port=nic1,psn=96,iter=0-1", 837, 2 },
+	{ "rule=drop:port=nic1,psn=600,iter=0-1", 789, 2 },
+	{ "rule=drop:port=nic1,psn=1400,iter=0-1", 763, 2 },
+	{ "rule=drop:port=nic1,psn=1400,iter=0-2", 1183, 3 },
+	{ "rule=drop:port=nic1,psn=1400,iter=0-1;"
+	  "rule=drop:port=nic1,psn=1450,iter=0", 658, 3 },
+	{ "rule=drop:port=nic1,psn=1400,iter=0;"
+	  "rule=drop:port=nic1,psn=1450,iter=0-1", 649, 3 },
+	{ "rule=drop:port=nic1,psn=1400,iter=0-1;"
+	  "rule=drop:port=nic1,psn=1700,iter=0", 741, 3 },
+	{ "rule=drop:port=nic1,psn=1400,iter=0;"
+	  "rule=drop:port=nic1,psn=1700,iter=0-1", 649, 3 },
+	{ "rule=drop:port=nic1,psn=1400-1500,iter=0;"
+	  "rule=drop:port=nic1,psn=1420-1440,iter=1", 561, 11 },
+	{ "rule=drop:port=nic0,psn=640,iter=0-1", 857, 2 },
+};
+
+static void test_stream(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	for (size_t c = 0; c < N(stream); c++) {
+		uint64_t us = 0, again;
+		char spec[300];
+
+		snprintf(spec, sizeof(spec), "delay=50us,bandwidth=100Gbit;%s", stream[c].faults);
+		connect(&n, spec);
+		post_reads(&n, 8);
+		for (unsigned int k = 8; k < 38; k++) {
+			us += complete(&n, 1);
+			if (k < 30)
+				post_reads(&n, 1);
+		}
+		again = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
+		if (us > stream[c].us || again != stream[c].again)
+			fail_msg("'%s': %llu us, %llu sent again", stream[c].faults,
+				 (unsigned long long)us, (unsigned long long)again);
+		net_close(&n);
+	}
+}
+
 /* @num READs of @len bytes, each from and to a place of its own. */
 static void post_apart(struct net *n, unsigned int first, unsigned int num, uint32_t len)
 {
@@ -164,9 +219,9 @@ static bool remembers(struct net *n)
 }
 
 /*
- * The first responses are lost, and all others come early. Where the search for their messages ended
- * is remembered, but not in the QP's next life, in which those have other lengths; nor after a
- * reset of the device.
+ * The first responses are lost, and all others come early. Where the search for their messages
+ * ended is remembered, but not in the QP's next life, in which those have other lengths; nor after
+ * a reset of the device.
  */
 static void test_next_life(void **state)
 {
@@ -203,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_next_life),
 	};
 

@@ -19,13 +19,14 @@ struct sr_before sr_before(const struct turn *t, const struct skua_lrc *lrc)
 }
 
 /* Do all times that were computed before hold, and is none of them over? */
-static bool same_times(const struct turn *t, const struct skua_lrc *lrc, const struct sr_before *was)
+static bool same_times(const struct turn *t, const struct skua_lrc *lrc,
+		       const struct sr_before *was)
 {
 	return !was->silent && was->srtt == t->sqc->srtt && was->rttvar == t->sqc->rttvar &&
 	       was->patience == lrc->patience && lrc->hole_time && sr_deadline(t) > t->now;
 }
 
-/* The PSN that others are too far behind from now on has come; that at cum may have to come again. */
+/* The PSN that others are too far behind from now on has come; that at cum may have to again. */
 static bool has_passed(const struct turn *t, const struct skua_lrc *lrc, uint32_t distance)
 {
 	uint32_t psn = psn_sub(le32_to_cpu(lrc->top), distance + 1);
