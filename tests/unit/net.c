@@ -167,6 +167,14 @@ static void run_batch(struct net *n, const struct net_kind *kind, uint32_t seed,
 	}
 }
 
+void net_post(struct net *n, enum skua_wqe_op op, unsigned int num)
+{
+	for (unsigned int k = 0; k < num; k++)
+		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
+			.op = op, .len = NET_LEN_MAX });
+	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
+}
+
 void net_run(struct net *n, const struct net_kind *kind, unsigned int batches, uint64_t ns)
 {
 	for (unsigned int b = 0; b < batches; b++)

@@ -49,6 +49,8 @@ extern const struct net_kind {
 	uint32_t len;
 } net_kinds[6];
 
+/* @num messages of NET_LEN_MAX bytes from side 0, which are not looked at. */
+void net_post(struct net *n, enum skua_wqe_op op, unsigned int num);
 /* @batches of NET_BATCH messages from side 0, each in @ns, all verified. */
 void net_run(struct net *n, const struct net_kind *kind, unsigned int batches, uint64_t ns);
 

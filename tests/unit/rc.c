@@ -238,6 +238,18 @@ void rc_pump_for(struct rc *rc, uint64_t ns)
 
 /* --- results --- */
 
+void rc_reset(struct rc *rc)
+{
+	for (int i = 0; i < 2; i++) {
+		struct rc_side *s = &rc->s[i];
+
+		assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RESET, 0, NULL), 0);
+		memset(fake_ptr(&s->f, s->qp.dbr), 0, sizeof(struct skua_qp_dbr));
+		s->qp.sq_pi = 0;
+		s->qp.rq_pi = 0;
+	}
+}
+
 struct skua_cqe rc_expect(struct rc *rc, int i, bool recv, enum skua_cqe_status status)
 {
 	struct rc_side *s = &rc->s[i];

@@ -573,7 +573,8 @@ static void test_adaptive(void **state)
 /* Long and short packets by turns: one plane does not get all of the long ones. */
 static void test_adaptive_sizes(void **state)
 {
-	const uint64_t bits = (ON_LINK(4000) + ON_LINK(100)) * 8;
+	/* For 100 of each at 100 Gbit/s. */
+	const uint64_t ns = (ON_LINK(4000) + ON_LINK(100)) * 8;
 	struct fabric_cfg cfg = plain();
 	struct net *net;
 
@@ -588,8 +589,7 @@ static void test_adaptive_sizes(void **state)
 		send_psn(net, 0, 4, 10, k, k % 2 ? 100 : 4000, 0);
 	run(net);
 	assert_int_equal(net->nic[4].n, 200);
-	/* At 100 Gbit/s, and besides the way of the last one. */
-	assert_in_range(net->now, bits, bits * 11 / 10 + 3000);
+	assert_in_range(net->now, ns, ns * 11 / 10 + 3000);
 	check_sum(net);
 	close_net(net);
 }

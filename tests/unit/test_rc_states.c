@@ -243,7 +243,6 @@ static void test_flush_parts(void **state)
 /* From RESET the QP lives again, and its former life is forgotten. */
 static void test_reset(void **state)
 {
-	struct skua_qp_dbr *dbr;
 	struct rc rc;
 
 	(void)state;
@@ -262,15 +261,7 @@ static void test_reset(void **state)
 		/* It ends in the midst of things. */
 		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 1 << 20 });
 		skua_dev_run(rc.s[0].f.dev);
-		for (int i = 0; i < 2; i++) {
-			struct rc_side *s = &rc.s[i];
-
-			assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RESET, 0, NULL), 0);
-			dbr = fake_ptr(&s->f, s->qp.dbr);
-			memset(dbr, 0, sizeof(*dbr));
-			s->qp.sq_pi = 0;
-			s->qp.rq_pi = 0;
-		}
+		rc_reset(&rc);
 		rc_pump_for(&rc, SEC);
 		rc_expect_none(&rc, 0, false);
 		for (int i = 0; i < 2; i++)

@@ -280,19 +280,10 @@ static void test_walk_most(void **state)
 	net_close(&n);
 }
 
-/* @num WRITEs of 64 KiB. */
-static void post_writes(struct net *n, unsigned int num)
-{
-	for (unsigned int k = 0; k < num; k++)
-		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
-			.op = SKUA_WQE_WRITE, .len = NET_LEN_MAX });
-	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
-}
-
-/* Likewise; within @ns all are complete. */
+/* @num WRITEs of 64 KiB; within @ns all are complete. */
 static void writes(struct net *n, unsigned int num, uint64_t ns)
 {
-	post_writes(n, num);
+	net_post(n, SKUA_WQE_WRITE, num);
 	net_pass(n, ns);
 	for (unsigned int k = 0; k < num; k++)
 		rc_expect(&n->rc, 0, false, SKUA_CQE_OK);
@@ -359,9 +350,9 @@ static void test_calm_later(void **state)
 		connect(&n, SKUA_EXT_ALWAYS, spec);
 		for (unsigned int k = 0; k < 8; k++)
 			writes(&n, 1, 42000);
-		post_writes(&n, 1);
+		net_post(&n, SKUA_WQE_WRITE, 1);
 		net_pass(&n, 10000);
-		post_writes(&n, 1);
+		net_post(&n, SKUA_WQE_WRITE, 1);
 		net_pass(&n, cases[c].us * 1000);
 		for (unsigned int k = 0; k < 2; k++)
 			rc_expect(&n.rc, 0, false, SKUA_CQE_OK);

@@ -27,14 +27,6 @@ static void connect(struct net *n, const char *faults)
 				      .psn = { 0xfffa00, 0xffa000 } }, faults);
 }
 
-static void post_reads(struct net *n, unsigned int num)
-{
-	for (unsigned int k = 0; k < num; k++)
-		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
-			.op = SKUA_WQE_READ, .len = NET_LEN_MAX });
-	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
-}
-
 /* Until @num are complete: us from now on. */
 static uint64_t complete(struct net *n, unsigned int num)
 {
@@ -50,6 +42,17 @@ static uint64_t complete(struct net *n, unsigned int num)
 		assert_int_equal(skua_cqe_status(&cqe), SKUA_CQE_OK);
 	}
 	return us;
+}
+
+/* All is complete, after @us, and closed. */
+static void end(struct net *n, const char *what, uint64_t us, uint64_t most, uint64_t want)
+{
+	uint64_t again = rc_cnt(&n->rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
+
+	if (us > most || again != want)
+		fail_msg("%s: %llu us, %llu sent again", what, (unsigned long long)us,
+			 (unsigned long long)again);
+	net_close(n);
 }
 
 /*
@@ -103,22 +106,18 @@ static void test_lost(void **state)
 
 	(void)state;
 	for (size_t c = 0; c < N(lost); c++) {
-		uint64_t us, again;
 		char spec[300];
+		uint64_t us;
 
 		snprintf(spec, sizeof(spec), "delay=20us,bandwidth=40Gbit;%s", lost[c].faults);
 		connect(&n, spec);
 		for (unsigned int k = 0; k < 4 && !lost[c].cold; k++) {
-			post_reads(&n, 8);
+			net_post(&n, SKUA_WQE_READ, 8);
 			complete(&n, 8);
 		}
-		post_reads(&n, 8);
+		net_post(&n, SKUA_WQE_READ, 8);
 		us = complete(&n, 8);
-		again = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
-		if (us > lost[c].us || again != lost[c].again)
-			fail_msg("%s: %llu us, %llu sent again", lost[c].what,
-				 (unsigned long long)us, (unsigned long long)again);
-		net_close(&n);
+		end(&n, lost[c].what, us, lost[c].us, lost[c].again);
 	}
 }
 
@@ -157,22 +156,18 @@ static void test_stream(void **state)
 
 	(void)state;
 	for (size_t c = 0; c < N(stream); c++) {
-		uint64_t us = 0, again;
 		char spec[300];
+		uint64_t us = 0;
 
 		snprintf(spec, sizeof(spec), "delay=50us,bandwidth=100Gbit;%s", stream[c].faults);
 		connect(&n, spec);
-		post_reads(&n, 8);
+		net_post(&n, SKUA_WQE_READ, 8);
 		for (unsigned int k = 8; k < 38; k++) {
 			us += complete(&n, 1);
 			if (k < 30)
-				post_reads(&n, 1);
+				net_post(&n, SKUA_WQE_READ, 1);
 		}
-		again = rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS);
-		if (us > stream[c].us || again != stream[c].again)
-			fail_msg("'%s': %llu us, %llu sent again", stream[c].faults,
-				 (unsigned long long)us, (unsigned long long)again);
-		net_close(&n);
+		end(&n, stream[c].faults, us, stream[c].us, stream[c].again);
 	}
 }
 
@@ -194,14 +189,7 @@ static void check_apart(struct net *n, unsigned int first, unsigned int num, uin
 
 static void restart(struct net *n)
 {
-	for (int i = 0; i < 2; i++) {
-		struct rc_side *s = &n->rc.s[i];
-
-		assert_int_equal(mini_qp_modify(&s->m, &s->qp, SKUA_QP_RESET, 0, NULL), 0);
-		memset(fake_ptr(&s->f, s->qp.dbr), 0, sizeof(struct skua_qp_dbr));
-		s->qp.sq_pi = 0;
-		s->qp.rq_pi = 0;
-	}
+	rc_reset(&n->rc);
 	for (int i = 0; i < 2; i++)
 		mini_rc_to_rts(&n->rc.s[i].m, &n->rc.s[i].qp, &n->rc.s[i].attr);
 }

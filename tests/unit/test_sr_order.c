@@ -399,6 +399,22 @@ static void count_table(void *priv, uint64_t iova, size_t len)
 		t->reads++;
 }
 
+/* Only the first page is there. @p[0] has been given; from now on reads of the table are counted. */
+static void open_watched(struct odp *o, struct table *t, struct sr_pkt p[3])
+{
+	odp_open(o, &small, 4);
+	odp_give(o, 1, 0, RW);
+	for (unsigned int k = 0; k < 3; k++)
+		p[k].key = o->s[1].key;
+	t->from = le64_to_cpu(sr_lrc_of(&o->rc)->table) +
+		  sizeof(struct skua_ext_slot) * SKUA_LRC_PSNS;
+	t->to = t->from + sizeof(struct skua_ext_write) * SKUA_LRC_PSNS;
+	give(&o->rc, p[0]);
+	hush(&o->rc);
+	o->rc.s[1].f.on_priv = t;
+	o->rc.s[1].f.on_read = count_table;
+}
+
 /* A page is missing: the table is not looked through first, however often the packet comes. */
 static void test_page_first(void **state)
 {
@@ -413,17 +429,7 @@ static void test_page_first(void **state)
 	struct odp o;
 
 	(void)state;
-	odp_open(&o, &small, 4);
-	odp_give(&o, 1, 0, RW);
-	for (unsigned int k = 0; k < 3; k++)
-		p[k].key = o.s[1].key;
-	t.from = le64_to_cpu(sr_lrc_of(&o.rc)->table) +
-		 sizeof(struct skua_ext_slot) * SKUA_LRC_PSNS;
-	t.to = t.from + sizeof(struct skua_ext_write) * SKUA_LRC_PSNS;
-	give(&o.rc, p[0]);
-	hush(&o.rc);
-	o.rc.s[1].f.on_priv = &t;
-	o.rc.s[1].f.on_read = count_table;
+	open_watched(&o, &t, p);
 	for (unsigned int k = 0; k < 10; k++)
 		give(&o.rc, p[1 + k % 2]);
 	assert_int_equal(t.reads, 0);
@@ -448,17 +454,7 @@ static void test_page_own(void **state)
 	struct odp o;
 
 	(void)state;
-	odp_open(&o, &small, 4);
-	odp_give(&o, 1, 0, RW);
-	for (unsigned int k = 0; k < 3; k++)
-		p[k].key = o.s[1].key;
-	t.from = le64_to_cpu(sr_lrc_of(&o.rc)->table) +
-		 sizeof(struct skua_ext_slot) * SKUA_LRC_PSNS;
-	t.to = t.from + sizeof(struct skua_ext_write) * SKUA_LRC_PSNS;
-	give(&o.rc, p[0]);
-	hush(&o.rc);
-	o.rc.s[1].f.on_priv = &t;
-	o.rc.s[1].f.on_read = count_table;
+	open_watched(&o, &t, p);
 	give(&o.rc, p[2]);
 	assert_int_equal(t.reads, 0);
 	assert_int_equal(rc_cnt(&o.rc, 1, SKUA_CNT_RX_EARLY), 1);

@@ -270,6 +270,12 @@ struct turn {
 	uint32_t first_op;
 };
 
+/* The place of a QP in a table of 2^@log: most of those with numbers near each other differ. */
+static inline uint32_t qp_place(uint32_t qpn, unsigned int log)
+{
+	return qp_index(qpn) * 0x9e3779b1u >> (32 - log);
+}
+
 /* Is one of these SKUA_RQC_* set? The receive queue's half is pinned. */
 static inline bool rqc_is(const struct turn *t, uint32_t flags)
 {

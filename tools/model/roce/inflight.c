@@ -80,8 +80,7 @@ struct onchip rlist_onchip(const struct skua_dev *dev)
 
 static struct rlist *rlist_set(struct rlists *all, uint32_t qpn)
 {
-	/* QPs with consecutive numbers use different sets. */
-	return all->list[qp_index(qpn) * 0x9e3779b1u >> (32 - ENGINE_LOG_LIST_SETS)];
+	return all->list[qp_place(qpn, ENGINE_LOG_LIST_SETS)];
 }
 
 struct rlist *rlist_get(struct rlists *all, uint32_t qpn, uint32_t incarnation, uint32_t index)

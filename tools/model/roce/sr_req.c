@@ -632,16 +632,15 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 	}
 }
 
-static void take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+static void take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt,
+		 const struct sr_before *was)
 {
-	const __le32 was = t->sqc->una_psn;
-
 	if (pkt->op->flags & IB_F_ANSWERED)
 		take_response(t, lrc, pkt);
 	else
 		take_ack(t, lrc, pkt);
 	/* As long as one comes after the other, those that are still to come are not late. */
-	if (t->sqc->una_psn != was && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
+	if (t->sqc->una_psn != was->una && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
 		lrc->mark_time = cpu_to_le64(t->now);
 	comp_nak_kept(t, le32_to_cpu(lrc->cum));
 }
@@ -660,7 +659,7 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	sr_follow_una(t, lrc);
 	was = sr_before(t, lrc);
-	take(t, lrc, pkt);
+	take(t, lrc, pkt, &was);
 	if (qp_state(t->qp) != SKUA_QP_ERR) {
 		measure(t, lrc);
 		if (pkt->op->flags & IB_F_ANSWERED && sr_goes_on(t, lrc, &was)) {

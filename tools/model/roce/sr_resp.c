@@ -119,7 +119,8 @@ _Static_assert(SKUA_LRC_WRITE_BEGUN == 0xf, "the code that has all bits");
  */
 static uint32_t held_of(const struct skua_lrc *lrc, uint32_t word)
 {
-	uint64_t codes = le32_to_cpu(lrc->code[word]) | (uint64_t)le32_to_cpu(lrc->code[word + 1]) << 32;
+	uint64_t codes = (uint64_t)le32_to_cpu(lrc->code[word + 1]) << 32 |
+			 le32_to_cpu(lrc->code[word]);
 	uint64_t all = codes & codes >> 1;
 
 	all &= all >> 2;

@@ -33,9 +33,7 @@ struct sr_walk sr_walk_start(const struct turn *t)
 
 static struct walks *walks_of(const struct turn *t)
 {
-	/* Most of the QPs whose numbers are near each other use different places. */
-	return &t->dev->engine->walks[qp_index(t->qp->qpn) * 0x9e3779b1u >>
-				      (32 - ENGINE_LOG_WALKS)];
+	return &t->dev->engine->walks[qp_place(t->qp->qpn, ENGINE_LOG_WALKS)];
 }
 
 static bool is_own(const struct turn *t, const struct walks *m)
