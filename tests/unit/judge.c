@@ -203,6 +203,7 @@ void judge_reset(struct judge *j)
 {
 	for (unsigned int i = 0; i < JUDGE_QPS; i++)
 		free(j->qp[i]);
+	free(j->xrc);
 	memset(j, 0, sizeof(*j));
 }
 
@@ -242,7 +243,7 @@ void judge_stops(struct judge *j, uint32_t own)
 
 static uint32_t *xrc_place(struct judge *j, uint32_t qpn)
 {
-	for (unsigned int i = 0; i < JUDGE_QPS; i++) {
+	for (unsigned int i = 0; i < j->num_xrc; i++) {
 		if (j->xrc[i] == qpn)
 			return &j->xrc[i];
 	}
@@ -252,11 +253,15 @@ static uint32_t *xrc_place(struct judge *j, uint32_t qpn)
 void judge_makes_xrc(struct judge *j, uint32_t own)
 {
 	uint32_t *place = xrc_place(j, 0);
+	unsigned int num = j->num_xrc;
 
 	if (!place) {
-		fprintf(stderr, "judge: XRC queue pair %#x is one more than JUDGE_QPS (%u)\n", own,
-			JUDGE_QPS);
-		abort();
+		j->num_xrc = num ? 2 * num : JUDGE_QPS;
+		j->xrc = realloc(j->xrc, j->num_xrc * sizeof(*j->xrc));
+		if (!j->xrc)
+			abort();
+		memset(j->xrc + num, 0, (j->num_xrc - num) * sizeof(*j->xrc));
+		place = &j->xrc[num];
 	}
 	*place = own;
 }

@@ -99,13 +99,15 @@ struct judge_addr {
  * @fickle: the guest changes requests that it has posted: what comes again may be another
  * @addr: its addresses
  * @xrc: numbers of its XRC queue pairs; 0: the place is free
+ * @num_xrc: places there
  * @qp: what is known of its queue pairs
  */
 struct judge {
 	uint64_t num;
 	bool fickle;
 	struct judge_addr addr[JUDGE_GIDS];
-	uint32_t xrc[JUDGE_QPS];
+	uint32_t *xrc;
+	unsigned int num_xrc;
 	struct judge_qp *qp[JUDGE_QPS];
 };
 
@@ -120,10 +122,7 @@ struct judge_path {
 /* One of the device's addresses is set. */
 void judge_address(struct judge *j, uint32_t index, const struct judge_addr *addr);
 
-/*
- * A QP of XRC is made. If there are more than JUDGE_QPS the program is aborted: the judge would
- * take it for one of RC.
- */
+/* A QP of XRC is made: however many there are, none of them is taken for one of RC. */
 void judge_makes_xrc(struct judge *j, uint32_t own);
 /* A QP is destroyed. */
 void judge_destroys(struct judge *j, uint32_t own);
