@@ -5,6 +5,7 @@
 #include <kunit/visibility.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/rcupdate.h>
 #include <rdma/ib_cache.h>
 
 #include "skua_ib.h"
@@ -217,6 +218,12 @@ VISIBLE_IF_KUNIT void skua_ib_die(struct skua_ib_dev *dev)
 	if (xchg(&dev->dead, true))
 		return;
 	skua_ib_status_dead(dev);
+	/*
+	 * skua_ib_wake_if_dead() reads @dead after a WQE was posted, without a barrier between
+	 * the two. That is within a lock with interrupts disabled, which this waits for: whoever
+	 * did not see @dead has posted by now, and its completion handler is called below.
+	 */
+	synchronize_rcu();
 	skua_ib_wake_all(dev);
 	skua_ib_qp_die(dev);
 	ib_dispatch_event(&event);

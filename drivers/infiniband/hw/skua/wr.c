@@ -325,7 +325,10 @@ VISIBLE_IF_KUNIT int skua_ib_put_wqe(struct skua_ib_qp *qp, const struct ib_send
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_put_wqe);
 
-/* A dead device completes nothing: have the consumer poll, which flushes the WQEs. */
+/*
+ * A dead device completes nothing: have the consumer poll, which flushes the WQEs. The caller holds
+ * the queue's lock; skua_ib_die() waits for it.
+ */
 static void skua_ib_wake_if_dead(struct skua_ib_qp *qp, struct ib_cq *ibcq)
 {
 	if (unlikely(skua_ib_dead(skua_ib_qp_dev(qp))))
