@@ -40,9 +40,6 @@ static const uint8_t code_op[] = {
 	[SKUA_LRC_READ]		  = IB_OPCODE(SKUA_RC, READ_REQUEST),
 };
 
-/* A kind of packet whatever headers its last one has besides. */
-#define KIND	(IB_F_SEND | IB_F_WRITE | IB_F_READ | IB_F_ONLY | IB_F_RECV)
-
 /* --- the LRC --- */
 
 static void code_set(struct skua_lrc *lrc, uint32_t psn, uint32_t code)
@@ -53,13 +50,23 @@ static void code_set(struct skua_lrc *lrc, uint32_t psn, uint32_t code)
 	lrc->code[at / 8] = cpu_to_le32(word | code << shift);
 }
 
-static uint32_t code_of(const struct skua_pkt *pkt)
+_Static_assert(SKUA_LRC_SEND_ONLY == SKUA_LRC_SEND_FIRST + 3 &&
+	       SKUA_LRC_WRITE_ONLY == SKUA_LRC_WRITE_FIRST + 3 &&
+	       SKUA_LRC_WRITE_ONLY_IMM == SKUA_LRC_WRITE_LAST_IMM + 1,
+	       "FIRST, MIDDLE, LAST and ONLY of a kind follow each other");
+
+static uint32_t code_of(const struct ib_opcode_info *op)
 {
-	for (uint32_t code = 1; code < sizeof(code_op); code++) {
-		if (!((ib_opcode_table[code_op[code]].flags ^ pkt->op->flags) & KIND))
-			return code;
-	}
-	return SKUA_LRC_NONE;
+	/* In the order of their codes. */
+	uint32_t part = op->flags & IB_F_LAST ? 2 + !!(op->flags & IB_F_FIRST) :
+						!(op->flags & IB_F_FIRST);
+
+	if (op->flags & IB_F_READ)
+		return SKUA_LRC_READ;
+	if (op->flags & IB_F_SEND)
+		return SKUA_LRC_SEND_FIRST + part;
+	return op->flags & IB_F_RECV ? SKUA_LRC_WRITE_LAST_IMM - 2 + part :
+				       SKUA_LRC_WRITE_FIRST + part;
 }
 
 /* What is held of it: SKUA_LRC_NONE if nothing, though others of its message are. */
@@ -96,7 +103,7 @@ static void hold(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pk
 		lrc->held_top = cpu_to_le32(next);
 		t->rqc->flags |= cpu_to_le32(SKUA_RQC_HELD);
 	}
-	code_set(lrc, pkt->psn, code_of(pkt));
+	code_set(lrc, pkt->psn, code_of(pkt->op));
 	note_begun(t, lrc, pkt);
 	lrc->held = cpu_to_le32(le32_to_cpu(lrc->held) + 1);
 	if (ib_psn_diff(next, le32_to_cpu(lrc->held_top)) > 0)
@@ -318,29 +325,37 @@ static void pass_write(struct turn *t, struct skua_pkt *pkt)
 	resp_write_done(t, pkt);
 }
 
-/* What is held of the PSN expected. */
-static void pass(struct turn *t, const struct skua_lrc *lrc, struct slots *slots, uint32_t code)
+/*
+ * What is held of the PSN expected. @h is used for one packet after the other: what the last one
+ * may have left there is set anew.
+ */
+static void pass(struct turn *t, const struct skua_lrc *lrc, struct slots *slots, struct held *h,
+		 uint32_t code)
 {
 	uint32_t psn = le32_to_cpu(t->rqc->epsn);
-	struct held h = { .pkt = { .psn = psn, .payload_len = t->mtu } };
 	const struct skua_ext_slot *slot;
 
-	h.pkt.op = code < sizeof(code_op) ? ib_opcode_info(code_op[code]) : NULL;
-	if (!h.pkt.op || !resp_sequence_ok(t, &h.pkt))
+	h->pkt.psn = psn;
+	h->pkt.payload_len = t->mtu;
+	h->pkt.se = false;
+	h->pkt.immdt = NULL;
+	h->pkt.ieth = NULL;
+	h->pkt.op = code < sizeof(code_op) ? ib_opcode_info(code_op[code]) : NULL;
+	if (!h->pkt.op || !resp_sequence_ok(t, &h->pkt))
 		goto invalid;
-	if (has_slot(h.pkt.op)) {
+	if (has_slot(h->pkt.op)) {
 		slot = slot_get(t, lrc, slots, psn);
 		if (!slot)
 			return;
-		if (!slot_take(t, slot, &h))
+		if (!slot_take(t, slot, h))
 			goto invalid;
 	}
-	if (h.pkt.op->flags & IB_F_READ)
+	if (h->pkt.op->flags & IB_F_READ)
 		rres_turn(t, psn);
-	else if (h.pkt.op->flags & IB_F_SEND)
-		pass_send(t, &h.pkt);
+	else if (h->pkt.op->flags & IB_F_SEND)
+		pass_send(t, &h->pkt);
 	else
-		pass_write(t, &h.pkt);
+		pass_write(t, &h->pkt);
 	return;
 invalid:
 	resp_fail_at(t, psn, IB_NAK_INVALID_REQUEST, SKUA_QP_EV_REQ_ERR);
@@ -359,6 +374,7 @@ void sr_resp_advance(struct turn *t, uint32_t from)
 {
 	struct skua_lrc *lrc = sr_lrc(t);
 	struct slots slots = { .valid = false };
+	struct held h = { 0 };
 	uint32_t code;
 
 	if (!lrc)
@@ -371,10 +387,10 @@ void sr_resp_advance(struct turn *t, uint32_t from)
 		if (!code)
 			break;
 		let_go(lrc, from);
-		pass(t, lrc, &slots, code);
+		pass(t, lrc, &slots, &h, code);
 		if (le32_to_cpu(t->rqc->epsn) == from)
 			break;
-		forget_before(t, lrc, from);
+		forget_before(t, lrc, psn_add(from, 1));
 	}
 	if (!lrc->held)
 		t->rqc->flags &= ~cpu_to_le32(SKUA_RQC_HELD);
