@@ -114,6 +114,23 @@ static void test_reread_list(void **state)
 	rc_close(&rc);
 }
 
+/* What is asked for again before any of it was sent is still to be sent, and is sent once. */
+static void test_reread_before(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	rc_fill(rc.s[1].buf + AREA, 20000, 9);
+	give(&rc, read_part(0, 0, 1200));
+	give(&rc, read_part(0, 0, 1200));
+	give(&rc, read_part(0, 2, 512));
+	run(&rc);
+	expect_resp(&rc, 0, AREA, 1200, 0, 4);
+	expect_silence(&rc);
+	rc_close(&rc);
+}
+
 /* What is no part of it, or is not allowed, is dropped. */
 static void test_reread_bad(void **state)
 {
@@ -820,6 +837,7 @@ int main(void)
 		cmocka_unit_test(test_not_set_up),
 		cmocka_unit_test(test_reread),
 		cmocka_unit_test(test_reread_list),
+		cmocka_unit_test(test_reread_before),
 		cmocka_unit_test(test_reread_bad),
 		cmocka_unit_test(test_reread_no_key),
 		cmocka_unit_test(test_reread_long),
