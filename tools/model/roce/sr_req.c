@@ -616,7 +616,7 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 	if (w.f.op == SKUA_WQE_READ)
 		sr_read_gap(t, lrc, pkt->psn);
 	/* Amid a READ only what is asked for again begins with a first packet. */
-	if (pkt->op->flags & (IB_F_FIRST | IB_F_ONLY) && pkt->psn != sr_part_start(&w, pkt->psn))
+	if (pkt->op->flags & IB_F_FIRST && pkt->psn != sr_part_start(&w, pkt->psn))
 		sr_measure_answer(t, pkt->psn);
 	if (pkt->psn == una(t)) {
 		heard(lrc);
