@@ -234,6 +234,8 @@ static void test_next_life(void **state)
 		check_apart(&n, 8, life * 8, NET_LEN_MAX);
 		assert_true(remembers(&n));
 		assert_int_equal(wire_port_stats(n.port[1])->fault_loss, life ? 452 : 1);
+		/* The QP's first life changes nothing in the second one. */
+		assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), life ? 1 + 16 : 1);
 		if (!life)
 			restart(&n);
 	}

@@ -138,6 +138,16 @@ struct walk_place {
 };
 
 /**
+ * struct walk_end - a message where a walk ended
+ * @at: where it is
+ * @f: what it is
+ */
+struct walk_end {
+	struct walk_place at;
+	struct flight f;
+};
+
+/**
  * struct walks - where walks of a QP ended
  * @qpn: QP
  * @incarnation: incarnation of the QP; 0: none
@@ -147,8 +157,8 @@ struct walk_place {
 struct walks {
 	uint32_t qpn;
 	uint32_t incarnation;
-	struct walk_place far;
-	struct walk_place near;
+	struct walk_end far;
+	struct walk_end near;
 };
 
 /* Maximum number of datagrams to groups whose delivery is not finished. */

@@ -178,8 +178,16 @@ struct sr_walk {
 struct sr_walk sr_walk_start(const struct turn *t);
 /* On to the message that @psn belongs to. False: the ring does not say which that is. */
 bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn);
-/* First PSN of the part of a READ that @psn is of; PSNs of the READ up to the end of it. */
-uint32_t sr_part_start(const struct sr_walk *w, uint32_t psn);
+/* The message that @psn belongs to, if one of the last walks ended there. */
+const struct walk_end *sr_walk_ended(const struct turn *t, uint32_t psn);
+
+/* First PSN of the part that @psn is of, of the READ at @at. */
+static inline uint32_t sr_part_start(const struct walk_place *at, uint32_t psn)
+{
+	return psn_sub(psn, psn_sub(psn, at->psn) % ENGINE_READ_PSNS);
+}
+
+/* PSNs of a READ up to the end of the part that @psn is of. */
 uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn);
 
 /* What became of a hole. */
@@ -208,6 +216,11 @@ void sr_progress(struct turn *t);
 void sr_measure(struct turn *t, bool (*came)(const void *priv, uint32_t psn), const void *priv);
 /* These were sent again: only the last time does measure a round trip. */
 void sr_measure_again(struct turn *t, uint32_t psn, uint32_t psns, bool read);
+/*
+ * Does a round trip that is measured end with @psn, or end without a result? @held: the peer holds
+ * what was sent once until what is missing has come.
+ */
+bool sr_measures(const struct turn *t, uint32_t psn, bool held);
 /* The part of a READ at @psn was asked for again for the first time. */
 void sr_measure_once(struct turn *t, uint32_t psn);
 /* A response came that only such a request has at @psn. */

@@ -1,52 +1,81 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Requester of selective repeat: behind a loss most responses come in their order. Each is the one
- * after the last, and nothing follows from it for what is missing. judge() of sr_req.c would move
- * marks past what has come, and the deadline on; both can wait until there is more to be seen.
+ * after the last, its payload goes to its place, and nothing follows from it for what is missing.
+ * It is taken here, without what sr_req.c does of any packet: marks that would only move past what
+ * has come, and a deadline that would move on, can wait until there is more to be seen.
  */
 #include "sr_lrc.h"
 
-struct sr_before sr_before(const struct turn *t, const struct skua_lrc *lrc)
+/* Is there something to send, or a time over? */
+static bool is_due(const struct turn *t, const struct skua_lrc *lrc)
 {
-	return (struct sr_before){
-		.una = t->sqc->una_psn,
-		.top = lrc->top,
-		.srtt = t->sqc->srtt,
-		.rttvar = t->sqc->rttvar,
-		.patience = lrc->patience,
-		.silent = lrc->probes,
-	};
+	return wants(lrc) || lrc->probes || !lrc->hole_time || sr_deadline(t) <= t->now;
 }
 
-/* Do all times that were computed before hold, and is none of them over? */
-static bool same_times(const struct turn *t, const struct skua_lrc *lrc,
-		       const struct sr_before *was)
+/*
+ * Does nothing count as lost once @psn, the last so far, has come? The PSN that others are too far
+ * behind from now on has come; that at cum may have to again.
+ */
+static bool none_lost(const struct turn *t, const struct skua_lrc *lrc, uint32_t psn)
 {
-	return !was->silent && was->srtt == t->sqc->srtt && was->rttvar == t->sqc->rttvar &&
-	       was->patience == lrc->patience && lrc->hole_time && sr_deadline(t) > t->now;
-}
+	uint32_t distance = sr_distance(t, lrc), far = psn_sub(psn, distance);
 
-/* The PSN that others are too far behind from now on has come; that at cum may have to again. */
-static bool has_passed(const struct turn *t, const struct skua_lrc *lrc, uint32_t distance)
-{
-	uint32_t psn = psn_sub(le32_to_cpu(lrc->top), distance + 1);
-
-	return psn_sub(le32_to_cpu(lrc->top), una(t)) <= distance ||
-	       (arrived(lrc, psn) && psn != le32_to_cpu(lrc->cum));
-}
-
-bool sr_goes_on(const struct turn *t, const struct skua_lrc *lrc, const struct sr_before *was)
-{
-	uint32_t top = le32_to_cpu(lrc->top), distance = sr_distance(t, lrc);
-
-	if (was->una != t->sqc->una_psn || top != psn_add(le32_to_cpu(was->top), 1) ||
-	    !same_times(t, lrc, was) || !has_passed(t, lrc, distance))
+	if (psn_sub(psn, una(t)) >= distance &&
+	    (!arrived(lrc, far) || far == le32_to_cpu(lrc->cum)))
 		return false;
-	/* There is nothing to send, and nothing that was sent again is too far behind. */
-	if (wants(lrc) || ib_psn_diff(le32_to_cpu(lrc->filled), una(t)) > 0)
+	/* Nothing that was sent again is too far behind. */
+	if (ib_psn_diff(le32_to_cpu(lrc->filled), una(t)) > 0)
 		return false;
 	if (mark_waits(t, lrc))
-		return ib_psn_diff(top, psn_add(le32_to_cpu(lrc->mark_psn), distance)) <= 0;
+		return ib_psn_diff(psn, psn_add(le32_to_cpu(lrc->mark_psn), distance)) < 0;
 	/* Else it is to be waited for what was sent again while others were waited for. */
 	return lrc->next == t->sqc->una_psn;
+}
+
+/* The requests before that of the response were executed. True: that completes nothing. */
+static bool take_cum(const struct turn *t, struct skua_lrc *lrc, uint32_t psn)
+{
+	if (ib_psn_diff(psn, le32_to_cpu(lrc->cum)) <= 0)
+		return true;
+	/* If all before una_psn were, too, the message there waits for a response of its own. */
+	if (ib_psn_diff(le32_to_cpu(lrc->cum), una(t)) <= 0)
+		return false;
+	lrc->cum = cpu_to_le32(psn);
+	return true;
+}
+
+/* The message of @psn, where a walk ended now if none did before. */
+static const struct walk_end *message(struct turn *t, uint32_t psn)
+{
+	const struct walk_end *m = sr_walk_ended(t, psn);
+	struct sr_walk w;
+
+	if (m)
+		return m;
+	w = sr_walk_start(t);
+	return sr_walk_to(t, &w, psn) ? sr_walk_ended(t, psn) : NULL;
+}
+
+bool sr_early_rx(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
+{
+	uint32_t psn = pkt->psn, start;
+	const struct walk_end *m;
+
+	if (psn != le32_to_cpu(lrc->top) || ib_psn_diff(psn, una(t)) <= 0 || is_due(t, lrc) ||
+	    !none_lost(t, lrc, psn) || rr_is(lrc, SKUA_LRC_RR_ASKED) ||
+	    sr_measures(t, psn, rr_is(lrc, SKUA_LRC_RR_HELD)))
+		return false;
+	m = message(t, psn);
+	if (!m || !op_is_answered(m->f.op))
+		return false;
+	start = m->f.op == SKUA_WQE_READ ? sr_part_start(&m->at, psn) : m->at.psn;
+	if (!take_cum(t, lrc, start))
+		return false;
+	if (!comp_early(t, pkt, &m->f, m->at.psn))
+		return true;
+	set_arrived(lrc, psn, true);
+	lrc->top = cpu_to_le32(psn_add(psn, 1));
+	raise(&lrc->seen, psn_add(psn, 1));
+	return true;
 }

@@ -120,22 +120,10 @@ bool sr_read_to_come(const struct turn *t, const struct skua_lrc *lrc, const str
 
 /* --- sr_early.c --- */
 
-/**
- * struct sr_before - what was known when a packet came
- * @una: una_psn
- * @top: where what had come ended
- * @srtt: round trip
- * @rttvar: its variation
- * @patience: of the LRC
- * @silent: nothing had come for long
+/*
+ * The response, if it is the one after the last that came, and nothing else follows from it. True:
+ * it was taken, or dropped. False: nothing was done.
  */
-struct sr_before {
-	__le32 una, top, srtt, rttvar, patience;
-	bool silent;
-};
-
-struct sr_before sr_before(const struct turn *t, const struct skua_lrc *lrc);
-/* Is the response that came since the one after the last, and follows nothing else from it? */
-bool sr_goes_on(const struct turn *t, const struct skua_lrc *lrc, const struct sr_before *was);
+bool sr_early_rx(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt);
 
 #endif /* SKUA_ROCE_SR_LRC_H */

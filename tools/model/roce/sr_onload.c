@@ -441,7 +441,7 @@ static void take_response(struct turn *t, const struct skua_pkt *pkt)
 		return;
 	}
 	/* It says that all requests before its own were executed, and that one. */
-	start = w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.at.psn;
+	start = w.f.op == SKUA_WQE_READ ? sr_part_start(&w.at, pkt->psn) : w.at.psn;
 	end = psn_add(w.at.psn, w.f.op == SKUA_WQE_READ ? sr_part_end(&w, pkt->psn) : 1);
 	if (ib_psn_diff(start, una(t)) > 0 && !comp_upto(t, start))
 		return;
@@ -519,7 +519,7 @@ static enum sr_hole advance(struct turn *t, uint32_t end)
 static uint32_t read_run(const struct turn *t, const struct sr_walk *w, uint32_t psn,
 			 uint32_t end)
 {
-	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->at.psn, sr_part_end(w, psn));
+	uint32_t start = sr_part_start(&w->at, psn), stop = psn_add(w->at.psn, sr_part_end(w, psn));
 
 	/* The peer has not executed the request: it needs the whole, and once. */
 	if (ib_psn_diff(cum(t), start) <= 0)

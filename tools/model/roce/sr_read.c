@@ -37,7 +37,7 @@ void sr_read_gap(struct turn *t, struct skua_lrc *lrc, uint32_t psn)
 bool sr_read_begun(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
 		   uint32_t psn)
 {
-	uint32_t start = sr_part_start(w, psn), stop = psn_add(w->at.psn, sr_part_end(w, psn));
+	uint32_t start = sr_part_start(&w->at, psn), stop = psn_add(w->at.psn, sr_part_end(w, psn));
 
 	if (ib_psn_diff(una(t), start) > 0)
 		return true;
@@ -49,7 +49,7 @@ bool sr_read_begun(const struct turn *t, const struct skua_lrc *lrc, const struc
 uint32_t sr_read_run(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
 		     uint32_t *psn, uint32_t end)
 {
-	uint32_t start = sr_part_start(w, *psn), stop = sr_part_end(w, *psn), n = 0;
+	uint32_t start = sr_part_start(&w->at, *psn), stop = sr_part_end(w, *psn), n = 0;
 
 	if (ib_psn_diff(le32_to_cpu(lrc->cum), start) <= 0 && !sr_read_begun(t, lrc, w, start)) {
 		*psn = start;
@@ -64,7 +64,7 @@ uint32_t sr_read_run(const struct turn *t, const struct skua_lrc *lrc, const str
 bool sr_read_to_come(const struct turn *t, const struct skua_lrc *lrc, const struct sr_walk *w,
 		     uint32_t psn, bool again, bool quiet)
 {
-	uint32_t start = sr_part_start(w, psn), top = le32_to_cpu(lrc->top);
+	uint32_t start = sr_part_start(&w->at, psn), top = le32_to_cpu(lrc->top);
 	bool turn = ib_psn_diff(start, una(t)) <= 0;
 	bool begun = ib_psn_diff(le32_to_cpu(lrc->cum), start) > 0 || sr_read_begun(t, lrc, w, psn);
 

@@ -609,14 +609,14 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}
-	take_cum(t, lrc, w.f.op == SKUA_WQE_READ ? sr_part_start(&w, pkt->psn) : w.at.psn);
+	take_cum(t, lrc, w.f.op == SKUA_WQE_READ ? sr_part_start(&w.at, pkt->psn) : w.at.psn);
 	lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&w, pkt->psn)));
 	if (!advance(t, lrc))
 		return;
 	if (w.f.op == SKUA_WQE_READ)
 		sr_read_gap(t, lrc, pkt->psn);
 	/* Amid a READ only what is asked for again begins with a first packet. */
-	if (pkt->op->flags & IB_F_FIRST && pkt->psn != sr_part_start(&w, pkt->psn))
+	if (pkt->op->flags & IB_F_FIRST && pkt->psn != sr_part_start(&w.at, pkt->psn))
 		sr_measure_answer(t, pkt->psn);
 	if (pkt->psn == una(t)) {
 		heard(lrc);
@@ -632,23 +632,26 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 	}
 }
 
-static void take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt,
-		 const struct sr_before *was)
+/* True: something is complete. */
+static bool take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
 {
+	const __le32 before = t->sqc->una_psn;
+
 	if (pkt->op->flags & IB_F_ANSWERED)
 		take_response(t, lrc, pkt);
 	else
 		take_ack(t, lrc, pkt);
 	/* As long as one comes after the other, those that are still to come are not late. */
-	if (t->sqc->una_psn != was->una && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
+	if (t->sqc->una_psn != before && ib_psn_diff(le32_to_cpu(lrc->top), una(t)) <= 0)
 		lrc->mark_time = cpu_to_le64(t->now);
 	comp_nak_kept(t, le32_to_cpu(lrc->cum));
+	return t->sqc->una_psn != before;
 }
 
 void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 {
 	struct skua_lrc *lrc;
-	struct sr_before was;
+	bool moved;
 
 	if (sr_onload(t->sqc)) {
 		sr_onload_rx(t, pkt);
@@ -657,16 +660,15 @@ void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt)
 	lrc = enter(t);
 	if (!lrc)
 		return;
+	if (pkt->op->flags & IB_F_ANSWERED && sr_early_rx(t, lrc, pkt)) {
+		sr_lrc_put(t, lrc, true);
+		return;
+	}
 	sr_follow_una(t, lrc);
-	was = sr_before(t, lrc);
-	take(t, lrc, pkt, &was);
+	moved = take(t, lrc, pkt);
 	if (qp_state(t->qp) != SKUA_QP_ERR) {
 		measure(t, lrc);
-		if (pkt->op->flags & IB_F_ANSWERED && sr_goes_on(t, lrc, &was)) {
-			sr_lrc_put(t, lrc, true);
-			return;
-		}
-		if (t->sqc->una_psn != was.una)
+		if (moved)
 			sr_follow_una(t, lrc);
 		judge(t, lrc);
 		judge_times(t, lrc);
@@ -755,7 +757,7 @@ static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_wa
 		sr_measure_once(t, *psn);
 	if (again)
 		count_probe(t, lrc);
-	if (read && *psn == sr_part_start(w, *psn) && !sr_read_begun(t, lrc, w, *psn))
+	if (read && *psn == sr_part_start(&w->at, *psn) && !sr_read_begun(t, lrc, w, *psn))
 		lrc->rr_held |= cpu_to_le32(rr_asked(rr_number(w, *psn)));
 	*psn = psn_add(*psn, n);
 	return h;

@@ -135,6 +135,12 @@ void sr_measure(struct turn *t, bool (*came)(const void *priv, uint32_t psn), co
 		measure(t, false);
 }
 
+bool sr_measures(const struct turn *t, uint32_t psn, bool held)
+{
+	return t->sqc->valid & cpu_to_le32(SKUA_SQC_RTT) &&
+	       (rtt_psn(t->sqc) == psn || (held && !of_again(t->sqc)));
+}
+
 void sr_measure_once(struct turn *t, uint32_t psn)
 {
 	struct skua_sqc *s = t->sqc;

@@ -50,33 +50,56 @@ static bool leads_to(const struct turn *t, const struct walk_place *at, uint32_t
 	       psn_sub(at->psn, ci_psn) <= psn_sub(psn, ci_psn);
 }
 
-/* A walk that begins at ci: go on where one ended before @psn. */
-static void jump(const struct turn *t, struct sr_walk *w, uint32_t psn)
+static bool is_there(const struct turn *t, const struct walk_end *end, uint32_t psn)
+{
+	return leads_to(t, &end->at, psn) && psn_sub(psn, end->at.psn) < end->f.psns;
+}
+
+const struct walk_end *sr_walk_ended(const struct turn *t, uint32_t psn)
 {
 	const struct walks *m = walks_of(t);
 
 	if (!is_own(t, m))
+		return NULL;
+	if (is_there(t, &m->far, psn))
+		return &m->far;
+	return is_there(t, &m->near, psn) ? &m->near : NULL;
+}
+
+/* A walk that begins at ci: go on where one ended before @psn. */
+static void jump(const struct turn *t, struct sr_walk *w, uint32_t psn)
+{
+	const struct walks *m = walks_of(t);
+	const struct walk_end *end;
+
+	if (!is_own(t, m))
 		return;
-	if (leads_to(t, &m->far, psn))
-		w->at = m->far;
-	else if (leads_to(t, &m->near, psn))
-		w->at = m->near;
+	if (leads_to(t, &m->far.at, psn))
+		end = &m->far;
+	else if (leads_to(t, &m->near.at, psn))
+		end = &m->near;
+	else
+		return;
+	w->at = end->at;
+	w->f = end->f;
+	w->ready = true;
 }
 
 static void remember(const struct turn *t, const struct sr_walk *w)
 {
+	const struct walk_end end = { .at = w->at, .f = w->f };
 	struct walks *m = walks_of(t);
 
 	if (!is_own(t, m)) {
 		m->qpn = t->qp->qpn;
 		m->incarnation = le32_to_cpu(t->sqc->incarnation);
-		m->far = w->at;
-		m->near = w->at;
-	} else if (w->at.index - m->far.index - 1 < UINT32_MAX / 2) {
+		m->far = end;
+		m->near = end;
+	} else if (end.at.index - m->far.at.index - 1 < UINT32_MAX / 2) {
 		m->near = m->far;
-		m->far = w->at;
-	} else if (w->at.index != m->far.index) {
-		m->near = w->at;
+		m->far = end;
+	} else if (end.at.index != m->far.at.index) {
+		m->near = end;
 	}
 }
 
@@ -116,16 +139,10 @@ bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn)
 	return false;
 }
 
-/* First PSN of the part of a READ that @psn is of. */
-uint32_t sr_part_start(const struct sr_walk *w, uint32_t psn)
-{
-	return psn_sub(psn, psn_sub(psn, w->at.psn) % ENGINE_READ_PSNS);
-}
-
 /* PSNs of a READ up to the end of the part that @psn is of. */
 uint32_t sr_part_end(const struct sr_walk *w, uint32_t psn)
 {
-	uint32_t end = psn_sub(sr_part_start(w, psn), w->at.psn) + ENGINE_READ_PSNS;
+	uint32_t end = psn_sub(sr_part_start(&w->at, psn), w->at.psn) + ENGINE_READ_PSNS;
 
 	return end < w->f.psns ? end : w->f.psns;
 }

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Selective repeat, the requester: what it makes of acknowledgments and responses that come in any
+ * order a peer may send them in. All that it sends is lost, and the answers are made here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <skua/cqe_parse.h>
+
+#include "net.h"
+#include "roce/engine.h"
+#include "roce/sr_lrc.h"
+
+/* PSNs are counted from here on, which is 6 before they begin anew. */
+#define FIRST	0xfffffau
+#define MTU	256u
+
+/* A message of so many packets. */
+struct msg {
+	enum skua_wqe_op op;
+	uint32_t psns;
+};
+
+static void connect(struct net *n, const struct msg *msg, unsigned int num, uint32_t log_window)
+{
+	net_open(n, &(struct rc_opt){ .mtu_code = 1, .log_sq = 9, .psn = { FIRST, 7 },
+				      .log_window = log_window,
+				      .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } },
+		 "port=nic0,loss=100%");
+	for (unsigned int k = 0; k < num; k++)
+		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
+			.op = msg[k].op, .len = msg[k].psns * MTU });
+	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
+	net_settle(n);
+}
+
+static uint32_t psn(uint32_t number)
+{
+	return (FIRST + number) & IB_PSN_MASK;
+}
+
+static uint32_t number(__le32 psn)
+{
+	return (le32_to_cpu(psn) - FIRST) & IB_PSN_MASK;
+}
+
+/* The peer expects packet @expected, and has those whose numbers begin at @has, up to a 0. */
+static void give_ack(struct net *n, uint32_t expected, const uint32_t *has)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + SKUA_LRC_PSNS / 8];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame),
+				  has ? IB_OPCODE(SKUA_RC, ACK) : IB_OPCODE(RC, ACK),
+				  psn(expected - 1)), 0);
+	ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
+	if (has)
+		memset(b.payload, 0, SKUA_LRC_PSNS / 8);
+	for (; has && *has; has++)
+		b.payload[(*has - expected) / 8] |= (uint8_t)(1u << (*has - expected) % 8);
+	rc_inject(&n->rc, 0, &b, b.payload && has ? SKUA_LRC_PSNS / 8 : 0);
+}
+
+/* A packet of a response to a READ. */
+static void give_response(struct net *n, enum ib_operation op, uint32_t at)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + MTU];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), IB_TRANSPORT_RC | op,
+				  psn(at)), 0);
+	if (b.aeth)
+		ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
+	memset(b.payload, (int)at, MTU);
+	rc_inject(&n->rc, 0, &b, MTU);
+}
+
+static struct skua_lrc *lrc_of(struct net *n)
+{
+	struct skua_dev *dev = n->rc.s[0].f.dev;
+	struct skua_lrc *lrc = ctx_get(dev, SKUA_ICM_LRC, qp_index(n->rc.s[0].qp.qpn));
+
+	assert_non_null(lrc);
+	ctx_put(dev, lrc);
+	return lrc;
+}
+
+/* Those that have arrived are of these numbers, up to a 0. */
+static void expect_arrived(struct net *n, const uint32_t *want)
+{
+	for (uint32_t k = 0; k < SKUA_LRC_PSNS; k++) {
+		bool is = *want && k == *want;
+
+		if (arrived(lrc_of(n), psn(k)) != is)
+			fail_msg("packet %u %s arrived", k, is ? "has not" : "has");
+		want += is;
+	}
+}
+
+static uint32_t una_of(struct net *n)
+{
+	return number(rc_query(&n->rc, 0).sqc.una_psn);
+}
+
+#define ACK(n, expected, ...)	give_ack(n, expected, (const uint32_t []){ __VA_ARGS__, 0 })
+#define ARRIVED(n, ...)		expect_arrived(n, (const uint32_t []){ __VA_ARGS__, 0 })
+
+/* A bitmap tells of several messages, of requests whose answers are still to come, and too much. */
+static void test_bitmap(void **state)
+{
+	static const struct msg msg[] = {
+		{ SKUA_WQE_WRITE, 1 },	/* 0 */
+		{ SKUA_WQE_WRITE, 4 },	/* 1 */
+		{ SKUA_WQE_READ, 4 },	/* 5 */
+		{ SKUA_WQE_WRITE, 2 },	/* 9 */
+		{ SKUA_WQE_READ, 4 },	/* 11 */
+		{ SKUA_WQE_WRITE, 2 },	/* 15 */
+	};
+	static struct net n;
+
+	(void)state;
+	connect(&n, msg, 6, 0);
+	ACK(&n, 0, 1, 2, 3, 4, 5, 9, 10, 15);
+	ARRIVED(&n, 1, 2, 3, 4, 9, 10, 15);
+	assert_int_equal(number(lrc_of(&n)->top), 16);
+	assert_int_equal(number(lrc_of(&n)->seen), 16);
+	/* Those from 17 on were never sent. */
+	ACK(&n, 0, 1, 2, 3, 4, 5, 9, 10, 11, 15, 16, 17, 18);
+	ARRIVED(&n, 1, 2, 3, 4, 9, 10, 15, 16);
+	assert_int_equal(number(lrc_of(&n)->top), 17);
+	assert_int_equal(number(lrc_of(&n)->seen), 17);
+	assert_int_equal(una_of(&n), 0);
+	net_close(&n);
+}
+
+/* Of the last message not all packets were sent. */
+static void test_bitmap_sent(void **state)
+{
+	static const struct msg msg[] = { { SKUA_WQE_WRITE, 1 }, { SKUA_WQE_WRITE, 256 } };
+	static struct net n;
+	uint32_t sent, has[SKUA_LRC_PSNS] = { 0 };
+
+	(void)state;
+	connect(&n, msg, 2, 5);
+	sent = number(rc_query(&n.rc, 0).sqc.max_psn);
+	assert_in_range(sent, 16, 60);
+	for (uint32_t k = 1; k < sent + 3; k++)
+		has[k - 1] = k;
+	give_ack(&n, 0, has);
+	has[sent - 1] = 0;
+	expect_arrived(&n, has);
+	assert_int_equal(number(lrc_of(&n)->top), sent);
+	net_close(&n);
+}
+
+/* Responses that come in their order, one of them missing. */
+static void test_early(void **state)
+{
+	static const struct msg msg[] = {
+		{ SKUA_WQE_WRITE, 1 },	/* 0 */
+		{ SKUA_WQE_WRITE, 4 },	/* 1 */
+		{ SKUA_WQE_READ, 4 },	/* 5 */
+		{ SKUA_WQE_WRITE, 2 },	/* 9 */
+		{ SKUA_WQE_READ, 4 },	/* 11 */
+		{ SKUA_WQE_READ, 4 },	/* 15 */
+		{ SKUA_WQE_WRITE, 1 },	/* 19 */
+	};
+	static struct net n;
+
+	(void)state;
+	connect(&n, msg, 7, 0);
+	/* The acknowledgment of 0 is lost: the response implies it. */
+	ACK(&n, 0, 1, 2, 3, 4);
+	assert_int_equal(una_of(&n), 0);
+	give_response(&n, IB_OP_READ_RESP_FIRST, 5);
+	assert_int_equal(una_of(&n), 6);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+
+	give_response(&n, IB_OP_READ_RESP_MIDDLE, 7);
+	give_response(&n, IB_OP_READ_RESP_LAST, 8);
+	ARRIVED(&n, 7, 8);
+	give_ack(&n, 11, NULL);
+	assert_int_equal(number(lrc_of(&n)->cum), 11);
+	give_response(&n, IB_OP_READ_RESP_FIRST, 11);
+	for (uint32_t k = 12; k < 14; k++)
+		give_response(&n, IB_OP_READ_RESP_MIDDLE, k);
+	give_response(&n, IB_OP_READ_RESP_LAST, 14);
+	assert_int_equal(number(lrc_of(&n)->cum), 11);
+	/* The next request was executed, and those before it. */
+	give_response(&n, IB_OP_READ_RESP_FIRST, 15);
+	assert_int_equal(number(lrc_of(&n)->cum), 15);
+
+	/* It had been sent again: that is answered. */
+	lrc_of(&n)->rr_held |= cpu_to_le32(rr_asked(2));
+	give_response(&n, IB_OP_READ_RESP_MIDDLE, 16);
+	assert_int_equal(lrc_of(&n)->rr_held, 0);
+	give_response(&n, IB_OP_READ_RESP_MIDDLE, 17);
+	give_response(&n, IB_OP_READ_RESP_LAST, 18);
+	ARRIVED(&n, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18);
+	assert_int_equal(number(lrc_of(&n)->top), 19);
+
+	/* A WRITE has no response. */
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_RX_BAD_RESP), 0);
+	give_response(&n, IB_OP_READ_RESP_MIDDLE, 19);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_RX_BAD_RESP), 1);
+	assert_int_equal(number(lrc_of(&n)->cum), 15);
+	assert_int_equal(number(lrc_of(&n)->top), 19);
+
+	/* What was missing comes. */
+	give_response(&n, IB_OP_READ_RESP_MIDDLE, 6);
+	assert_int_equal(una_of(&n), 19);
+	for (unsigned int k = 2; k < 6; k++)
+		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	give_ack(&n, 20, NULL);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	net_close(&n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bitmap),
+		cmocka_unit_test(test_bitmap_sent),
+		cmocka_unit_test(test_early),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
