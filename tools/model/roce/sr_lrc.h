@@ -39,6 +39,16 @@ static inline void set_arrived(struct skua_lrc *lrc, uint32_t psn, bool is)
 		lrc->arrived[bit / 64] &= ~mask;
 }
 
+/* Of the 64 PSNs from @psn on, those with a bit in @bits have arrived. */
+static inline void set_arrived_word(struct skua_lrc *lrc, uint32_t psn, uint64_t bits)
+{
+	uint32_t bit = psn % SKUA_LRC_PSNS, i = bit / 64;
+
+	lrc->arrived[i] |= cpu_to_le64(bits << bit % 64);
+	if (bit % 64)
+		lrc->arrived[(i + 1) % (SKUA_LRC_PSNS / 64)] |= cpu_to_le64(bits >> (64 - bit % 64));
+}
+
 /* --- marks --- */
 
 static inline void lower(__le32 *psn, uint32_t to)

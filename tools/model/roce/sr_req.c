@@ -145,14 +145,15 @@ static bool hole_waits(const struct skua_lrc *lrc)
 static void set_deadline(struct turn *t, const struct skua_lrc *lrc)
 {
 	uint64_t hole_time = sr_hole_time(t, lrc), hole = le64_to_cpu(lrc->hole_time) + hole_time;
-	uint64_t mark = UINT64_MAX, at = t->now + backed_off(lrc, sr_probe_time(t, lrc));
+	uint64_t at = UINT64_MAX;
 
 	if (mark_waits(t, lrc))
-		mark = le64_to_cpu(lrc->mark_time) + again_wait(t, lrc);
+		at = le64_to_cpu(lrc->mark_time) + again_wait(t, lrc);
 	if (hole_waits(lrc) && hole < at)
 		at = hole;
-	if (mark < at)
-		at = mark;
+	/* An answer is asked for only if nothing is waited for. */
+	if (at == UINT64_MAX)
+		at = t->now + backed_off(lrc, sr_probe_time(t, lrc));
 	/* One that is past already was looked at just now. */
 	sr_set_deadline(t, at > t->now ? at : t->now + hole_time);
 }
@@ -516,9 +517,41 @@ static uint64_t bitmap_word(const struct skua_pkt *pkt, uint32_t i, uint32_t end
 	return le64_to_cpu(word) & (end - i < 64 ? (1ull << (end - i)) - 1 : UINT64_MAX);
 }
 
-/* The bitmap has it. False: so that the rest makes no sense. */
-static bool take_bit(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w, uint32_t psn)
+/*
+ * Of @bits, those of PSNs from @from on, take the ones of the message @w, and return them. They are
+ * behind @psn, which was taken just now.
+ */
+static uint64_t take_same(const struct turn *t, struct skua_lrc *lrc, const struct sr_walk *w,
+			  uint32_t psn, uint32_t from, uint64_t bits)
 {
+	uint32_t end = psn_add(w->at.psn, w->f.psns), n;
+
+	/* Behind the last one that has come no hole is filled. */
+	if (psn_add(psn, 1) != le32_to_cpu(lrc->top))
+		return 0;
+	if (ib_psn_diff(end, max_psn(t)) > 0)
+		end = max_psn(t);
+	n = psn_sub(end, from);
+	if (n < 64)
+		bits &= (1ull << n) - 1;
+	if (!bits)
+		return 0;
+	set_arrived_word(lrc, from, bits);
+	raise(&lrc->top, psn_add(from, 64 - (uint32_t)__builtin_clzll(bits)));
+	raise(&lrc->seen, le32_to_cpu(lrc->top));
+	return bits;
+}
+
+/*
+ * Take the lowest of @bits, those of PSNs from @from on which the bitmap has, and those of the same
+ * message if that is simple. False: the bitmap has it so that the rest makes no sense.
+ */
+static bool take_bits(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w, uint32_t from,
+		      uint64_t *bits)
+{
+	uint32_t psn = psn_add(from, (uint32_t)__builtin_ctzll(*bits));
+
+	*bits &= *bits - 1;
 	if (ib_psn_diff(psn, una(t)) < 0)
 		return true;
 	if (ib_psn_diff(psn, max_psn(t)) >= 0 || !sr_walk_to(t, w, psn))
@@ -526,6 +559,7 @@ static bool take_bit(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w, ui
 	if (!op_is_answered(w->f.op)) {
 		heard(lrc);
 		mark(t, lrc, psn, false);
+		*bits &= ~take_same(t, lrc, w, psn, from, *bits);
 		return true;
 	}
 	/* The request is there, its responses are not. */
@@ -554,10 +588,9 @@ static void take_bitmap(struct turn *t, struct skua_lrc *lrc, uint32_t epsn,
 	for (uint32_t i = 0; i < end; i += 64) {
 		bits = bitmap_word(pkt, i, end) & ~arrived_word(lrc, psn_add(epsn, i));
 		/* Bit 0 is never set, or else it means nothing. */
-		for (bits &= i ? UINT64_MAX : ~1ull; bits; bits &= bits - 1) {
-			uint32_t n = (uint32_t)__builtin_ctzll(bits);
-
-			if (!take_bit(t, lrc, &w, psn_add(epsn, i + n)))
+		bits &= i ? UINT64_MAX : ~1ull;
+		while (bits) {
+			if (!take_bits(t, lrc, &w, psn_add(epsn, i), &bits))
 				return;
 		}
 	}
@@ -814,6 +847,12 @@ static enum sr_hole send_holes_again(struct turn *t, struct skua_lrc *lrc)
 	return h;
 }
 
+/* Is there nothing to be sent again, and a time for what is waited for? */
+static bool only_waits(const struct turn *t, const struct skua_lrc *lrc)
+{
+	return !wants(lrc) && (mark_waits(t, lrc) || hole_waits(lrc));
+}
+
 bool sr_req_run(struct turn *t)
 {
 	struct skua_lrc *lrc;
@@ -824,6 +863,10 @@ bool sr_req_run(struct turn *t)
 	lrc = enter(t);
 	if (!lrc)
 		return false;
+	if (only_waits(t, lrc)) {
+		sr_lrc_put(t, lrc, false);
+		return false;
+	}
 	sr_follow_una(t, lrc);
 	h = send_holes_again(t, lrc);
 	if (h == SR_HOLE_SENT)
