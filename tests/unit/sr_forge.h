@@ -238,7 +238,7 @@ static inline struct sr_answer expect_ack(struct rc *rc, int32_t n, uint32_t top
 
 static inline void expect_nak(struct rc *rc, uint32_t n, uint8_t syndrome, uint8_t mask)
 {
-	struct sr_answer a;
+	struct sr_answer a = { 0 };
 
 	assert_true(sr_next(rc, &a));
 	assert_int_equal(a.psn, (PSN0 + n) & IB_PSN_MASK);
