@@ -50,21 +50,32 @@ static uint32_t number(__le32 psn)
 	return (le32_to_cpu(psn) - FIRST) & IB_PSN_MASK;
 }
 
-/* The peer expects packet @expected, and has those whose numbers begin at @has, up to a 0. */
-static void give_ack(struct net *n, uint32_t expected, const uint32_t *has)
+/* The peer expects packet @expected, and has those whose numbers are at @has, up to a 0. */
+static void give_bitmap(struct net *n, uint32_t expected, const uint32_t *has)
 {
 	uint8_t frame[SKUA_PKT_OVERHEAD + SKUA_LRC_PSNS / 8];
 	struct skua_pkt_build b;
 
-	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame),
-				  has ? IB_OPCODE(SKUA_RC, ACK) : IB_OPCODE(RC, ACK),
+	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), IB_OPCODE(SKUA_RC, ACK),
 				  psn(expected - 1)), 0);
 	ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
-	if (has)
-		memset(b.payload, 0, SKUA_LRC_PSNS / 8);
-	for (; has && *has; has++)
+	memset(b.payload, 0, SKUA_LRC_PSNS / 8);
+	for (; *has; has++)
 		b.payload[(*has - expected) / 8] |= (uint8_t)(1u << (*has - expected) % 8);
-	rc_inject(&n->rc, 0, &b, b.payload && has ? SKUA_LRC_PSNS / 8 : 0);
+	rc_inject(&n->rc, 0, &b, SKUA_LRC_PSNS / 8);
+}
+
+/* Without a bitmap: an ACK of the packet before @at, or another answer to that of @at. */
+static void give_aeth(struct net *n, uint32_t at, uint8_t syndrome)
+{
+	bool ack = (syndrome & IB_AETH_TYPE_MASK) == IB_AETH_ACK;
+	uint8_t frame[SKUA_PKT_OVERHEAD];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), IB_OPCODE(RC, ACK),
+				  psn(at - ack)), 0);
+	ib_aeth_put(b.aeth, syndrome, 0);
+	rc_inject(&n->rc, 0, &b, 0);
 }
 
 /* A packet of a response to a READ. */
@@ -108,7 +119,7 @@ static uint32_t una_of(struct net *n)
 	return number(rc_query(&n->rc, 0).sqc.una_psn);
 }
 
-#define ACK(n, expected, ...)	give_ack(n, expected, (const uint32_t []){ __VA_ARGS__, 0 })
+#define ACK(n, expected, ...)	give_bitmap(n, expected, (const uint32_t []){ __VA_ARGS__, 0 })
 #define ARRIVED(n, ...)		expect_arrived(n, (const uint32_t []){ __VA_ARGS__, 0 })
 
 /* A bitmap tells of several messages, of requests whose answers are still to come, and too much. */
@@ -152,7 +163,7 @@ static void test_bitmap_sent(void **state)
 	assert_in_range(sent, 16, 60);
 	for (uint32_t k = 1; k < sent + 3; k++)
 		has[k - 1] = k;
-	give_ack(&n, 0, has);
+	give_bitmap(&n, 0, has);
 	has[sent - 1] = 0;
 	expect_arrived(&n, has);
 	assert_int_equal(number(lrc_of(&n)->top), sent);
@@ -186,7 +197,7 @@ static void test_early(void **state)
 	give_response(&n, IB_OP_READ_RESP_MIDDLE, 7);
 	give_response(&n, IB_OP_READ_RESP_LAST, 8);
 	ARRIVED(&n, 7, 8);
-	give_ack(&n, 11, NULL);
+	give_aeth(&n, 11, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
 	assert_int_equal(number(lrc_of(&n)->cum), 11);
 	give_response(&n, IB_OP_READ_RESP_FIRST, 11);
 	for (uint32_t k = 12; k < 14; k++)
@@ -218,8 +229,67 @@ static void test_early(void **state)
 	assert_int_equal(una_of(&n), 19);
 	for (unsigned int k = 2; k < 6; k++)
 		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
-	give_ack(&n, 20, NULL);
+	give_aeth(&n, 20, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
 	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	net_close(&n);
+}
+
+static bool in_loss(struct net *n)
+{
+	return le32_to_cpu(rc_query(&n->rc, 0).sqc.valid) & SKUA_SQC_LOSS;
+}
+
+/* Responses that are expected, while a request behind them is known to wait for another one. */
+static void test_next(void **state)
+{
+	static const struct msg msg[] = {
+		{ SKUA_WQE_READ, 4 },	/* 0 */
+		{ SKUA_WQE_READ, 4 },	/* 4 */
+	};
+	static struct net n;
+
+	(void)state;
+	connect(&n, msg, 2, 0);
+	ACK(&n, 0, 4);
+	assert_true(in_loss(&n));
+	assert_int_equal(lrc_of(&n)->rr_held, cpu_to_le32(rr_held(1)));
+	for (uint32_t k = 0; k < 3; k++) {
+		lrc_of(&n)->mark_time = 0;
+		give_response(&n, k ? IB_OP_READ_RESP_MIDDLE : IB_OP_READ_RESP_FIRST, k);
+		assert_int_equal(una_of(&n), k + 1);
+		assert_int_equal(number(lrc_of(&n)->top), k + 1);
+		assert_int_not_equal(lrc_of(&n)->mark_time, 0);
+	}
+	give_response(&n, IB_OP_READ_RESP_LAST, 3);
+	assert_int_equal(una_of(&n), 4);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	assert_true(in_loss(&n));
+	/* It goes as far as is known: nothing is missing any more. */
+	give_response(&n, IB_OP_READ_RESP_FIRST, 4);
+	assert_int_equal(una_of(&n), 5);
+	assert_false(in_loss(&n));
+	net_close(&n);
+
+	/* The last response of a request frees its place. */
+	connect(&n, msg, 2, 0);
+	ACK(&n, 0, 4);
+	lrc_of(&n)->rr_held |= cpu_to_le32(rr_held(0));
+	for (uint32_t k = 0; k < 4; k++)
+		give_response(&n, !k ? IB_OP_READ_RESP_FIRST :
+			      k < 3 ? IB_OP_READ_RESP_MIDDLE : IB_OP_READ_RESP_LAST, k);
+	assert_int_equal(lrc_of(&n)->rr_held, cpu_to_le32(rr_held(1)));
+	net_close(&n);
+
+	/* The peer refused amid the first one, and its NAK overtook the responses before that. */
+	connect(&n, msg, 2, 0);
+	ACK(&n, 0, 4);
+	give_aeth(&n, 2, IB_AETH_NAK | IB_NAK_REMOTE_ACCESS);
+	give_response(&n, IB_OP_READ_RESP_FIRST, 0);
+	assert_int_equal(una_of(&n), 1);
+	give_response(&n, IB_OP_READ_RESP_MIDDLE, 1);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_REM_ACCESS_ERR);
+	net_settle(&n);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_WR_FLUSH_ERR);
 	net_close(&n);
 }
 
@@ -229,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_bitmap),
 		cmocka_unit_test(test_bitmap_sent),
 		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,7 @@ void sr_follow_ci(struct turn *t, const struct flight *f)
 		s->valid &= ~cpu_to_le32(SKUA_SQC_CI_SEQ);
 }
 
-bool sr_know_ci(struct turn *t)
+bool sr_count_ci(struct turn *t)
 {
 	struct skua_sqc *s = t->sqc;
 	uint32_t index = le32_to_cpu(s->ci), end = le32_to_cpu(s->cur);
@@ -208,8 +208,6 @@ bool sr_know_ci(struct turn *t)
 	enum skua_vendor err;
 	struct flight f;
 
-	if (s->valid & cpu_to_le32(SKUA_SQC_CI_SEQ))
-		return true;
 	if (!turn_need_sq_rest(t))
 		return false;
 	/* While cur is behind ci they are known. */

@@ -102,11 +102,18 @@ static inline uint64_t sr_deadline(const struct turn *t)
 
 /* From now on the QP sends packets of the extension, with the window 2^@log. */
 void sr_use_window(struct turn *t, uint32_t log);
+/* The numbers of the message at ci: those of the one that is sent next, less all between. */
+bool sr_count_ci(struct turn *t);
+
 /*
  * SKUA_SQC_CI_SEQ: the numbers of the message at ci are known from now on, as long as they are
  * needed. False: the ring does not tell them, and the QP is in error.
  */
-bool sr_know_ci(struct turn *t);
+static inline bool sr_know_ci(struct turn *t)
+{
+	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_CI_SEQ || sr_count_ci(t);
+}
+
 /* With SKUA_SQC_CI_SEQ: the message @f at ci is complete. */
 void sr_follow_ci(struct turn *t, const struct flight *f);
 /* A packet of the peer's came: does it speak the extension too? */

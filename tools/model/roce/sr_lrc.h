@@ -107,9 +107,9 @@ static inline uint32_t rr_asked(uint32_t number)
 }
 
 /* The number of the one that @psn belongs to. */
-static inline uint32_t rr_number(const struct sr_walk *w, uint32_t psn)
+static inline uint32_t rr_number(const struct walk_place *at, uint32_t psn)
 {
-	return w->at.rr_seq + psn_sub(psn, w->at.psn) / ENGINE_READ_PSNS;
+	return at->rr_seq + psn_sub(psn, at->psn) / ENGINE_READ_PSNS;
 }
 
 /* --- sr_read.c --- */

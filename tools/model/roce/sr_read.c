@@ -68,8 +68,8 @@ bool sr_read_to_come(const struct turn *t, const struct skua_lrc *lrc, const str
 	bool turn = ib_psn_diff(start, una(t)) <= 0;
 	bool begun = ib_psn_diff(le32_to_cpu(lrc->cum), start) > 0 || sr_read_begun(t, lrc, w, psn);
 
-	if (!begun && !rr_is(lrc, rr_held(rr_number(w, psn))))
-		return !again && rr_is(lrc, rr_asked(rr_number(w, psn)));
+	if (!begun && !rr_is(lrc, rr_held(rr_number(&w->at, psn))))
+		return !again && rr_is(lrc, rr_asked(rr_number(&w->at, psn)));
 	if (ib_psn_diff(psn, top) < 0)
 		return !begun && !turn;
 	return !turn || !again || !quiet || ib_psn_diff(top, una(t)) > 0;

@@ -564,8 +564,8 @@ static bool take_bits(struct turn *t, struct skua_lrc *lrc, struct sr_walk *w, u
 	}
 	/* The request is there, its responses are not. */
 	if (w->f.op == SKUA_WQE_READ) {
-		lrc->rr_held |= cpu_to_le32(rr_held(rr_number(w, psn)));
-		lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(w, psn)));
+		lrc->rr_held |= cpu_to_le32(rr_held(rr_number(&w->at, psn)));
+		lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&w->at, psn)));
 	}
 	raise(&lrc->seen, psn_add(psn, 1));
 	return true;
@@ -643,7 +643,7 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		return;
 	}
 	take_cum(t, lrc, w.f.op == SKUA_WQE_READ ? sr_part_start(&w.at, pkt->psn) : w.at.psn);
-	lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&w, pkt->psn)));
+	lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&w.at, pkt->psn)));
 	if (!advance(t, lrc))
 		return;
 	if (w.f.op == SKUA_WQE_READ)
@@ -656,7 +656,7 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		note_filled(t, lrc, pkt->psn, true);
 		comp_expected(t, pkt);
 		if (una(t) != pkt->psn && request_ends(&w.f, psn_sub(pkt->psn, w.at.psn)))
-			forget_request(lrc, &w.f, rr_number(&w, pkt->psn));
+			forget_request(lrc, &w.f, rr_number(&w.at, pkt->psn));
 		if (qp_state(t->qp) != SKUA_QP_ERR)
 			advance(t, lrc);
 	} else if (!arrived(lrc, pkt->psn) && comp_early(t, pkt, &w.f, w.at.psn)) {
@@ -791,7 +791,7 @@ static enum sr_hole send_hole(struct turn *t, struct skua_lrc *lrc, struct sr_wa
 	if (again)
 		count_probe(t, lrc);
 	if (read && *psn == sr_part_start(&w->at, *psn) && !sr_read_begun(t, lrc, w, *psn))
-		lrc->rr_held |= cpu_to_le32(rr_asked(rr_number(w, *psn)));
+		lrc->rr_held |= cpu_to_le32(rr_asked(rr_number(&w->at, *psn)));
 	*psn = psn_add(*psn, n);
 	return h;
 }
