@@ -34,8 +34,9 @@ def suites(top):
             # several files make one module here
             if not module.startswith('skua_'):
                 module = 'skua_en_kunit' if module.startswith('en_') else 'skua_kunit'
-            found[re.search(r'\.name = "(\w+)"', text)[1]] = (
-                module, bool(re.search(r'#include "(live|pair)\.h"', text)))
+            live = bool(re.search(r'#include "(live|pair)\.h"', text))
+            for name in re.findall(r'struct kunit_suite \w+ = \{\s*\.name = "(\w+)"', text):
+                found[name] = (module, live)
     return found
 
 
