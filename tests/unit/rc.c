@@ -250,6 +250,16 @@ void rc_reset(struct rc *rc)
 	}
 }
 
+struct skua_lrc *rc_lrc(struct rc *rc)
+{
+	struct skua_dev *dev = rc->s[0].f.dev;
+	struct skua_lrc *lrc = ctx_get(dev, SKUA_ICM_LRC, qp_index(rc->s[0].qp.qpn));
+
+	assert_non_null(lrc);
+	ctx_put(dev, lrc);
+	return lrc;
+}
+
 struct skua_cqe rc_expect(struct rc *rc, int i, bool recv, enum skua_cqe_status status)
 {
 	struct rc_side *s = &rc->s[i];

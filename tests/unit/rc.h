@@ -91,6 +91,8 @@ void rc_open(struct rc *rc, const struct rc_opt *opt);
 void rc_close(struct rc *rc);
 /* Both QPs are in RESET, and their rings empty. */
 void rc_reset(struct rc *rc);
+/* What the device of side 0 knows of losses: a look between two of its turns. */
+struct skua_lrc *rc_lrc(struct rc *rc);
 /* The attributes of side @i's QP to the QP @dest of the other side. */
 struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint32_t dest);
 /* Another QP on side @i, in RESET. */

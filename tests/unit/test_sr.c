@@ -258,7 +258,6 @@ static void test_walk_more(void **state)
 static void test_walk_most(void **state)
 {
 	static struct net n;
-	struct skua_lrc *lrc;
 
 	(void)state;
 	open_lost(&n, 0, 0, 512);
@@ -269,10 +268,7 @@ static void test_walk_most(void **state)
 	net_settle(&n);
 	assert_int_equal(le32_to_cpu(rc_query(&n.rc, 0).sqc.cur), 1024);
 	forge_bitmap(&n, 511);
-	lrc = ctx_get(n.rc.s[0].f.dev, SKUA_ICM_LRC, qp_index(n.rc.s[0].qp.qpn));
-	assert_non_null(lrc);
-	assert_int_equal(le32_to_cpu(lrc->top), FIRST + 512);
-	ctx_put(n.rc.s[0].f.dev, lrc);
+	assert_int_equal(le32_to_cpu(rc_lrc(&n.rc)->top), FIRST + 512);
 	wire_fault_clear(n.wire);
 	net_pass(&n, 2 * SEC);
 	for (unsigned int k = 0; k < 1024; k++)
@@ -622,18 +618,6 @@ static void test_read_tail(void **state)
 	net_close(&n);
 }
 
-/* What the device knows of losses, as it is now. */
-static struct skua_lrc lrc_of(struct rc *rc)
-{
-	struct skua_dev *dev = rc->s[0].f.dev;
-	struct skua_lrc *lrc = ctx_get(dev, SKUA_ICM_LRC, qp_index(rc->s[0].qp.qpn)), now;
-
-	assert_non_null(lrc);
-	now = *lrc;
-	ctx_put(dev, lrc);
-	return now;
-}
-
 /*
  * A READ that the peer held for a while is answered, in order, while something else is missing: its
  * place is for another request from then on.
@@ -653,20 +637,20 @@ static void test_held_answered(void **state)
 			.op = ops[k], .len = 64, .roff = 64 * k, .off = 64 * k });
 	mini_ring(&n.rc.s[0].m, &n.rc.s[0].qp);
 	net_pass(&n, 41000);
-	assert_true(le32_get_bits(lrc_of(&n.rc).rr_held, SKUA_LRC_RR_HELD));
+	assert_true(le32_get_bits(rc_lrc(&n.rc)->rr_held, SKUA_LRC_RR_HELD));
 	net_pass(&n, 4000000);
 	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
 	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
 	rc_expect_none(&n.rc, 0, false);
 	assert_true(le32_to_cpu(rc_query(&n.rc, 0).sqc.valid) & SKUA_SQC_LOSS);
-	assert_false(le32_get_bits(lrc_of(&n.rc).rr_held, SKUA_LRC_RR_HELD));
+	assert_false(le32_get_bits(rc_lrc(&n.rc)->rr_held, SKUA_LRC_RR_HELD));
 	net_close(&n);
 }
 
 /* How long a response that is asked for again takes, as the device has learned it, ns. */
 static uint32_t reread_time(struct rc *rc)
 {
-	return le32_get_bits(lrc_of(rc).patience, SKUA_LRC_PATIENCE_REREAD) * SKUA_LRC_REREAD_UNIT;
+	return le32_get_bits(rc_lrc(rc)->patience, SKUA_LRC_PATIENCE_REREAD) * SKUA_LRC_REREAD_UNIT;
 }
 
 /*
@@ -818,7 +802,7 @@ static void test_atomics(void **state)
 
 static bool due(struct rc *rc)
 {
-	return le32_to_cpu(lrc_of(rc).probes) & SKUA_LRC_PROBE_DUE;
+	return le32_to_cpu(rc_lrc(rc)->probes) & SKUA_LRC_PROBE_DUE;
 }
 
 /* Side 1 has nothing but the second of two READs at @psn, and says so. */

@@ -50,56 +50,55 @@ static uint32_t number(__le32 psn)
 	return (le32_to_cpu(psn) - FIRST) & IB_PSN_MASK;
 }
 
+/* An answer of the peer. @syndrome: if it has an AETH. */
+static void give(struct net *n, uint8_t opcode, uint32_t at, uint8_t syndrome,
+		 const uint8_t *payload, size_t len)
+{
+	uint8_t frame[SKUA_PKT_OVERHEAD + MTU];
+	struct skua_pkt_build b;
+
+	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), opcode, psn(at)), 0);
+	if (b.aeth)
+		ib_aeth_put(b.aeth, syndrome, 0);
+	if (len)
+		memcpy(b.payload, payload, len);
+	rc_inject(&n->rc, 0, &b, len);
+}
+
+#define GOOD	(IB_AETH_ACK | IB_AETH_CREDIT_INVALID)
+
 /* The peer expects packet @expected, and has those whose numbers are at @has, up to a 0. */
 static void give_bitmap(struct net *n, uint32_t expected, const uint32_t *has)
 {
-	uint8_t frame[SKUA_PKT_OVERHEAD + SKUA_LRC_PSNS / 8];
-	struct skua_pkt_build b;
+	uint8_t map[SKUA_LRC_PSNS / 8] = { 0 };
 
-	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), IB_OPCODE(SKUA_RC, ACK),
-				  psn(expected - 1)), 0);
-	ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
-	memset(b.payload, 0, SKUA_LRC_PSNS / 8);
 	for (; *has; has++)
-		b.payload[(*has - expected) / 8] |= (uint8_t)(1u << (*has - expected) % 8);
-	rc_inject(&n->rc, 0, &b, SKUA_LRC_PSNS / 8);
+		map[(*has - expected) / 8] |= (uint8_t)(1u << (*has - expected) % 8);
+	give(n, IB_OPCODE(SKUA_RC, ACK), expected - 1, GOOD, map, sizeof(map));
 }
 
-/* Without a bitmap: an ACK of the packet before @at, or another answer to that of @at. */
+/* Without a bitmap: of packet @at. */
 static void give_aeth(struct net *n, uint32_t at, uint8_t syndrome)
 {
-	bool ack = (syndrome & IB_AETH_TYPE_MASK) == IB_AETH_ACK;
-	uint8_t frame[SKUA_PKT_OVERHEAD];
-	struct skua_pkt_build b;
-
-	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), IB_OPCODE(RC, ACK),
-				  psn(at - ack)), 0);
-	ib_aeth_put(b.aeth, syndrome, 0);
-	rc_inject(&n->rc, 0, &b, 0);
+	give(n, IB_OPCODE(RC, ACK), at, syndrome, NULL, 0);
 }
 
 /* A packet of a response to a READ. */
 static void give_response(struct net *n, enum ib_operation op, uint32_t at)
 {
-	uint8_t frame[SKUA_PKT_OVERHEAD + MTU];
-	struct skua_pkt_build b;
+	uint8_t payload[MTU];
 
-	assert_int_equal(rc_build(&n->rc, 1, &b, frame, sizeof(frame), IB_TRANSPORT_RC | op,
-				  psn(at)), 0);
-	if (b.aeth)
-		ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
-	memset(b.payload, (int)at, MTU);
-	rc_inject(&n->rc, 0, &b, MTU);
+	memset(payload, (int)at, sizeof(payload));
+	give(n, (uint8_t)(IB_TRANSPORT_RC | op), at, GOOD, payload, sizeof(payload));
 }
 
-static struct skua_lrc *lrc_of(struct net *n)
+/* All of it, for a READ of four packets. */
+static void give_four(struct net *n, uint32_t at)
 {
-	struct skua_dev *dev = n->rc.s[0].f.dev;
-	struct skua_lrc *lrc = ctx_get(dev, SKUA_ICM_LRC, qp_index(n->rc.s[0].qp.qpn));
-
-	assert_non_null(lrc);
-	ctx_put(dev, lrc);
-	return lrc;
+	give_response(n, IB_OP_READ_RESP_FIRST, at);
+	give_response(n, IB_OP_READ_RESP_MIDDLE, at + 1);
+	give_response(n, IB_OP_READ_RESP_MIDDLE, at + 2);
+	give_response(n, IB_OP_READ_RESP_LAST, at + 3);
 }
 
 /* Those that have arrived are of these numbers, up to a 0. */
@@ -108,7 +107,7 @@ static void expect_arrived(struct net *n, const uint32_t *want)
 	for (uint32_t k = 0; k < SKUA_LRC_PSNS; k++) {
 		bool is = *want && k == *want;
 
-		if (arrived(lrc_of(n), psn(k)) != is)
+		if (arrived(rc_lrc(&n->rc), psn(k)) != is)
 			fail_msg("packet %u %s arrived", k, is ? "has not" : "has");
 		want += is;
 	}
@@ -139,13 +138,13 @@ static void test_bitmap(void **state)
 	connect(&n, msg, 6, 0);
 	ACK(&n, 0, 1, 2, 3, 4, 5, 9, 10, 15);
 	ARRIVED(&n, 1, 2, 3, 4, 9, 10, 15);
-	assert_int_equal(number(lrc_of(&n)->top), 16);
-	assert_int_equal(number(lrc_of(&n)->seen), 16);
+	assert_int_equal(number(rc_lrc(&n.rc)->top), 16);
+	assert_int_equal(number(rc_lrc(&n.rc)->seen), 16);
 	/* Those from 17 on were never sent. */
 	ACK(&n, 0, 1, 2, 3, 4, 5, 9, 10, 11, 15, 16, 17, 18);
 	ARRIVED(&n, 1, 2, 3, 4, 9, 10, 15, 16);
-	assert_int_equal(number(lrc_of(&n)->top), 17);
-	assert_int_equal(number(lrc_of(&n)->seen), 17);
+	assert_int_equal(number(rc_lrc(&n.rc)->top), 17);
+	assert_int_equal(number(rc_lrc(&n.rc)->seen), 17);
 	assert_int_equal(una_of(&n), 0);
 	net_close(&n);
 }
@@ -166,7 +165,7 @@ static void test_bitmap_sent(void **state)
 	give_bitmap(&n, 0, has);
 	has[sent - 1] = 0;
 	expect_arrived(&n, has);
-	assert_int_equal(number(lrc_of(&n)->top), sent);
+	assert_int_equal(number(rc_lrc(&n.rc)->top), sent);
 	net_close(&n);
 }
 
@@ -197,39 +196,36 @@ static void test_early(void **state)
 	give_response(&n, IB_OP_READ_RESP_MIDDLE, 7);
 	give_response(&n, IB_OP_READ_RESP_LAST, 8);
 	ARRIVED(&n, 7, 8);
-	give_aeth(&n, 11, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
-	assert_int_equal(number(lrc_of(&n)->cum), 11);
-	give_response(&n, IB_OP_READ_RESP_FIRST, 11);
-	for (uint32_t k = 12; k < 14; k++)
-		give_response(&n, IB_OP_READ_RESP_MIDDLE, k);
-	give_response(&n, IB_OP_READ_RESP_LAST, 14);
-	assert_int_equal(number(lrc_of(&n)->cum), 11);
+	give_aeth(&n, 10, GOOD);
+	assert_int_equal(number(rc_lrc(&n.rc)->cum), 11);
+	give_four(&n, 11);
+	assert_int_equal(number(rc_lrc(&n.rc)->cum), 11);
 	/* The next request was executed, and those before it. */
 	give_response(&n, IB_OP_READ_RESP_FIRST, 15);
-	assert_int_equal(number(lrc_of(&n)->cum), 15);
+	assert_int_equal(number(rc_lrc(&n.rc)->cum), 15);
 
 	/* It had been sent again: that is answered. */
-	lrc_of(&n)->rr_held |= cpu_to_le32(rr_asked(2));
+	rc_lrc(&n.rc)->rr_held |= cpu_to_le32(rr_asked(2));
 	give_response(&n, IB_OP_READ_RESP_MIDDLE, 16);
-	assert_int_equal(lrc_of(&n)->rr_held, 0);
+	assert_int_equal(rc_lrc(&n.rc)->rr_held, 0);
 	give_response(&n, IB_OP_READ_RESP_MIDDLE, 17);
 	give_response(&n, IB_OP_READ_RESP_LAST, 18);
 	ARRIVED(&n, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18);
-	assert_int_equal(number(lrc_of(&n)->top), 19);
+	assert_int_equal(number(rc_lrc(&n.rc)->top), 19);
 
 	/* A WRITE has no response. */
 	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_RX_BAD_RESP), 0);
 	give_response(&n, IB_OP_READ_RESP_MIDDLE, 19);
 	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_RX_BAD_RESP), 1);
-	assert_int_equal(number(lrc_of(&n)->cum), 15);
-	assert_int_equal(number(lrc_of(&n)->top), 19);
+	assert_int_equal(number(rc_lrc(&n.rc)->cum), 15);
+	assert_int_equal(number(rc_lrc(&n.rc)->top), 19);
 
 	/* What was missing comes. */
 	give_response(&n, IB_OP_READ_RESP_MIDDLE, 6);
 	assert_int_equal(una_of(&n), 19);
 	for (unsigned int k = 2; k < 6; k++)
 		rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
-	give_aeth(&n, 20, IB_AETH_ACK | IB_AETH_CREDIT_INVALID);
+	give_aeth(&n, 19, GOOD);
 	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
 	net_close(&n);
 }
@@ -252,13 +248,13 @@ static void test_next(void **state)
 	connect(&n, msg, 2, 0);
 	ACK(&n, 0, 4);
 	assert_true(in_loss(&n));
-	assert_int_equal(lrc_of(&n)->rr_held, cpu_to_le32(rr_held(1)));
+	assert_int_equal(rc_lrc(&n.rc)->rr_held, cpu_to_le32(rr_held(1)));
 	for (uint32_t k = 0; k < 3; k++) {
-		lrc_of(&n)->mark_time = 0;
+		rc_lrc(&n.rc)->mark_time = 0;
 		give_response(&n, k ? IB_OP_READ_RESP_MIDDLE : IB_OP_READ_RESP_FIRST, k);
 		assert_int_equal(una_of(&n), k + 1);
-		assert_int_equal(number(lrc_of(&n)->top), k + 1);
-		assert_int_not_equal(lrc_of(&n)->mark_time, 0);
+		assert_int_equal(number(rc_lrc(&n.rc)->top), k + 1);
+		assert_int_not_equal(rc_lrc(&n.rc)->mark_time, 0);
 	}
 	give_response(&n, IB_OP_READ_RESP_LAST, 3);
 	assert_int_equal(una_of(&n), 4);
@@ -273,11 +269,9 @@ static void test_next(void **state)
 	/* The last response of a request frees its place. */
 	connect(&n, msg, 2, 0);
 	ACK(&n, 0, 4);
-	lrc_of(&n)->rr_held |= cpu_to_le32(rr_held(0));
-	for (uint32_t k = 0; k < 4; k++)
-		give_response(&n, !k ? IB_OP_READ_RESP_FIRST :
-			      k < 3 ? IB_OP_READ_RESP_MIDDLE : IB_OP_READ_RESP_LAST, k);
-	assert_int_equal(lrc_of(&n)->rr_held, cpu_to_le32(rr_held(1)));
+	rc_lrc(&n.rc)->rr_held |= cpu_to_le32(rr_held(0));
+	give_four(&n, 0);
+	assert_int_equal(rc_lrc(&n.rc)->rr_held, cpu_to_le32(rr_held(1)));
 	net_close(&n);
 
 	/* The peer refused amid the first one, and its NAK overtook the responses before that. */
