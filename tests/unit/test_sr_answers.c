@@ -746,6 +746,22 @@ static void test_ends(void **state)
 	rc_close(&rc);
 }
 
+/* What an error finds held is not held any more. */
+static void test_fails_holding(void **state)
+{
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	give(&rc, write_one(1));
+	assert_true(sr_held(&rc));
+	GIVE(&rc, .op = IB_OP_WRITE_LAST, .off = 1, .len = 4, .total = 260, .roff = AREA);
+	run(&rc);
+	expect_invalid(&rc, 0);
+	assert_false(sr_held(&rc));
+	rc_close(&rc);
+}
+
 /* After an error nothing is taken any more. */
 static void test_failed(void **state)
 {
@@ -851,6 +867,7 @@ int main(void)
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_xrc_refused),
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_fails_holding),
 		cmocka_unit_test(test_failed),
 		cmocka_unit_test(test_hostile),
 	};
