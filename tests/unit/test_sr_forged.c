@@ -287,6 +287,31 @@ static void test_next(void **state)
 	net_close(&n);
 }
 
+/*
+ * A WRITE has come, and waits for the READ before it. When that is answered only the READ is
+ * complete: the WRITE may fail yet when its turn comes.
+ */
+static void test_held_fails(void **state)
+{
+	static const struct msg msg[] = {
+		{ SKUA_WQE_READ, 4 },	/* 0 */
+		{ SKUA_WQE_WRITE, 1 },	/* 4 */
+	};
+	static struct net n;
+
+	(void)state;
+	connect(&n, msg, 2, 0);
+	ACK(&n, 0, 4);
+	ARRIVED(&n, 4);
+	give_four(&n, 0);
+	assert_int_equal(una_of(&n), 4);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	rc_expect_none(&n.rc, 0, false);
+	give_aeth(&n, 4, IB_AETH_NAK | IB_NAK_REMOTE_ACCESS);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_REM_ACCESS_ERR);
+	net_close(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_bitmap_sent),
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_next),
+		cmocka_unit_test(test_held_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
