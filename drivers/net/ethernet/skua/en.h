@@ -268,7 +268,7 @@ struct skua_en_conf {
  * struct skua_en_rx_mode - what the stack wants to receive besides its own address
  * @promisc: everything
  * @allmulti: all multicast
- * @num: addresses, if neither
+ * @num: addresses that need a rule: none for stations with @promisc, for groups with @allmulti
  * @mac: these addresses
  */
 struct skua_en_rx_mode {
@@ -276,6 +276,16 @@ struct skua_en_rx_mode {
 	bool allmulti;
 	unsigned int num;
 	u8 mac[SKUA_EN_MAX_FILTERS][ETH_ALEN];
+};
+
+/**
+ * struct skua_en_filter - a flow rule of the netdev
+ * @rule: its number
+ * @mac: frames to this address are received
+ */
+struct skua_en_filter {
+	u32 rule;
+	u8 mac[ETH_ALEN];
 };
 
 /*
@@ -321,7 +331,7 @@ struct skua_en_pace {
  * @mode: receive mode that the stack wants
  * @filters: number of flow rules; if some could not be created it is less than the number of
  *	addresses in @mode
- * @filter: numbers of these rules
+ * @filter: these rules
  * @rx_mode: carries the address lists to the device, where the stack does not
  * @restarts: by queue, how often a channel that had failed was replaced; under @stats_lock
  * @pace: likewise, when that may be again; of @restart alone
@@ -355,7 +365,7 @@ struct skua_en {
 	u32 rss_index;
 	struct skua_en_rx_mode mode;
 	unsigned int filters;
-	u32 filter[SKUA_EN_MAX_FILTERS];
+	struct skua_en_filter filter[SKUA_EN_MAX_FILTERS];
 #ifdef SKUA_COMPAT_RX_MODE
 	struct work_struct rx_mode;
 #endif

@@ -18,19 +18,28 @@ int skua_en_modify_port(struct skua_en *en, struct skua_cmd_modify_port_in *in)
 
 /* --- Filters --- */
 
+static void skua_en_filter_del(struct skua_en *en, unsigned int i)
+{
+	skua_flow_destroy(en->dev, en->filter[i].rule);
+	en->filter[i] = en->filter[--en->filters];
+}
+
 static void skua_en_filters_clear(struct skua_en *en)
 {
 	while (en->filters)
-		skua_flow_destroy(en->dev, en->filter[--en->filters]);
+		skua_en_filter_del(en, en->filters - 1);
 }
 
 static int skua_en_filter_add(struct skua_en *en, const u8 *mac)
 {
+	struct skua_en_filter *filter = en->filter + en->filters;
 	struct skua_flow flow = {
 		.flags = le32_encode_bits(SKUA_FLOW_PRIO_NETDEV, SKUA_FLOW_PRIO),
 	};
 	int err;
 
+	if (en->filters == SKUA_EN_MAX_FILTERS)
+		return -ENOSPC;
 	if (en->rss) {
 		flow.flags |= cpu_to_le32(SKUA_FLOW_RSS);
 		flow.dest = cpu_to_le32(en->rss_index);
@@ -39,17 +48,39 @@ static int skua_en_filter_add(struct skua_en *en, const u8 *mac)
 	}
 	ether_addr_copy(flow.value.dmac, mac);
 	eth_broadcast_addr(flow.mask.dmac);
-	err = skua_flow_create(en->dev, &en->filter[en->filters], &flow);
-	if (!err)
-		en->filters++;
-	return err;
+	err = skua_flow_create(en->dev, &filter->rule, &flow);
+	if (err)
+		return err;
+	ether_addr_copy(filter->mac, mac);
+	en->filters++;
+	return 0;
+}
+
+static bool skua_en_filter_is(const struct skua_en *en, const u8 *mac)
+{
+	unsigned int i;
+
+	for (i = 0; i < en->filters; i++)
+		if (ether_addr_equal(en->filter[i].mac, mac))
+			return true;
+	return false;
+}
+
+static bool skua_en_filter_wanted(const struct skua_en *en, const u8 *mac)
+{
+	unsigned int i;
+
+	for (i = 0; i < en->mode.num; i++)
+		if (ether_addr_equal(en->mode.mac[i], mac))
+			return true;
+	return false;
 }
 
 /*
- * Replace all filters by those of en->mode. If a filter cannot be made, all multicast
- * frames are received, or, for a unicast address, all frames.
+ * Make the rules of en->mode that are missing, and set its modes. If a rule cannot be made, all
+ * multicast frames are received, or, for a unicast address, all frames.
  */
-static int skua_en_filters_apply(struct skua_en *en)
+static int skua_en_filters_make(struct skua_en *en)
 {
 	const struct skua_en_rx_mode *mode = &en->mode;
 	bool promisc = mode->promisc, allmulti = mode->allmulti;
@@ -59,8 +90,9 @@ static int skua_en_filters_apply(struct skua_en *en)
 	unsigned int i;
 	int err;
 
-	skua_en_filters_clear(en);
 	for (i = 0; i < mode->num; i++) {
+		if (skua_en_filter_is(en, mode->mac[i]))
+			continue;
 		err = skua_en_filter_add(en, mode->mac[i]);
 		if (!err)
 			continue;
@@ -74,6 +106,29 @@ static int skua_en_filters_apply(struct skua_en *en)
 	return skua_en_modify_port(en, &in);
 }
 
+/*
+ * Filters as en->mode wants them. What is received before and afterwards is received meanwhile,
+ * too: rules go when those that are missing were made, and the modes set.
+ */
+static int skua_en_filters_apply(struct skua_en *en)
+{
+	unsigned int i, before;
+	int err;
+
+	err = skua_en_filters_make(en);
+	if (err)
+		return err;
+	before = en->filters;
+	/* The last one takes the place of one that goes. */
+	for (i = before; i--;)
+		if (!skua_en_filter_wanted(en, en->filter[i].mac))
+			skua_en_filter_del(en, i);
+	/* For some there may have been no room while others were there. */
+	if (en->filters < before && en->filters < en->mode.num)
+		return skua_en_filters_make(en);
+	return 0;
+}
+
 /**
  * skua_en_filters_set() - bring filters and modes of the device up to date
  * @en: the netdev, its channels there
@@ -84,18 +139,10 @@ static int skua_en_filters_apply(struct skua_en *en)
  */
 int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode)
 {
-	struct skua_cmd_modify_port_in in = {
-		.mask = cpu_to_le32(SKUA_PORT_M_PROMISC | SKUA_PORT_M_ALLMULTI),
-		.promisc = cpu_to_le32(mode->promisc),
-		.allmulti = cpu_to_le32(mode->allmulti || mode->promisc),
-	};
-	/* The list of addresses is the same; only the modes may have changed. */
-	bool same = mode->num == en->mode.num && mode->num == en->filters &&
-		    !memcmp(mode->mac, en->mode.mac, mode->num * ETH_ALEN);
-
 	en->mode = *mode;
-	return same ? skua_en_modify_port(en, &in) : skua_en_filters_apply(en);
+	return skua_en_filters_apply(en);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_filters_set);
 
 /* --- Destination of received frames --- */
 
@@ -344,6 +391,7 @@ static void skua_en_filters_move(struct skua_en *en)
 
 	if (en->rss)
 		return;
+	skua_en_filters_clear(en);
 	err = skua_en_filters_apply(en);
 	if (err)
 		netdev_warn(en->ndev, "receive mode is not set: %pe\n", ERR_PTR(err));

@@ -28,6 +28,7 @@ EXPORT_SYMBOL_NS_GPL(skua_query_port, "SKUA");
  */
 int skua_modify_port(struct skua_dev *dev, const struct skua_cmd_modify_port_in *in)
 {
+	KUNIT_STATIC_STUB_REDIRECT(skua_modify_port, dev, in);
 	return skua_cmd_in(dev, SKUA_CMD_MODIFY_PORT, in);
 }
 EXPORT_SYMBOL_NS_GPL(skua_modify_port, "SKUA");

@@ -2,6 +2,8 @@
 /*
  * Steering of received frames: RSS contexts, flow rules, multicast membership.
  */
+#include <kunit/static_stub.h>
+
 #include "skua.h"
 
 /**
@@ -124,6 +126,7 @@ int skua_flow_create(struct skua_dev *dev, u32 *index, const struct skua_flow *f
 	};
 	int err;
 
+	KUNIT_STATIC_STUB_REDIRECT(skua_flow_create, dev, index, flow);
 	if (!(dev->limits.caps & SKUA_CAP_FLOW) && !skua_flow_is_l2(&flow->mask))
 		return -EOPNOTSUPP;
 	err = skua_steer_get(dev, &dev->flows, SKUA_ICM_FLOW, dev->limits.max_flows, index);
@@ -144,6 +147,7 @@ EXPORT_SYMBOL_NS_GPL(skua_flow_create, "SKUA");
  */
 void skua_flow_destroy(struct skua_dev *dev, u32 index)
 {
+	KUNIT_STATIC_STUB_REDIRECT(skua_flow_destroy, dev, index);
 	skua_cmd_destroy(dev, SKUA_CMD_DESTROY_FLOW, index);
 	skua_steer_put(dev, &dev->flows, SKUA_ICM_FLOW, index);
 }
