@@ -383,8 +383,12 @@ static void send_lso_tiny(void **state)
 {
 	static const struct {
 		uint32_t mss, payload, pieces;
-	} cases[] = { { 1, 60000, 0 }, { 8, 65000, 0 }, { 16, 4096 * 16, 4096 }, { 1, 4096, 4096 },
-		      { 1, 4097, 0 }, { 40, 65000, 1625 } };
+	} cases[] = {
+		{ 1, 60000, 0 }, { 8, 65000, 0 }, { 40, 65000, 1625 },
+		{ 16, SKUA_WQE_ETH_LSO_FRAMES * 16, SKUA_WQE_ETH_LSO_FRAMES },
+		{ 1, SKUA_WQE_ETH_LSO_FRAMES, SKUA_WQE_ETH_LSO_FRAMES },
+		{ 1, SKUA_WQE_ETH_LSO_FRAMES + 1, 0 },
+	};
 	struct rig *r = *state;
 	struct eth_wqe w = {
 		.ctrl.op = le32_encode_bits(SKUA_WQE_ETH, SKUA_WQE_OPCODE),

@@ -10,9 +10,6 @@
 #include "cmd_fault.h"
 #include "port.h"
 
-/* Maximum number of frames that a large segment is cut into; it bounds the time of one WQE. */
-#define PIECES_MAX	4096
-
 static void complete(struct skua_dev *dev, struct qp *qp, uint32_t cqn, uint32_t index,
 		     enum skua_cqe_op op, enum skua_cqe_status status, enum skua_vendor vendor)
 {
@@ -114,7 +111,9 @@ static bool send_pieces(struct skua_dev *dev, const struct qp *qp, const uint8_t
 	if (!whole.tcp)
 		return false;
 	hdr = whole.l4 + (((const struct tcp_hdr *)(data + whole.l4))->doff >> 4) * 4u;
-	if (hdr - whole.l3 + mss > dev->port->mtu || (len - hdr) > (size_t)mss * PIECES_MAX)
+	/* The number of frames bounds the time of one WQE. */
+	if (hdr - whole.l3 + mss > dev->port->mtu ||
+	    (len - hdr) > (size_t)mss * SKUA_WQE_ETH_LSO_FRAMES)
 		return false;
 	for (uint32_t off = 0; off < len - hdr; off += mss, nth++) {
 		uint32_t n = mss < len - hdr - off ? mss : len - hdr - off;

@@ -143,6 +143,8 @@ _Static_assert(sizeof(struct skua_wqe_ctrl) == SKUA_WQE_SEG, "skua_wqe_ctrl");
 #define SKUA_WQE_ETH_VLAN_TCI		GENMASK(15, 0)
 /* LSO payload bytes per segment; the headers' length is found by parsing. */
 #define SKUA_WQE_ETH_MSS		GENMASK(29, 16)
+/* Frames of one LSO WQE at most. One with more is not sent, and counted as eth_tx_errors. */
+#define SKUA_WQE_ETH_LSO_FRAMES		4096
 
 /**
  * struct skua_wqe_raddr - remote address segment

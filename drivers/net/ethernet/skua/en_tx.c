@@ -64,6 +64,14 @@ static bool skua_en_csum_fits(const struct sk_buff *skb)
 	return skb_checksum_start_offset(skb) == off;
 }
 
+/* Segments of TCP's own are far larger; those from outside may have any size. */
+static bool skua_en_mss_fits(const struct sk_buff *skb)
+{
+	u32 mss = skb_shinfo(skb)->gso_size;
+
+	return mss <= FIELD_MAX(SKUA_WQE_ETH_MSS) && skb->len <= mss * SKUA_WQE_ETH_LSO_FRAMES;
+}
+
 /**
  * skua_en_features_check() - which offloads this packet may use
  * @skb: the packet
@@ -77,7 +85,7 @@ netdev_features_t skua_en_features_check(struct sk_buff *skb, struct net_device 
 {
 	/* Removes these offloads from packets with two tags. */
 	features = vlan_features_check(skb, features);
-	if (skb_is_gso(skb) && skb_shinfo(skb)->gso_size > FIELD_MAX(SKUA_WQE_ETH_MSS))
+	if (skb_is_gso(skb) && !skua_en_mss_fits(skb))
 		features &= ~NETIF_F_GSO_MASK;
 	if (skb->encapsulation || skua_en_provider_tagged(skb))
 		return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);

@@ -469,6 +469,39 @@ static void test_features_tags(struct kunit *test)
 	}
 }
 
+/* Of how many frames a large segment may be, and how long these may be. */
+static void test_features_mss(struct kunit *test)
+{
+	const struct {
+		u32 len;
+		u16 mss;
+		bool fits;
+	} sizes[] = {
+		{ 60000, 1448, true },
+		{ 60000, 15, true },
+		{ 60000, 14, false },
+		{ SKUA_WQE_ETH_LSO_FRAMES, 1, true },
+		{ SKUA_WQE_ETH_LSO_FRAMES + 1, 1, false },
+		{ 60000, FIELD_MAX(SKUA_WQE_ETH_MSS), true },
+		{ 60000, FIELD_MAX(SKUA_WQE_ETH_MSS) + 1, false },
+	};
+	struct ent *t = ent_create(test);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct sk_buff *skb = alloc_skb(sizes[i].len, GFP_KERNEL);
+
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		skb_put_zero(skb, sizes[i].len);
+		skb->protocol = htons(ETH_P_IP);
+		skb_shinfo(skb)->gso_size = sizes[i].mss;
+		skb_shinfo(skb)->gso_type = SKB_GSO_TCPV4;
+		KUNIT_EXPECT_EQ(test, skua_en_features_check(skb, t->en->ndev, NETIF_F_TSO),
+				sizes[i].fits ? NETIF_F_TSO : 0);
+		kfree_skb(skb);
+	}
+}
+
 /* --- Adaptive moderation --- */
 
 static void dim_owned(struct skua_en_channel *ch)
@@ -839,6 +872,7 @@ static struct kunit_case skua_en_cases[] = {
 	KUNIT_CASE(test_rx_no_csum),
 	KUNIT_CASE(test_rx_multicast),
 	KUNIT_CASE_PARAM(test_features_tags, tags_gen_params),
+	KUNIT_CASE(test_features_mss),
 	KUNIT_CASE(test_dim_in_poll),
 	KUNIT_CASE_SLOW(test_stop_waits),
 	KUNIT_CASE(test_no_channel),
