@@ -144,6 +144,8 @@ struct fake_obj {
  * @after_cmd: likewise, after a command was served
  * @fail_at: the n-th step that can fail does so (1: the next one), 0: none
  * @failed: such a step has failed
+ * @limit_err: errno for what sets the limit of an SRQ, after all else was done
+ * @no_rss: the device has no RSS
  * @allocs: memory that the provider has from calloc()
  * @maps: mappings that the provider has
  * @next_num: number of the next queue
@@ -170,6 +172,8 @@ struct fake {
 	void (*after_cmd)(unsigned int object, unsigned int method);
 	unsigned int fail_at;
 	bool failed;
+	int limit_err;
+	bool no_rss;
 	long allocs;
 	long maps;
 	uint32_t next_num;

@@ -468,7 +468,8 @@ static int w_modify_srq(struct write_cmd *c)
 		srq->srq_req.buf_len = drv->buf_len;
 		srq->srq_req.log_wqes = drv->log_wqes;
 	}
-	return 0;
+	/* The last thing that is done, as in the kernel: what was done before stays */
+	return req->attr_mask & IBV_SRQ_LIMIT ? fake.limit_err : 0;
 }
 
 static int w_query_srq(struct write_cmd *c)
@@ -598,6 +599,7 @@ static int w_query_device(struct write_cmd *c)
 {
 	struct ib_uverbs_ex_query_device_resp resp = {
 		.base = { .fw_ver = 3ULL << 32 | 21 << 16 | 42, .max_qp = 1234 },
+		.rss_caps.supported_qpts = fake.no_rss ? 0 : 1 << IBV_QPT_RAW_PACKET,
 		.response_length = sizeof(resp),
 	};
 	struct skua_query_device_resp drv = {

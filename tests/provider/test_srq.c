@@ -357,6 +357,34 @@ static void test_srq_grow(void **state)
 	assert_false(ibv_destroy_srq(srq));
 }
 
+/* The device has the new ring when it refuses the limit: what is posted then is in that. */
+static void test_srq_grow_no_limit(void **state)
+{
+	struct ibv_srq *srq = make_srq(7, 1);
+	struct ibv_qp *qp = make_sharing(srq);
+	struct ibv_srq_attr attr = { .max_wr = 20, .srq_limit = 5 };
+	struct fake_obj *o = fake_srq(srq);
+	unsigned int i;
+
+	(void)state;
+	fill_sges();
+	fake.limit_err = EIO;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EIO);
+	fake.limit_err = 0;
+	assert_int_equal(o->srq_req.log_wqes, 5);
+	for (i = 0; i < 31; i++)
+		assert_false(post_srq(srq, i, 1));
+	for (i = 0; i < 31; i++) {
+		int pos = fake_srq_take(o);
+
+		assert_data(fake_srq_wqe(o, pos), 0x1000, 0x3000, 0x2000);
+		fake_rcvd_shared(qp, pos, 0);
+		expect(i, qp->qp_num);
+	}
+	fake_destroy_qp(qp);
+	assert_false(ibv_destroy_srq(srq));
+}
+
 static void test_srq_grow_refused(void **state)
 {
 	struct ibv_srq *srq = make_srq(7, 1);
@@ -868,7 +896,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(rq_post), CASE(rq_none), CASE(srq_post), CASE(srq_list), CASE(srq_qp_gone),
-		CASE(srq_grow), CASE(srq_grow_refused), CASE(srq_sizes), CASE(xrc),
+		CASE(srq_grow), CASE(srq_grow_no_limit), CASE(srq_grow_refused), CASE(srq_sizes),
+		CASE(xrc),
 		CASE(xrc_same_number), CASE(xrc_plain_number), CASE(xrc_number_of_qp),
 		CASE(xrc_target), CASE(wq), CASE(wq_error), CASE(wq_lost),
 		CASE(wq_refused), CASE(rss),

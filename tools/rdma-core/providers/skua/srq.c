@@ -295,7 +295,7 @@ int skua_destroy_srq(struct ibv_srq *ibsrq)
 
 /* --- resize ------------------------------------------------------------ */
 
-static int srq_grow_kernel(struct skua_srq *srq, struct ibv_srq_attr *attr, int mask,
+static int srq_grow_kernel(struct skua_srq *srq, struct ibv_srq_attr *attr,
 			   const struct skua_mem *buf, uint32_t wqes)
 {
 	struct skua_modify_srq_cmd cmd = {};
@@ -303,15 +303,18 @@ static int srq_grow_kernel(struct skua_srq *srq, struct ibv_srq_attr *attr, int 
 	cmd.drv_payload.buf_addr = (uintptr_t)buf->addr;
 	cmd.drv_payload.buf_len = (uint64_t)wqes * srq->segs * SKUA_WQE_SEG;
 	cmd.drv_payload.log_wqes = log2_up(wqes);
-	return ibv_cmd_modify_srq(&srq->vsrq.srq, attr, mask, &cmd.ibv_cmd, sizeof(cmd));
+	return ibv_cmd_modify_srq(&srq->vsrq.srq, attr, IBV_SRQ_MAX_WR, &cmd.ibv_cmd,
+				  sizeof(cmd));
 }
+
+/* Not an errno. */
+#define SRQ_IS_LARGE	(-1)
 
 /*
  * WQEs keep their positions in the larger ring. The lock is held while the device changes
  * to it: what is posted or freed in between would be in the old ring only.
  */
-static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_srq_attr *attr,
-		    int mask)
+static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_srq_attr *attr)
 {
 	uint32_t wqes = 1U << log2_up((uint64_t)attr->max_wr + 1), old;
 	struct skua_srq_slot *slot;
@@ -329,11 +332,11 @@ static int srq_grow(struct skua_context *ctx, struct skua_srq *srq, struct ibv_s
 	pthread_spin_lock(&srq->lock);
 	old = srq->wqes;
 	/* Another thread may have grown it in between. */
-	ret = old >= wqes ? EAGAIN : 0;
+	ret = old >= wqes ? SRQ_IS_LARGE : 0;
 	if (!ret) {
 		memcpy(buf.addr, srq->buf.addr, (size_t)old * srq->segs * SKUA_WQE_SEG);
 		memcpy(slot, srq->slot, old * sizeof(*slot));
-		ret = srq_grow_kernel(srq, attr, mask, &buf, wqes);
+		ret = srq_grow_kernel(srq, attr, &buf, wqes);
 	}
 	if (!ret) {
 		struct skua_srq_slot *old_slot = srq->slot;
@@ -379,14 +382,12 @@ int skua_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 		if (!attr->max_wr || attr->max_wr > srq_max_wr(ctx) ||
 		    (mask & IBV_SRQ_LIMIT && attr->srq_limit > attr->max_wr))
 			return EINVAL;
-		if (attr->max_wr >= srq->wqes) {
-			ret = srq_grow(ctx, srq, attr, mask);
-			if (ret != EAGAIN)
-				return ret;
-		}
-		ret = srq_shrink(srq, attr->max_wr);
+		ret = attr->max_wr >= srq->wqes ? srq_grow(ctx, srq, attr) : SRQ_IS_LARGE;
+		if (ret == SRQ_IS_LARGE)
+			ret = srq_shrink(srq, attr->max_wr);
 		if (ret)
 			return ret;
+		/* By itself: where it fails, the device has the new ring all the same. */
 		mask &= ~IBV_SRQ_MAX_WR;
 	}
 	return mask ? ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd, sizeof(cmd)) : 0;
