@@ -469,6 +469,18 @@ static void test_queries(void **state)
 	assert_int_equal(dev.packet_pacing_caps.qp_rate_limit_min, 64);
 	assert_int_equal(dev.packet_pacing_caps.qp_rate_limit_max, 100000);
 	assert_int_equal(dev.packet_pacing_caps.supported_qpts, 1 << IBV_QPT_RC);
+	assert_int_equal(dev.rss_caps.supported_qpts, 1 << IBV_QPT_RAW_PACKET);
+	assert_int_equal(dev.rss_caps.rx_hash_function, IBV_RX_HASH_FUNC_TOEPLITZ);
+	assert_int_equal(dev.rss_caps.rx_hash_fields_mask,
+			 IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 |
+			 IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_SRC_PORT_TCP |
+			 IBV_RX_HASH_DST_PORT_TCP | IBV_RX_HASH_SRC_PORT_UDP |
+			 IBV_RX_HASH_DST_PORT_UDP);
+	fake.no_rss = true;
+	assert_false(ibv_query_device_ex(fake.ctx, NULL, &dev));
+	assert_int_equal(dev.rss_caps.rx_hash_function, 0);
+	assert_int_equal(dev.rss_caps.rx_hash_fields_mask, 0);
+	fake.no_rss = false;
 	(void)old;
 	assert_false(ibv_query_port(fake.ctx, FAKE_PORT, &port));
 	assert_int_equal(port.gid_tbl_len, 77);

@@ -27,6 +27,13 @@ int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_
 		attr->packet_pacing_caps.qp_rate_limit_max = resp.rate_limit_max;
 		attr->packet_pacing_caps.supported_qpts = resp.rate_qpts;
 	}
+	/* What the kernel says of RSS has no place for these. */
+	if (attr_size >= offsetofend(struct ibv_device_attr_ex, rss_caps) &&
+	    attr->rss_caps.supported_qpts) {
+		attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+		attr->rss_caps.rx_hash_fields_mask = SKUA_RX_HASH_IPV4 | SKUA_RX_HASH_IPV6 |
+						     SKUA_RX_HASH_TCP | SKUA_RX_HASH_UDP;
+	}
 	fw = resp.ibv_resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
 		 (unsigned int)(fw >> 32), (unsigned int)(fw >> 16) & 0xffff,
