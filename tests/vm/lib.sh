@@ -261,9 +261,10 @@ perf()
 		echo "retry: $1 could not measure the clock"
 	done
 	PERF=$(awk '/^ *#bytes/ { head = 1; col = /t_typical/ ? 5 : 4; next }
-		head && $1 ~ /^[0-9]+$/ { v = $col }
-		END { print v + 0 }' "$out")
-	[ "$PERF" != 0 ]
+		head && $1 ~ /^[0-9]+$/ { v = $col; found = 1 }
+		END { print v + 0; exit !found }' "$out") || return
+	# Little in a long time is 0.00 MiB/s; without a clock that is no result
+	[ "$PERF" != 0 ] || ! grep -q 'Correlation coefficient' "$out"
 }
 
 # tlp ARG...: tools/tlp, for the model that this VM's NICs are
