@@ -213,6 +213,22 @@ static void test_late(void **state)
 	}
 }
 
+/*
+ * Nothing came that a report could tell of, nobody hears that it is asked for, and there is no ack
+ * timer: the QP goes back by itself.
+ */
+static void test_gone_silent(void **state)
+{
+	(void)state;
+	connect(&(struct opt){ .faults = "delay=20us;rule=drop:port=nic0,psn=0,iter=0",
+			       .mode = SKUA_EXT_ALWAYS, .gone = true, .timeout = 32 });
+	rc_post(&drv.net.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 64 });
+	net_pass(&drv.net, SEC);
+	rc_expect(&drv.net.rc, 0, false, SKUA_CQE_OK);
+	assert_int_equal(cnt(SKUA_CNT_RECOVERY_FALLBACK), 1);
+	done();
+}
+
 /* A peer that takes fewer packets out of order than the QP would. */
 static void test_narrow(void **state)
 {
@@ -533,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_both_ways),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_gone_silent),
 		cmocka_unit_test(test_narrow),
 		cmocka_unit_test(test_no_delay),
 		cmocka_unit_test(test_stale),
