@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,16 @@
 
 /* File descriptors of the process: standard streams, epoll, signals, captures, files. */
 #define DESCRIPTORS	64
+
+/*
+ * Freed memory at the end of a heap that the process keeps, and the smallest piece that is no
+ * part of a heap. The largest MAP_ICM takes 2 MiB and UNMAP_ICM frees them, a client that reads
+ * 1 MiB has them for its replies: if they went back to the kernel, each such pair or connection
+ * would fault in 512 pages, which takes milliseconds in some virtual machines, and the other
+ * functions wait as long.
+ */
+#define HEAP_KEPT	(32 << 20)
+#define HEAP_LARGEST	(4 << 20)
 
 struct daemon {
 	struct options opt;
@@ -469,6 +480,8 @@ int main(int argc, char **argv)
 	if (ret >= 0)
 		return ret;
 	reserve_descriptors(&d->opt);
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
+	mallopt(M_MMAP_THRESHOLD, HEAP_LARGEST);
 	for (unsigned int i = 0; i < sizeof(d->loops) / sizeof(d->loops[0]); i++)
 		d->loops[i].epfd = -1;
 	loop_tune();

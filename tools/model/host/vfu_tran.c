@@ -19,6 +19,8 @@
 #include "vfu_tran.h"
 
 #define RX_INITIAL	(64u << 10)
+/* Bytes that one call sends: a client that reads at the same time never has the socket full. */
+#define TX_TURN		(64u << 10)
 
 static int grow(uint8_t **buf, size_t *cap, size_t need)
 {
@@ -249,16 +251,21 @@ int tran_reply_error(struct tran *tran, const struct vfu_hdr *hdr, int err)
 
 int tran_flush(struct tran *tran)
 {
+	size_t left = TX_TURN, len;
 	ssize_t n;
 
 	while (tran_sending(tran)) {
-		n = send(tran->fd, tran->tx + tran->tx_head, tran->tx_tail - tran->tx_head,
+		len = tran->tx_tail - tran->tx_head;
+		if (!left)
+			return 0;
+		n = send(tran->fd, tran->tx + tran->tx_head, len < left ? len : left,
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 		tran->tx_head += n;
+		left -= n;
 	}
 	return 1;
 }

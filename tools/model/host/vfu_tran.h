@@ -85,7 +85,10 @@ void tran_msg_done(struct tran *tran, struct tran_msg *msg);
  */
 void *tran_reply(struct tran *tran, const struct vfu_hdr *hdr, size_t len);
 int tran_reply_error(struct tran *tran, const struct vfu_hdr *hdr, int err);
-/* 1: everything is sent, 0: the socket is full, negative errno: it is dead. */
+/*
+ * 1: everything is sent, 0: the socket is full, or has taken as much as one call may send;
+ * negative errno: it is dead.
+ */
 int tran_flush(struct tran *tran);
 
 static inline bool tran_sending(const struct tran *tran)
