@@ -319,7 +319,7 @@ struct skua_en_pace {
  * @channel: the channels, while the netdev is up
  * @stats_lock: readers see the statistics of a channel either in the channel or, when it is
  *	destroyed, in @stats
- * @stats: totals of destroyed channels
+ * @stats: totals of destroyed channels, by queue
  * @hw_stats: increments of the device's counters since the netdev was made; under @stats_lock
  * @hw_seen: the device's counters as they were queried last
  * @hw_stats_work: queries the device's counters
@@ -355,7 +355,7 @@ struct skua_en {
 	struct skua_en_conf conf;
 	struct skua_en_channel *channel[SKUA_EN_MAX_CHANNELS];
 	spinlock_t stats_lock; /* see above */
-	struct skua_en_stats stats;
+	struct skua_en_stats stats[SKUA_EN_MAX_CHANNELS];
 	u64 hw_stats[SKUA_EN_HW_COUNT];
 	u64 hw_seen[SKUA_EN_HW_COUNT];
 	struct work_struct hw_stats_work;

@@ -269,7 +269,7 @@ static void skua_en_channels_swap(struct skua_en *en, const struct skua_en_conf 
 	for (i = 0; i < SKUA_EN_MAX_CHANNELS; i++) {
 		old[i] = en->channel[i];
 		if (old[i])
-			skua_en_stats_add(&en->stats, old[i]);
+			skua_en_stats_add(&en->stats[i], old[i]);
 		WRITE_ONCE(en->channel[i], ch && i < conf->channels ? ch[i] : NULL);
 	}
 	if (conf)
@@ -477,7 +477,7 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 	}
 	netdev_tx_reset_queue(txq);
 	spin_lock_bh(&en->stats_lock);
-	skua_en_stats_add(&en->stats, old);
+	skua_en_stats_add(&en->stats[i], old);
 	WRITE_ONCE(en->channel[i], ch[i]);
 	en->restarts[i]++;
 	spin_unlock_bh(&en->stats_lock);

@@ -205,6 +205,9 @@ static void skua_en_detach(struct skua_en *en)
 	if (en->channel[0])
 		skua_en_down(en);
 	skua_pd_free(en->dev, en->pdn);
+	/* What it has counted since the last query would be lost, if it still takes commands. */
+	schedule_work(&en->hw_stats_work);
+	flush_work(&en->hw_stats_work);
 	WRITE_ONCE(en->dead, true);
 	/* This work sends commands, and no lock excludes it while the device goes down. */
 	cancel_work_sync(&en->hw_stats_work);

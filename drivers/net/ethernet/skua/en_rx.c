@@ -484,7 +484,7 @@ void skua_en_rx_flush(struct skua_en_channel *ch)
 		stats.rx.dropped += f.segs;
 	}
 	spin_lock_bh(&ch->en->stats_lock);
-	skua_en_stats_sum(&ch->en->stats, &stats);
+	skua_en_stats_sum(&ch->en->stats[ch->index], &stats);
 	spin_unlock_bh(&ch->en->stats_lock);
 
 	for (i = 0; i < BIT(ch->log_rq); i++)

@@ -56,6 +56,16 @@ void skua_en_stats_add(struct skua_en_stats *to, const struct skua_en_channel *c
 	skua_en_stats_sum(to, &s);
 }
 
+/* Sums of destroyed channels of all queues. The caller holds en->stats_lock. */
+static void skua_en_stats_destroyed(const struct skua_en *en, struct skua_en_stats *s)
+{
+	unsigned int i;
+
+	*s = (struct skua_en_stats) {};
+	for (i = 0; i < SKUA_EN_MAX_CHANNELS; i++)
+		skua_en_stats_sum(s, &en->stats[i]);
+}
+
 /* --- Of the netdev --- */
 
 /* Counters of the device that go into rtnl_link_stats64, by enum skua_en_hw_stat. */
@@ -135,7 +145,7 @@ void skua_en_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stat
 	unsigned int i;
 
 	spin_lock_bh(&en->stats_lock);
-	s = en->stats;
+	skua_en_stats_destroyed(en, &s);
 	for (i = 0; i < SKUA_EN_MAX_CHANNELS; i++)
 		if (en->channel[i])
 			skua_en_stats_add(&s, en->channel[i]);
@@ -217,11 +227,13 @@ static void skua_en_base_stats(struct net_device *ndev, struct netdev_queue_stat
 			       struct netdev_queue_stats_tx *tx)
 {
 	struct skua_en *en = netdev_priv(ndev);
+	struct skua_en_stats s;
 
 	spin_lock_bh(&en->stats_lock);
-	skua_en_qstats_rx(&en->stats.rx, rx);
-	skua_en_qstats_tx(&en->stats, tx);
+	skua_en_stats_destroyed(en, &s);
 	spin_unlock_bh(&en->stats_lock);
+	skua_en_qstats_rx(&s.rx, rx);
+	skua_en_qstats_tx(&s, tx);
 }
 
 /* Called under RTNL, which protects the array of channels. */
@@ -278,7 +290,7 @@ void skua_en_get_rmon_stats(struct net_device *ndev, struct ethtool_rmon_stats *
 	kfree(value);
 }
 
-/* --- ethtool -S: per channel what qstats do not have, then the device's counters --- */
+/* --- ethtool -S: per queue what qstats do not have, then the device's counters --- */
 
 static const char skua_en_channel_names[][ETH_GSTRING_LEN] = {
 	"tx%u_dropped", "tx%u_errors", "rx%u_dropped", "rx%u_errors", "q%u_restarts",
@@ -330,13 +342,16 @@ void skua_en_get_strings(struct net_device *ndev, u32 set, u8 *p)
 			ethtool_puts(&p, skua_en_device_stats[i].name);
 }
 
-/* In the order of skua_en_channel_names. */
-static void skua_en_channel_stats(const struct skua_en *en, unsigned int i, u64 *data)
+/* Of the queue's channels up to now, in the order of skua_en_channel_names. */
+static void skua_en_channel_stats(struct skua_en *en, unsigned int i, u64 *data)
 {
-	struct skua_en_stats s = {};
+	struct skua_en_stats s;
 
+	spin_lock_bh(&en->stats_lock);
+	s = en->stats[i];
 	if (en->channel[i])
-		skua_en_stats_read(en->channel[i], &s);
+		skua_en_stats_add(&s, en->channel[i]);
+	spin_unlock_bh(&en->stats_lock);
 	*data++ = s.xmit.dropped;
 	*data++ = s.tx.errors;
 	*data++ = s.rx.dropped;

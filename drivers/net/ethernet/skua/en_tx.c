@@ -450,7 +450,7 @@ void skua_en_tx_flush(struct skua_en_channel *ch)
 		lost.packets--;
 	stats.xmit.dropped = lost.packets;
 	spin_lock_bh(&ch->en->stats_lock);
-	skua_en_stats_sum(&ch->en->stats, &stats);
+	skua_en_stats_sum(&ch->en->stats[ch->index], &stats);
 	spin_unlock_bh(&ch->en->stats_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_tx_flush);

@@ -221,7 +221,7 @@ static void test_gro(struct kunit *test)
 	gro_receive(t, false, &eth);
 	gro_write(t, t->rx_wqe, 54 + (GRO_SEGS - 1) * GRO_SIZE + GRO_LAST);
 	skua_en_rx_flush(t->ch);
-	KUNIT_EXPECT_EQ(test, t->en->stats.rx.dropped, GRO_SEGS);
+	KUNIT_EXPECT_EQ(test, t->en->stats[0].rx.dropped, GRO_SEGS);
 }
 
 struct gro_lie {

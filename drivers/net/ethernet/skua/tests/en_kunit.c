@@ -208,9 +208,9 @@ static void test_flush(struct kunit *test)
 		ent_send(t, 0);
 	ent_complete_sends(t, 3);
 	skua_en_tx_flush(t->ch);
-	KUNIT_EXPECT_EQ(test, t->en->stats.tx.packets, 3);
-	KUNIT_EXPECT_EQ(test, t->en->stats.tx.bytes, 3 * FRAME_LEN);
-	KUNIT_EXPECT_EQ(test, t->en->stats.xmit.dropped, 2);
+	KUNIT_EXPECT_EQ(test, t->en->stats[0].tx.packets, 3);
+	KUNIT_EXPECT_EQ(test, t->en->stats[0].tx.bytes, 3 * FRAME_LEN);
+	KUNIT_EXPECT_EQ(test, t->en->stats[0].xmit.dropped, 2);
 	KUNIT_EXPECT_EQ(test, t->ch->tx_ci, t->ch->tx_pi);
 }
 
@@ -225,7 +225,7 @@ static void test_rx_flush(struct kunit *test)
 	ent_cq_write(&t->ch->rxcq, t->rx_pi, t->rx_pi, SKUA_CQE_WR_FLUSH_ERR, 0);
 	skua_en_rx_flush(t->ch);
 	KUNIT_EXPECT_EQ(test, t->ch->rx_stats.packets, 2);
-	KUNIT_EXPECT_EQ(test, t->en->stats.rx.dropped, 3);
+	KUNIT_EXPECT_EQ(test, t->en->stats[0].rx.dropped, 3);
 }
 
 /* A packet that failed counts as that, not as dropped, too. */
@@ -240,8 +240,8 @@ static void test_flush_failed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ent_poll(t, 64), 0);
 	skua_en_tx_flush(t->ch);
 	KUNIT_EXPECT_EQ(test, t->ch->tx_stats.errors, 1);
-	KUNIT_EXPECT_EQ(test, t->en->stats.tx.packets, 0);
-	KUNIT_EXPECT_EQ(test, t->en->stats.xmit.dropped, 2);
+	KUNIT_EXPECT_EQ(test, t->en->stats[0].tx.packets, 0);
+	KUNIT_EXPECT_EQ(test, t->en->stats[0].xmit.dropped, 2);
 }
 
 /* The whole tag, also its priority, and none for the next packet. */
