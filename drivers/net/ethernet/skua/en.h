@@ -36,9 +36,12 @@
 /*
  * Receive buffers: each scatter element is a part of a page or a whole page; the first one has
  * an skb's headroom in front of it and the shared info behind it. If the largest frame does not
- * fit in one page, but two such frames fit in a page of higher order, it gets one buffer there.
+ * fit in one page, but two such frames fit in a page of higher order, it gets one buffer there,
+ * unless there was no memory for such pages (@rx_small).
  */
 #define SKUA_EN_RX_ORDER	PAGE_ALLOC_COSTLY_ORDER
+/* So long a queue may have few buffers for want of such pages. */
+#define SKUA_EN_RX_PATIENCE	(HZ / 10)
 #define SKUA_EN_RX_LOG_SGE	2
 #define SKUA_EN_RX_SGE		BIT(SKUA_EN_RX_LOG_SGE)
 #define SKUA_EN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
@@ -159,9 +162,12 @@ enum skua_en_hw_stat {
  * enum skua_en_channel_flag - bits of a channel
  * @SKUA_EN_CH_FAILED: the queue is in error, or its completions are invalid: NAPI does not
  *	touch it until the channel is replaced
+ * @SKUA_EN_CH_STARVED: there is no memory for the large pages of its receive buffers: it is used
+ *	until the channel is replaced, or there is
  */
 enum skua_en_channel_flag {
 	SKUA_EN_CH_FAILED,
+	SKUA_EN_CH_STARVED,
 };
 
 /**
@@ -198,6 +204,8 @@ enum skua_en_channel_flag {
  * @nsge: scatter elements that the MTU needs
  * @rx_room: bytes of page that each element takes
  * @rx_order: order of the pages of @pool
+ * @rx_hungry: when the receive ring had few buffers and no memory for others, in jiffies and not
+ *	0; 0 if it has been full since then
  * @rx_events: interrupts of @rxcq, counted by their handler
  * @dim: adaptive moderation of @rxcq; NAPI and its work item take turns by @dim.state
  * @rx_sync: likewise, of @rx_stats
@@ -237,6 +245,7 @@ struct skua_en_channel {
 	u8 log_rq;
 	u8 nsge;
 	u8 rx_order;
+	unsigned long rx_hungry;
 	u32 rx_room[SKUA_EN_RX_SGE];
 	u16 rx_events;
 	struct dim dim;
@@ -333,6 +342,8 @@ struct skua_en_pace {
  *	addresses in @mode
  * @filter: these rules
  * @rx_mode: carries the address lists to the device, where the stack does not
+ * @rx_small: by queue: receive buffers of its next channel are in pages of order 0, for there
+ *	was no memory for larger ones; until all channels are made anew; under RTNL
  * @restarts: by queue, how often a channel that had failed was replaced; under @stats_lock
  * @pace: likewise, when that may be again; of @restart alone
  * @restart: replaces the channels that have failed
@@ -369,6 +380,7 @@ struct skua_en {
 #ifdef SKUA_COMPAT_RX_MODE
 	struct work_struct rx_mode;
 #endif
+	bool rx_small[SKUA_EN_MAX_CHANNELS];
 	u64 restarts[SKUA_EN_MAX_CHANNELS];
 	struct skua_en_pace pace[SKUA_EN_MAX_CHANNELS];
 	struct delayed_work restart;
@@ -401,6 +413,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 void skua_en_channel_start(struct skua_en_channel *ch);
 void skua_en_channels_stop(struct skua_en_channel *const *ch, unsigned int n);
 __printf(2, 3) void skua_en_channel_fail(struct skua_en_channel *ch, const char *fmt, ...);
+void skua_en_channel_starved(struct skua_en_channel *ch);
 void skua_en_channels_destroy(struct skua_en_channel *const *ch, unsigned int n);
 void skua_en_cq_arm(struct skua_en *en, struct skua_en_cq *cq);
 const struct skua_cqe *skua_en_cq_next(struct skua_en_cq *cq);
@@ -422,9 +435,10 @@ void skua_en_dim(struct skua_en_channel *ch);
 void skua_en_dim_stop(struct skua_en_channel *ch);
 
 unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i);
-void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu);
+void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu, bool small);
 void skua_en_rx_gro_init(struct skua_en_channel *ch, bool gro);
-void skua_en_rx_fill(struct skua_en_channel *ch);
+bool skua_en_rx_page(struct skua_en_channel *ch, struct skua_en_rx_frag *frag, gfp_t gfp);
+void skua_en_rx_fill(struct skua_en_channel *ch, gfp_t gfp);
 void skua_en_rx_flush(struct skua_en_channel *ch);
 
 /* en_rss.c */

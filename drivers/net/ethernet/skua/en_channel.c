@@ -258,6 +258,27 @@ void skua_en_channel_fail(struct skua_en_channel *ch, const char *fmt, ...)
 		mod_delayed_work(system_percpu_wq, &en->restart, 0);
 }
 
+/**
+ * skua_en_channel_starved() - have a channel replaced by one with small receive pages
+ * @ch: the channel
+ *
+ * It goes on until skua_en_restart_work() has one to take its place, or there is memory.
+ *
+ * Context: any.
+ */
+void skua_en_channel_starved(struct skua_en_channel *ch)
+{
+	struct skua_en *en = ch->en;
+
+	if (test_and_set_bit(SKUA_EN_CH_STARVED, &ch->flags))
+		return;
+	if (net_ratelimit())
+		netdev_warn(en->ndev, "queue %u: no memory for receive buffers in pages of order %u, replacing it by one with smaller pages\n",
+			    ch->index, ch->rx_order);
+	if (!READ_ONCE(en->dead))
+		mod_delayed_work(system_percpu_wq, &en->restart, 0);
+}
+
 /* A QP in ERR stays there until software resets or destroys it. */
 static void skua_en_qp_event(struct skua_qp *qp, enum skua_qp_event event)
 {
@@ -300,7 +321,8 @@ static int skua_en_qp_create(struct skua_en_channel *ch)
 	err = skua_en_qp_state(ch, SKUA_QP_INIT, SKUA_QP_M_PORT);
 	if (err)
 		goto err_destroy;
-	skua_en_rx_fill(ch);
+	/* What is missing now is left to the first poll: no OOM killer for it. */
+	skua_en_rx_fill(ch, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	err = skua_en_qp_state(ch, SKUA_QP_RTR, 0);
 	if (err)
 		goto err_flush;
@@ -340,7 +362,7 @@ struct skua_en_channel *skua_en_channel_create(struct skua_en *en,
 	ch->index = index;
 	ch->log_rq = ilog2(conf->ring_rx);
 	ch->log_sq = ilog2(conf->ring_tx * SKUA_EN_TX_BLOCKS);
-	skua_en_rx_layout(ch, conf->mtu);
+	skua_en_rx_layout(ch, conf->mtu, en->rx_small[index]);
 	skua_en_rx_gro_init(ch, conf->gro);
 	skua_en_dim_init(ch);
 	u64_stats_init(&ch->xmit_sync);
@@ -394,8 +416,8 @@ void skua_en_channel_start(struct skua_en_channel *ch)
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_RX, &ch->napi);
 	netif_queue_set_napi(ndev, ch->index, NETDEV_QUEUE_TYPE_TX, &ch->napi);
 	/*
-	 * The first poll arms the CQs, and fills the receive ring if memory was short when
-	 * the channel was made.
+	 * The first poll arms the CQs, and tries to fill the receive ring if memory was short
+	 * when the channel was made.
 	 */
 	local_bh_disable();
 	napi_schedule(&ch->napi);

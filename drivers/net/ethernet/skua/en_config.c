@@ -248,6 +248,7 @@ static int skua_en_channels_create(struct skua_en *en, const struct skua_en_conf
 	unsigned int i;
 
 	for (i = 0; i < conf->channels; i++) {
+		en->rx_small[i] = false;
 		ch[i] = skua_en_channel_create(en, conf, i);
 		if (IS_ERR(ch[i])) {
 			int err = PTR_ERR(ch[i]);
@@ -518,18 +519,26 @@ VISIBLE_IF_KUNIT unsigned long skua_en_restart_wait(struct skua_en_pace *pace, u
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_en_restart_wait);
 
-/* Replace the channel of queue @i if it has failed and may be. Return: jiffies to wait, or 0. */
+/*
+ * Replace the channel of queue @i if it has failed, or has no receive buffers, and may be.
+ * Return: jiffies to wait, or 0.
+ */
 static unsigned long skua_en_restart_failed(struct skua_en *en, unsigned int i)
 {
 	const struct skua_en_channel *ch = en->channel[i];
 	unsigned long wait;
+	bool starved;
 	int err;
 
-	if (!ch || !test_bit(SKUA_EN_CH_FAILED, &ch->flags) || READ_ONCE(en->dead))
+	if (!ch || READ_ONCE(en->dead))
+		return 0;
+	starved = test_bit(SKUA_EN_CH_STARVED, &ch->flags);
+	if (!starved && !test_bit(SKUA_EN_CH_FAILED, &ch->flags))
 		return 0;
 	wait = skua_en_restart_wait(&en->pace[i], get_jiffies_64());
 	if (wait)
 		return wait;
+	en->rx_small[i] |= starved;
 	err = skua_en_restart(en, i);
 	if (!err)
 		return 0;
@@ -539,7 +548,7 @@ static unsigned long skua_en_restart_failed(struct skua_en *en, unsigned int i)
 }
 
 /**
- * skua_en_restart_work() - replace the channels that failed
+ * skua_en_restart_work() - replace the channels that failed, or have no receive buffers
  * @work: of the netdev
  *
  * A new channel may fail before it is in use: that queues this work again, which gets RTNL

@@ -6,6 +6,7 @@
  * (NETIF_F_GRO_HW) become one skb: the first frame has the headers, and each of the others is
  * a fragment.
  */
+#include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
@@ -42,17 +43,18 @@ unsigned int skua_en_rx_size(const struct skua_en_channel *ch, unsigned int i)
  * skua_en_rx_layout() - how the largest frame lies in receive buffers
  * @ch: the channel, which gets @nsge, @rx_room and @rx_order
  * @mtu: of the netdev
+ * @small: only pages of order 0
  *
  * Each part ends at a cache line, so that buffers in one page share no cache line. A frame
  * in one buffer costs GRO, the pool and the copy to user space half of what it costs in two,
  * and GRO can merge twice as many before an skb has no room for another fragment.
  */
-void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu)
+void skua_en_rx_layout(struct skua_en_channel *ch, unsigned int mtu, bool small)
 {
 	unsigned int len = mtu + VLAN_ETH_HLEN, part, i;
 
 	ch->rx_order = 0;
-	if (len > SKUA_EN_RX_FIRST) {
+	if (len > SKUA_EN_RX_FIRST && !small) {
 		ch->rx_room[0] = SKB_DATA_ALIGN(SKUA_EN_RX_HEADROOM + len) -
 				 SKUA_EN_RX_HEADROOM;
 		if (2 * skua_en_rx_size(ch, 0) <= PAGE_SIZE << SKUA_EN_RX_ORDER) {
@@ -104,8 +106,24 @@ static void skua_en_rx_put(struct skua_en_channel *ch, struct skua_en_rx_info *i
 	}
 }
 
+/**
+ * skua_en_rx_page() - allocate a receive buffer
+ * @ch: the channel
+ * @frag: the buffer, whose @truesize is what it takes at least
+ * @gfp: how
+ *
+ * Return: false without memory.
+ */
+bool skua_en_rx_page(struct skua_en_channel *ch, struct skua_en_rx_frag *frag, gfp_t gfp)
+{
+	KUNIT_STATIC_STUB_REDIRECT(skua_en_rx_page, ch, frag, gfp);
+	frag->page = page_pool_alloc(ch->pool, &frag->offset, &frag->truesize, gfp);
+	return frag->page;
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_page);
+
 /* Allocate the buffers of the WQE at the producer index. */
-static bool skua_en_rx_post(struct skua_en_channel *ch)
+static bool skua_en_rx_post(struct skua_en_channel *ch, gfp_t gfp)
 {
 	u32 pos = ch->rx_pi & skua_en_rx_mask(ch);
 	struct skua_wqe_data *seg = ch->rq + ((size_t)pos << SKUA_EN_RX_LOG_SGE);
@@ -117,8 +135,7 @@ static bool skua_en_rx_post(struct skua_en_channel *ch)
 		struct skua_en_rx_frag *frag = &info->frag[i];
 
 		frag->truesize = skua_en_rx_size(ch, i);
-		frag->page = page_pool_dev_alloc(ch->pool, &frag->offset, &frag->truesize);
-		if (unlikely(!frag->page)) {
+		if (unlikely(!skua_en_rx_page(ch, frag, gfp))) {
 			skua_en_rx_put(ch, info, 0, true);
 			return false;
 		}
@@ -133,24 +150,49 @@ static bool skua_en_rx_post(struct skua_en_channel *ch)
 	return true;
 }
 
+/*
+ * A buffer could not be allocated. Pages of a high order may not come for a long time, if memory
+ * is fragmented: after a while with few buffers have the channel replaced by one that needs none.
+ */
+static void skua_en_rx_starving(struct skua_en_channel *ch)
+{
+	u64_stats_update_begin(&ch->rx_sync);
+	ch->rx_stats.alloc_fail++;
+	u64_stats_update_end(&ch->rx_sync);
+	if (!ch->rx_order || ch->rx_pi - ch->rx_ci > BIT(ch->log_rq) / 8)
+		return;
+	if (!ch->rx_hungry)
+		ch->rx_hungry = jiffies | 1;
+	else if (time_after(jiffies, ch->rx_hungry + SKUA_EN_RX_PATIENCE))
+		skua_en_channel_starved(ch);
+}
+
+/* All receive WQEs have buffers again. */
+static void skua_en_rx_fed(struct skua_en_channel *ch)
+{
+	ch->rx_hungry = 0;
+	clear_bit(SKUA_EN_CH_STARVED, &ch->flags);
+}
+
 /**
  * skua_en_rx_fill() - give the device every free receive WQE
  * @ch: the channel
+ * @gfp: how buffers are allocated
  *
- * If no buffer can be allocated, the next poll tries again.
+ * If a buffer cannot be allocated, the next poll tries again.
  */
-void skua_en_rx_fill(struct skua_en_channel *ch)
+void skua_en_rx_fill(struct skua_en_channel *ch, gfp_t gfp)
 {
 	u32 start = ch->rx_pi;
 
 	while (ch->rx_pi - ch->rx_ci < BIT(ch->log_rq)) {
-		if (unlikely(!skua_en_rx_post(ch))) {
-			u64_stats_update_begin(&ch->rx_sync);
-			ch->rx_stats.alloc_fail++;
-			u64_stats_update_end(&ch->rx_sync);
+		if (unlikely(!skua_en_rx_post(ch, gfp))) {
+			skua_en_rx_starving(ch);
 			break;
 		}
 	}
+	if (unlikely(ch->rx_hungry) && ch->rx_pi - ch->rx_ci == BIT(ch->log_rq))
+		skua_en_rx_fed(ch);
 	if (ch->rx_pi == start)
 		return;
 	/* Write the WQEs before the producer index that hands them over. */
@@ -458,7 +500,7 @@ int skua_en_rx_poll(struct skua_en_channel *ch, int budget)
 	/* Free CQ entries before receive WQEs, see skua_en_cq_publish(). */
 	if (done)
 		skua_en_cq_publish(&ch->rxcq);
-	skua_en_rx_fill(ch);
+	skua_en_rx_fill(ch, GFP_ATOMIC | __GFP_NOWARN);
 	/* With an empty ring no completion schedules NAPI again: poll until there is memory. */
 	return ch->rx_pi == ch->rx_ci ? budget : done;
 }

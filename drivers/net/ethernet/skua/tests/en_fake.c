@@ -109,7 +109,7 @@ void ent_rings(struct ent *t, struct skua_en_channel *ch)
 {
 	ch->log_rq = LOG_RQ;
 	ch->log_sq = LOG_SQ;
-	skua_en_rx_layout(ch, ETH_DATA_LEN);
+	skua_en_rx_layout(ch, ETH_DATA_LEN, false);
 	ch->rq = ent_zalloc(t->test, (SKUA_WQE_SEG << SKUA_EN_RX_LOG_SGE) << LOG_RQ);
 	ch->rx_info = ent_zalloc(t->test, sizeof(*ch->rx_info) << LOG_RQ);
 	ch->tx_info = ent_zalloc(t->test, sizeof(*ch->tx_info) << LOG_SQ);
@@ -186,7 +186,7 @@ struct ent *ent_create(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, ent_exit, t), 0);
 	netif_tx_start_all_queues(ndev);
 	local_bh_disable();
-	skua_en_rx_fill(ch);
+	skua_en_rx_fill(ch, GFP_ATOMIC);
 	local_bh_enable();
 	return t;
 }

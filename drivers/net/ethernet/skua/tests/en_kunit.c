@@ -17,98 +17,6 @@
 
 #include "en_fake.h"
 
-/* --- Receive buffers --- */
-
-/* Of the last one no more than the netdev has */
-static const unsigned int rx_mtus[] = { ETH_MIN_MTU, ETH_DATA_LEN, 2000, 4200, 9000, 65535 };
-
-static void rx_mtu_name(const unsigned int *mtu, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "MTU %u", *mtu);
-}
-
-KUNIT_ARRAY_PARAM(rx_mtu, rx_mtus, rx_mtu_name);
-
-/* Buffer @i of the WQE at @pos: in its page, with what the skb needs around it, and alone. */
-static void rx_frag_check(struct ent *t, u32 pos, unsigned int i)
-{
-	const struct skua_en_channel *ch = t->ch;
-	const struct skua_en_rx_frag *frag = &ch->rx_info[pos].frag[i];
-	const struct skua_wqe_data *seg = (const struct skua_wqe_data *)ch->rq +
-					  (pos << SKUA_EN_RX_LOG_SGE) + i;
-	u32 before = i ? 0 : SKUA_EN_RX_HEADROOM, other, j;
-	u32 behind = i ? 0 : SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
-
-	KUNIT_ASSERT_NOT_NULL(t->test, frag->page);
-	KUNIT_EXPECT_LE(t->test, frag->offset + frag->truesize, PAGE_SIZE << ch->rx_order);
-	KUNIT_EXPECT_GE(t->test, frag->truesize, before + ch->rx_room[i] + behind);
-	KUNIT_EXPECT_EQ(t->test, le64_to_cpu(seg->addr),
-			page_pool_get_dma_addr(frag->page) + frag->offset + before);
-	KUNIT_EXPECT_EQ(t->test, le32_to_cpu(seg->len), ch->rx_room[i]);
-	for (other = 0; other < BIT(LOG_RQ); other++) {
-		for (j = 0; j < ch->nsge; j++) {
-			const struct skua_en_rx_frag *o = &ch->rx_info[other].frag[j];
-
-			if (o != frag && o->page == frag->page)
-				KUNIT_EXPECT_TRUE(t->test,
-						  o->offset + o->truesize <= frag->offset ||
-						  frag->offset + frag->truesize <= o->offset);
-		}
-	}
-}
-
-/* The largest frame has room, and buffers that share a page do not overlap. */
-static void test_rx_buffers(struct kunit *test)
-{
-	unsigned int mtu = min_t(u32, *(const unsigned int *)test->param_value, SKUA_EN_MAX_MTU), i;
-	struct ent *t = ent_create(test);
-	struct skua_en_channel *ch = t->ch;
-	u32 pos, room = 0, shared = 0;
-
-	local_bh_disable();
-	skua_en_rx_flush(ch);
-	local_bh_enable();
-	napi_disable(&ch->napi);
-	page_pool_destroy(ch->pool);
-	ch->rx_pi = 0;
-	ch->rx_ci = 0;
-	skua_en_rx_layout(ch, mtu);
-	ch->pool = ent_pool(ch);
-	napi_enable(&ch->napi);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(ch->pool));
-	local_bh_disable();
-	skua_en_rx_fill(ch);
-	local_bh_enable();
-	KUNIT_ASSERT_EQ(test, ch->rx_pi, BIT(LOG_RQ));
-	for (i = 0; i < ch->nsge; i++)
-		room += ch->rx_room[i];
-	KUNIT_EXPECT_GE(test, room, mtu + VLAN_ETH_HLEN);
-	for (pos = 0; pos < BIT(LOG_RQ); pos++) {
-		for (i = 0; i < ch->nsge; i++)
-			rx_frag_check(t, pos, i);
-		shared += pos && ch->rx_info[pos].frag[0].page == ch->rx_info[pos - 1].frag[0].page;
-	}
-	/* With pages of 4 KiB two frames of an Ethernet share one, jumbo frames a larger one. */
-	if (mtu <= ETH_DATA_LEN || ch->rx_order)
-		KUNIT_EXPECT_GE(test, shared, BIT(LOG_RQ) / 2);
-	if (mtu <= 9000)
-		KUNIT_EXPECT_EQ(test, ch->nsge, 1);
-}
-
-/* More fragments than an skb has room for are not asked for. */
-static void test_gro_layout(struct kunit *test)
-{
-	unsigned int mtu = min_t(u32, *(const unsigned int *)test->param_value, SKUA_EN_MAX_MTU);
-	struct skua_en_channel *ch = ent_zalloc(test, sizeof(*ch));
-
-	skua_en_rx_layout(ch, mtu);
-	skua_en_rx_gro_init(ch, true);
-	KUNIT_EXPECT_LE(test, ch->rx_gro * ch->nsge - 1, MAX_SKB_FRAGS);
-	KUNIT_EXPECT_GT(test, ch->rx_gro, 1);
-	skua_en_rx_gro_init(ch, false);
-	KUNIT_EXPECT_EQ(test, ch->rx_gro, 0);
-}
-
 /* --- Order --- */
 
 static void publish_rx(struct skua_en_cq *cq)
@@ -850,7 +758,7 @@ static void test_noise(struct kunit *test)
 		t->ch->tx_pi = t->tx_pi;
 		netdev_tx_reset_queue(netdev_get_tx_queue(t->en->ndev, 0));
 		clear_bit(SKUA_EN_CH_FAILED, &t->ch->flags);
-		skua_en_rx_fill(t->ch);
+		skua_en_rx_fill(t->ch, GFP_ATOMIC);
 		local_bh_enable();
 		t->publishes++;
 	}
@@ -858,8 +766,6 @@ static void test_noise(struct kunit *test)
 }
 
 static struct kunit_case skua_en_cases[] = {
-	KUNIT_CASE_PARAM(test_rx_buffers, rx_mtu_gen_params),
-	KUNIT_CASE_PARAM(test_gro_layout, rx_mtu_gen_params),
 	KUNIT_CASE(test_order),
 	KUNIT_CASE(test_tx_suppress),
 	KUNIT_CASE(test_tx_budget),
