@@ -235,6 +235,43 @@ static void test_qp_promise(void **state)
 	fake_destroy_cq(cq);
 }
 
+/* With as many elements as were promised, an atomic still is a WQE that the device takes */
+static void test_qp_promise_atomic_sges(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_XRC_SEND };
+	struct ibv_sge sge[SKUA_WQE_MAX_SEGS] = { { .length = 8 } };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+		.sg_list = sge,
+	}, *bad;
+	unsigned int t, head;
+
+	(void)state;
+	cq = fake_make_cq(64);
+	for (t = 0; t < 2; t++) {
+		struct ibv_qp_cap cap = { .max_send_wr = 5, .max_inline_data = 900 };
+		struct ibv_qp *qp;
+
+		head = types[t] == IBV_QPT_RC ? 3 : 4;
+		/* What is told is rounded up to whole blocks */
+		cap.max_send_sge = SKUA_WQE_MAX_SEGS - head - 1;
+		qp = make(types[t], &cap);
+		assert_non_null(qp);
+		assert_int_equal(cap.max_send_sge, SKUA_WQE_MAX_SEGS - head);
+		assert_true(cap.max_inline_data >= 900);
+		fake_modify(qp, IBV_QPS_RTS);
+		wr.num_sge = cap.max_send_sge;
+		assert_false(ibv_post_send(qp, &wr, &bad));
+		wr.num_sge++;
+		assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+		fake_destroy_qp(qp);
+		cap = (struct ibv_qp_cap){ 5, 0, SKUA_WQE_MAX_SEGS - head + 1, 0, 0 };
+		assert_null(make(types[t], &cap));
+		assert_int_equal(errno, EINVAL);
+	}
+	fake_destroy_cq(cq);
+}
+
 /* Atomics have operands besides: their number is promised too */
 static void test_qp_promise_atomics(void **state)
 {
@@ -258,6 +295,30 @@ static void test_qp_promise_atomics(void **state)
 		for (n = 0; n < cap.max_send_wr; n++)
 			assert_false(ibv_post_send(qp, &wr, &bad));
 		fake_destroy_qp(qp);
+	}
+	fake_destroy_cq(cq);
+}
+
+/* Programs ask for the next queue with what they were told of the last one */
+static void test_qp_sizes_again(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UD, IBV_QPT_XRC_SEND };
+	unsigned int t, i;
+
+	(void)state;
+	cq = fake_make_cq(64);
+	for (t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+		struct ibv_qp_cap cap = { 1, 1, 1, 1, 0 }, first;
+
+		for (i = 0; i < 8; i++) {
+			struct ibv_qp *qp = make(types[t], &cap);
+
+			assert_non_null(qp);
+			if (!i)
+				first = cap;
+			assert_memory_equal(&cap, &first, sizeof(cap));
+			fake_destroy_qp(qp);
+		}
 	}
 	fake_destroy_cq(cq);
 }
@@ -874,7 +935,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CLOSED(context_limits), CLOSED(context_fails), CLOSED(context_import),
-		CASE(qp_sizes), CASE(qp_promise), CASE(qp_promise_atomics),
+		CASE(qp_sizes), CASE(qp_sizes_again), CASE(qp_promise), CASE(qp_promise_atomics),
+		CASE(qp_promise_atomic_sges),
 		CASE(qp_no_inline), CASE(qp_little_inline), CASE(qp_refused),
 		CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
 		CASE(qp_caps),

@@ -295,11 +295,13 @@ static uint32_t sq_head(const struct skua_sq *sq)
 static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ibv_qp_cap *cap)
 {
 	const struct skua_alloc_ucontext_resp *lim = &ctx->lim;
-	uint32_t max_segs = lim->max_wqe_blocks * SKUA_WQE_SEGS_PER_BLOCK;
+	bool atomics = sq->ops & BIT(IBV_WR_ATOMIC_CMP_AND_SWP);
+	/* An atomic has as many elements as any other request, and its operands besides. */
+	uint32_t max_sge = lim->max_wqe_blocks * SKUA_WQE_SEGS_PER_BLOCK - sq_head(sq) - atomics;
 	uint64_t blocks;
 	uint32_t per_wr;
 
-	if (cap->max_send_wr > lim->max_sq_blocks || cap->max_send_sge > max_segs - sq_head(sq) ||
+	if (cap->max_send_wr > lim->max_sq_blocks || cap->max_send_sge > max_sge ||
 	    cap->max_inline_data > lim->max_inline)
 		return EINVAL;
 	if (!cap->max_send_wr) {
@@ -314,7 +316,8 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 	if (!cap->max_inline_data || per_wr < cap->max_send_sge)
 		per_wr = cap->max_send_sge;
 	per_wr += sq_head(sq);
-	if (sq->ops & BIT(IBV_WR_ATOMIC_CMP_AND_SWP) && per_wr < ATOMIC_SEGS(sq))
+	/* Not more: what is told here may be asked for the next time, and must not grow then. */
+	if (atomics && per_wr < ATOMIC_SEGS(sq))
 		per_wr = ATOMIC_SEGS(sq);
 	per_wr = skua_wqe_blocks(per_wr);
 	if (per_wr > lim->max_wqe_blocks)
@@ -328,9 +331,10 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 	/* WQEs take whole blocks: report all that fits. */
 	sq->blocks = blocks;
 	sq->mask = blocks - 1;
-	sq->max_sge = per_wr * SKUA_WQE_SEGS_PER_BLOCK - sq_head(sq);
-	sq->max_inline = min_t(uint32_t, sq->max_sge * SKUA_WQE_SEG -
-			       sizeof(struct skua_wqe_inline), lim->max_inline);
+	per_wr = per_wr * SKUA_WQE_SEGS_PER_BLOCK - sq_head(sq);
+	sq->max_sge = min_t(uint32_t, per_wr, max_sge);
+	sq->max_inline = min_t(uint32_t, per_wr * SKUA_WQE_SEG - sizeof(struct skua_wqe_inline),
+			       lim->max_inline);
 	cap->max_send_sge = sq->max_sge;
 	cap->max_inline_data = sq->max_inline;
 	return 0;
