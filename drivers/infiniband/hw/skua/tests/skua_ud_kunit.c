@@ -17,7 +17,7 @@
 
 static const struct skua_limits ud_limits = {
 	.caps = SKUA_CAP_UC | SKUA_CAP_UD | SKUA_CAP_ATOMIC | SKUA_CAP_INVALIDATE |
-		SKUA_CAP_ATOMIC_WRITE,
+		SKUA_CAP_MASKED_ATOMIC | SKUA_CAP_ATOMIC_WRITE,
 	.max_gids = 16,
 	.max_wqe_blocks = SKUA_WQE_MAX_BLOCKS,
 };
@@ -240,6 +240,8 @@ static void test_post_types(struct kunit *test)
 		{ IB_WR_RDMA_READ, false, false },
 		{ IB_WR_ATOMIC_CMP_AND_SWP, false, false },
 		{ IB_WR_ATOMIC_FETCH_AND_ADD, false, false },
+		{ IB_WR_MASKED_ATOMIC_CMP_AND_SWP, false, false },
+		{ IB_WR_MASKED_ATOMIC_FETCH_AND_ADD, false, false },
 		{ IB_WR_ATOMIC_WRITE, false, false },
 	};
 	struct ud *ud = ud_new(test, IB_QPT_UD), *uc = ud_new(test, IB_QPT_UC);
