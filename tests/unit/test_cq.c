@@ -316,11 +316,18 @@ static void arm_solicited(void **state)
 	mini_cq_arm(&r->m, &cq, false);
 	post(r, &cq, 3, false);
 	fired(r, &cq, 2);
+	/* Not the other way round. */
 	while (mini_cq_next(&r->m, &cq, &cqe))
 		;
 	mini_cq_arm(&r->m, &cq, false);
 	mini_cq_arm(&r->m, &cq, true);
 	post(r, &cq, 4, false);
+	fired(r, &cq, 0);
+	/* It was answered. */
+	while (mini_cq_next(&r->m, &cq, &cqe))
+		;
+	mini_cq_arm(&r->m, &cq, true);
+	post(r, &cq, 5, false);
 	none(r);
 }
 

@@ -128,6 +128,7 @@ static void rules_complete(struct rules *m, bool solicited)
 
 static void rules_arm(struct rules *m, bool solicited)
 {
+	solicited &= m->arm != ANY;
 	m->arm = solicited ? SOLICITED : ANY;
 	m->serial++;
 	m->held = 0;

@@ -96,7 +96,9 @@ void cq_timer(struct skua_dev *dev, uint32_t cqn)
  */
 static void arm(struct skua_dev *dev, struct skua_cqc *cqc, uint32_t ci, uint32_t hi)
 {
-	bool solicited = hi & SKUA_UAR_CQ_ARM_SOLICITED;
+	/* A request for the next completion stays one (C11-31). */
+	bool solicited = hi & SKUA_UAR_CQ_ARM_SOLICITED &&
+			 !(le32_to_cpu(cqc->arm) & SKUA_CQC_ARM_ANY);
 	uint32_t pi = le32_to_cpu(cqc->pi);
 	uint32_t behind = solicited ? pi - le32_to_cpu(cqc->solicited) : 0;
 

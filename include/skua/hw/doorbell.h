@@ -45,7 +45,8 @@
  * solicited or error CQE) at or past that index that no completion EQE has reported yet.
  * A completion EQE reports every CQE that was written before it, whichever arm it
  * answers. So a program that gets an event, arms, and only then polls does not get a
- * second event for the same CQEs. An arm replaces the one before it. SERIAL is returned
+ * second event for the same CQEs. An arm replaces the one before it, but one for
+ * SOLICITED after one for any that was not answered yet is for any, too. SERIAL is returned
  * in the EQE.
  *
  * Software that polls until the CQ is empty and arms, both at some time after each EQE
