@@ -29,6 +29,8 @@ static uint32_t log_num(const struct mini *m, unsigned int table)
 	case SKUA_ICM_RQC:
 	case SKUA_ICM_RRC:
 	case SKUA_ICM_LRC:
+		if (table == SKUA_ICM_LRC && m->log_lrc)
+			return m->log_lrc;
 		/* What is mapped is rounded up, and must still lie in the table. */
 		while (1u << log < 2 * m->qps)
 			log++;
@@ -257,10 +259,15 @@ void *mini_icm(struct mini *m, enum skua_icm_table table, uint64_t index)
 
 void mini_up(struct mini *m, struct fake *f)
 {
-	mini_up_qps(m, f, 0);
+	mini_up_tables(m, f, 0, 0);
 }
 
 void mini_up_qps(struct mini *m, struct fake *f, uint32_t qps)
+{
+	mini_up_tables(m, f, qps, 0);
+}
+
+void mini_up_tables(struct mini *m, struct fake *f, uint32_t qps, uint32_t log_lrc)
 {
 	struct skua_cmd_query_device_out dev;
 	struct skua_cmd_init_device_in init;
@@ -278,6 +285,7 @@ void mini_up_qps(struct mini *m, struct fake *f, uint32_t qps)
 
 	mini_ring_up(m, f);
 	m->qps = qps;
+	m->log_lrc = log_lrc;
 	if (qps)
 		m->ring_align = SKUA_WQE_BLOCK;
 	assert_int_equal(mini_cmd(m, SKUA_CMD_QUERY_DEVICE, NULL, 0, &dev, sizeof(dev)), 0);

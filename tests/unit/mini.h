@@ -66,6 +66,7 @@ struct mini_qp {
  * @base: where each ICM table begins
  * @icm: bus address of the memory mapped there
  * @qps: QPs that there is room for, if more than usual
+ * @log_lrc: log2 of the number of loss recovery contexts; 0: as many as QPs
  * @gen: generation of command tokens
  * @slot: next slot of the ring
  * @qp_flags: SKUA_QP_F_* that QPs made from now on have besides
@@ -84,6 +85,7 @@ struct mini {
 	uint64_t base[SKUA_ICM_TABLES];
 	uint64_t icm[SKUA_ICM_TABLES];
 	uint32_t qps;
+	uint32_t log_lrc;
 	uint16_t gen;
 	uint16_t slot;
 	uint32_t qp_flags;
@@ -99,6 +101,8 @@ void mini_ring_up(struct mini *m, struct fake *f);
 void mini_up(struct mini *m, struct fake *f);
 /* With room for @qps QPs, whose rings lie close together. */
 void mini_up_qps(struct mini *m, struct fake *f, uint32_t qps);
+/* And 2^@log_lrc loss recovery contexts; 0: as many as QPs. */
+void mini_up_tables(struct mini *m, struct fake *f, uint32_t qps, uint32_t log_lrc);
 /* The parts of it. */
 void mini_init_in(struct mini *m, struct skua_cmd_init_device_in *in);
 int mini_map(struct mini *m, uint64_t addr, uint64_t bus, unsigned int log_pages);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Event queues: phase, arming, moderation, and that no event is ever lost. */
 #include "core_test.h"
+#include "icm.h"
 
 static struct skua_eqe expect(struct rig *r, struct mini_eq *eq, enum skua_eqe_type type)
 {
@@ -253,6 +254,44 @@ static void comp_full(void **state)
 	assert_int_equal(n, 20);
 }
 
+/* The context of a CQ that waits comes back from ICM with another EQ: it leaves its own list. */
+static void comp_moved(void **state)
+{
+	struct rig *r = *state;
+	struct mini_cq cq[3];
+	struct mini_eq eq;
+	struct skua_eqe eqe;
+	struct skua_cqc *ctx;
+
+	assert_status(mini_eq_create(&r->m, &eq, 6, 1, 0, 3), OK);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct skua_cqc cqc = mini_cqc(&r->m, &cq[i], 2, 64);
+		struct skua_cqe cqe = { 0 };
+
+		cqc.eqn = cpu_to_le32(6);
+		mini_ok(&r->m, SKUA_CMD_CREATE_CQ, &cqc, sizeof(cqc));
+		mini_cq_arm(&r->m, &cq[i], false);
+		assert_int_equal(cq_post(r->f.dev, cq[i].cqn, &cqe, false), 0);
+	}
+	cache_evict_range(r->f.dev, 0, UINT64_MAX);
+	ctx = (void *)mini_icm(&r->m, SKUA_ICM_CQC, cq[2].cqn);
+	assert_true(le32_to_cpu(ctx->pending) & SKUA_CQC_PENDING_COMP);
+	ctx->eqn = cpu_to_le32(MINI_EQ_COMP);
+	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_CQ, cq[2].cqn, NULL, 0), OK);
+	/* The memory is software's again. */
+	cache_evict_range(r->f.dev, 0, UINT64_MAX);
+	ctx->eqn = cpu_to_le32(MINI_EQ_COMP);
+	ctx->cqn = cpu_to_le32(0xffffff);
+	ctx->held = cpu_to_le32(1);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_true(mini_eq_next(&r->m, &eq, &eqe));
+		assert_int_equal(le32_to_cpu(eqe.num), cq[i].cqn);
+		mini_eq_db(&r->m, &eq, true);
+	}
+	assert_false(mini_eq_next(&r->m, &eq, &eqe));
+	assert_false(mini_eq_next(&r->m, &r->m.eq[MINI_EQ_COMP], &eqe));
+}
+
 static void moderation(void **state)
 {
 	struct rig *r = *state;
@@ -315,6 +354,7 @@ int main(void)
 		rig_test(async_full),
 		rig_test(async_without_eq),
 		rig_test(comp_full),
+		rig_test(comp_moved),
 		rig_test(moderation),
 		rig_test(write_fault),
 	};

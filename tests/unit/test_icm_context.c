@@ -410,6 +410,37 @@ static void no_object(void **state)
 }
 
 /* Eviction takes the contexts of its range, none before and none behind. */
+static int little_lrc_setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+
+	fake_init(&r->f, NULL);
+	mini_up_tables(&r->m, &r->f, 0, 1);
+	*state = r;
+	return 0;
+}
+
+/* Fewer loss recovery contexts than QPs; that of a QP beyond is not touched, whatever it says. */
+static void little_lrc(void **state)
+{
+	struct rig *r = *state;
+	struct mini_cq cq;
+	struct mini_qp qp[70];
+	struct skua_sqc *ctx;
+
+	assert_int_equal(icm_num(r->f.dev, SKUA_ICM_LRC), 2);
+	mini_cq_create(&r->m, &cq, 4);
+	for (unsigned int i = 0; i < N(qp); i++)
+		mini_qp_create(&r->m, &qp[i], SKUA_QP_RC, &cq, &cq, 4, 4, 2);
+	evict(r);
+	for (unsigned int i = 0; i < N(qp); i++) {
+		ctx = (void *)mini_icm(&r->m, SKUA_ICM_SQC, qp_index(qp[i].qpn));
+		ctx->attr.ext = le32_encode_bits(SKUA_EXT_ALWAYS, SKUA_ATTR_EXT_MODE);
+		assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_QP, qp[i].qpn, NULL, 0), OK);
+	}
+	assert_int_equal(r->f.dev->icm->table[SKUA_ICM_LRC].objects, 0);
+}
+
 static void evict_range(void **state)
 {
 	struct rig *r = *state;
@@ -468,6 +499,7 @@ int main(void)
 		cmocka_unit_test(no_eq_to_tell),
 		rig_test(no_object),
 		rig_test(evict_range),
+		cmocka_unit_test_setup_teardown(little_lrc, little_lrc_setup, rig_teardown),
 		cmocka_unit_test(pinned),
 	};
 

@@ -31,12 +31,14 @@ static const uint8_t log_size[WAIT_KINDS] = {
 #define LINK_END	1
 #define LINK_FIRST	2
 
-struct link {
-	uint32_t prev, next;
-};
-
 struct waitlist {
 	uint32_t head, tail;	/* LINK_NONE: empty */
+};
+
+/* The list that an object is in: contexts may be other ones when they are read again. */
+struct link {
+	struct waitlist *list;
+	uint32_t prev, next;
 };
 
 /**
@@ -131,6 +133,7 @@ static void wait_add(struct skua_dev *dev, struct waitlist *list, enum wait_kind
 	if (waits(ev, kind, index))
 		return;
 	*link_at(ev, id) = (struct link){
+		.list = list,
 		.prev = list->tail ? list->tail : LINK_END,
 		.next = LINK_END,
 	};
@@ -141,15 +144,16 @@ static void wait_add(struct skua_dev *dev, struct waitlist *list, enum wait_kind
 	list->tail = id;
 }
 
-static void wait_del(struct skua_dev *dev, struct waitlist *list, enum wait_kind kind,
-		     uint32_t index)
+static void wait_del(struct skua_dev *dev, enum wait_kind kind, uint32_t index)
 {
 	struct events *ev = dev->events;
+	struct waitlist *list;
 	struct link *link;
 
 	if (!waits(ev, kind, index))
 		return;
 	link = &ev->link[kind][index];
+	list = link->list;
 	if (link->prev == LINK_END)
 		list->head = link->next == LINK_END ? LINK_NONE : link->next;
 	else
@@ -299,7 +303,7 @@ static void comp_drain(struct skua_dev *dev, uint32_t eqn)
 		if (!err) {
 			cqc->pending &= ~cpu_to_le32(SKUA_CQC_PENDING_COMP);
 			ctx_dirty(dev, cqc);
-			wait_del(dev, list, WAIT_COMP, cqn);
+			wait_del(dev, WAIT_COMP, cqn);
 		}
 		if (cqc)
 			ctx_put(dev, cqc);
@@ -386,7 +390,7 @@ static bool async_one(struct skua_dev *dev)
 		*pending &= ~cpu_to_le32(bits);
 		ctx_dirty(dev, ctx);
 		if (!next_event(kind, ctx, le32_to_cpu(*pending), &eqe))
-			wait_del(dev, list, kind, index);
+			wait_del(dev, kind, index);
 	}
 	ctx_put(dev, ctx);
 	return !err;
@@ -448,25 +452,20 @@ void port_event(struct skua_dev *dev)
 
 void cq_event_forget(struct skua_dev *dev, uint32_t cqn)
 {
-	struct skua_cqc *cqc = ctx_get(dev, SKUA_ICM_CQC, cqn);
-
-	wait_del(dev, &dev->events->async, WAIT_CQ_ERR, cqn);
-	if (!cqc)
-		return;
-	wait_del(dev, &dev->events->comp[le32_to_cpu(cqc->eqn)], WAIT_COMP, cqn);
-	ctx_put(dev, cqc);
+	wait_del(dev, WAIT_CQ_ERR, cqn);
+	wait_del(dev, WAIT_COMP, cqn);
 }
 
 void qp_event_forget(struct skua_dev *dev, uint32_t qpn)
 {
-	wait_del(dev, &dev->events->async, WAIT_QP, qp_index(qpn));
+	wait_del(dev, WAIT_QP, qp_index(qpn));
 	fault_event_forget(dev, qpn, false);
 	fault_event_forget(dev, qpn, true);
 }
 
 void srq_event_forget(struct skua_dev *dev, uint32_t srqn)
 {
-	wait_del(dev, &dev->events->async, WAIT_SRQ, srqn);
+	wait_del(dev, WAIT_SRQ, srqn);
 }
 
 /* --- page faults --- */
@@ -504,7 +503,7 @@ static bool fault_one(struct skua_dev *dev)
 	if (!err) {
 		f->flags &= ~cpu_to_le32(SKUA_FAULT_PENDING);
 		qp_dirty(dev, &qp);
-		wait_del(dev, list, kind, index);
+		wait_del(dev, kind, index);
 	}
 	qp_put(dev, &qp);
 	return !err;
@@ -533,7 +532,7 @@ void fault_event(struct skua_dev *dev, uint32_t qpn, bool responder)
 
 void fault_event_forget(struct skua_dev *dev, uint32_t qpn, bool responder)
 {
-	wait_del(dev, &dev->events->fault, fault_kind(responder), qp_index(qpn));
+	wait_del(dev, fault_kind(responder), qp_index(qpn));
 }
 
 /* --- loss reports --- */

@@ -97,7 +97,8 @@ void sr_close(struct skua_dev *dev, struct qp *qp)
 	uint32_t index = qp_index(qp->qpn);
 	struct skua_lrc *lrc;
 
-	if (!qp->sqc->attr.ext)
+	/* Not by the attributes: they may be other ones when the context was read again. */
+	if (!obj_valid(dev, SKUA_ICM_LRC, index))
 		return;
 	obj_set(dev, SKUA_ICM_LRC, index, false);
 	lrc = ctx_new(dev, SKUA_ICM_LRC, index);
