@@ -3,7 +3,13 @@
  * What changes a CQ beside polling: CQEs of queues that are reset or gone are taken out,
  * rings are replaced, the device is lost, queues are seen in error.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <time.h>
 
 #include "fake.h"
 #include "skua.h"
@@ -694,6 +700,43 @@ static void test_error_kick_again(void **state)
 	assert_int_equal(fake.db[3].lo, 3);
 }
 
+static pthread_t resetter;
+
+static void *reset_a(void *arg)
+{
+	(void)arg;
+	fake_modify(a, IBV_QPS_RESET);
+	return NULL;
+}
+
+/* Another thread resets the QP: it must wait, or the index would arrive after that. */
+static void reset_beside(const struct fake_db *db)
+{
+	struct timespec end;
+
+	(void)db;
+	fake.on_doorbell = NULL;
+	assert_false(pthread_create(&resetter, NULL, reset_a, NULL));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_nsec += 200000000;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	assert_int_equal(pthread_timedjoin_np(resetter, NULL, &end), ETIMEDOUT);
+}
+
+static void test_error_kick_reset(void **state)
+{
+	(void)state;
+	fake_post_writes(a, 1, 1);
+	fake_dbs_clear();
+	fake.on_doorbell = reset_beside;
+	fake_modify(a, IBV_QPS_ERR);
+	assert_false(pthread_join(resetter, NULL));
+	assert_int_equal(fake.ndbs, 1);
+	assert_int_equal(fake.db[0].lo, 1);
+	assert_int_equal(to_sqp(a)->sq.pi, 0);
+}
+
 static uint32_t rq_pi_at_barrier;
 
 static void note_rq_pi(enum fake_barrier kind)
@@ -733,7 +776,7 @@ int main(void)
 		CASE(resize_smaller), CASE(resize_meanwhile), CASE(resize_refused), CASE(lost),
 		CASE(lost_two), CASE(lost_ex), CASE(arm_serial), CASE(error_seen), CASE(error_recv),
 		CASE(error_unacknowledged), CASE(error_modify), CASE(error_events),
-		CASE(error_kick_again), CASE(error_kick_order),
+		CASE(error_kick_again), CASE(error_kick_reset), CASE(error_kick_order),
 	};
 
 	return cmocka_run_group_tests_name("provider cq", tests, NULL, NULL);

@@ -17,11 +17,17 @@
  * runs in pollers and event handlers, beside a thread that may post sends: if its
  * doorbell comes first, the device ignores ours as an index that goes back. So repeat
  * until the producer index has not changed in between.
+ *
+ * Other than a post, this may run beside a change to RESET. An index from before it must not
+ * arrive after it: the device would execute what the ring had. In RESET it ignores doorbells.
  */
 static void qp_kick(struct skua_qp *qp)
 {
-	uint32_t pi, now = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
+	pthread_mutex_t *lock = &to_sctx(qp->vqp.qp.context)->kick_lock;
+	uint32_t pi, now;
 
+	pthread_mutex_lock(lock);
+	now = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
 	do {
 		pi = now;
 		skua_db_kick(qp->uar, qp->vqp.qp.qp_num, pi);
@@ -29,6 +35,7 @@ static void qp_kick(struct skua_qp *qp)
 		atomic_thread_fence(memory_order_seq_cst);
 		now = atomic_load_explicit(&qp->sq.pi, memory_order_relaxed);
 	} while (now != pi);
+	pthread_mutex_unlock(lock);
 }
 
 /* The end of a post to a QP that is in error, or has no lock. */
@@ -620,12 +627,14 @@ struct ibv_qp *skua_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 static void qp_reset(struct skua_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
+	struct skua_context *ctx = to_sctx(ibqp->context);
 
 	if (ibqp->send_cq)
 		skua_cq_clean(to_scq(ibqp->send_cq), qp);
 	if (ibqp->recv_cq && ibqp->send_cq != ibqp->recv_cq)
 		skua_cq_clean(to_scq(ibqp->recv_cq), qp);
 
+	pthread_mutex_lock(&ctx->kick_lock);
 	atomic_store_explicit(&qp->sq.pi, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->sq.ci, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->rq.pi, 0, memory_order_relaxed);
@@ -636,6 +645,7 @@ static void qp_reset(struct skua_qp *qp)
 	/* sq_event is the device's; it is zero by now. */
 	skua_record(&qp->dbr->sq_pi, 0);
 	skua_record(&qp->dbr->rq_pi, 0);
+	pthread_mutex_unlock(&ctx->kick_lock);
 }
 
 /* --- ECE: options that both ends of a connection have ------------------------------ */

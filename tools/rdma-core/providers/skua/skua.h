@@ -110,6 +110,7 @@ static ALWAYS_INLINE inline void skua_unlock(struct skua_lock *l)
  * @page_size: bytes of a page of the system
  * @dbr_lock: protects @dbr_pages and the pages' bitmaps
  * @dbr_pages: pages of doorbell records with a free slot first
+ * @kick_lock: held by a kick, and while the indices of a QP return to 0
  * @scatter: SKUA_CREATE_QP_SCATTER_*: whose payload may come in CQEs
  * @log_cqe: log2 of the bytes of a CQE, unless the program says otherwise
  * @lim: limits and capabilities, as reported by the driver
@@ -126,6 +127,7 @@ struct skua_context {
 	size_t page_size;
 	pthread_mutex_t dbr_lock;
 	struct list_head dbr_pages;
+	pthread_mutex_t kick_lock;
 	uint32_t scatter;
 	uint32_t log_cqe;
 	struct skua_alloc_ucontext_resp lim;
