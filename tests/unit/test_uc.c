@@ -498,6 +498,172 @@ static void test_resume_many(void **state)
 	rc_close(&rc);
 }
 
+static struct skua_cmd_slot *start_resume(struct rc *rc)
+{
+	struct skua_cmd_modify_qp_in in = { .qpn = cpu_to_le32(rc->s[0].qp.qpn),
+					    .mask = cpu_to_le32(SKUA_QP_M_STATE),
+					    .cur_state = cpu_to_le32(SKUA_QP_ANY_STATE) };
+
+	in.attr.state = le32_encode_bits(SKUA_QP_RTS, SKUA_ATTR_STATE);
+	return mini_cmd_start(&rc->s[0].m, SKUA_CMD_MODIFY_QP, &in, sizeof(in), 0);
+}
+
+static void post_many(struct rc *rc, enum skua_wqe_op op, unsigned int num)
+{
+	while (num--)
+		rc_post_quiet(rc, 0, &rc->s[0].qp, &(struct rc_wr){ .op = op, .len = 8 });
+	mini_ring(&rc->s[0].m, &rc->s[0].qp);
+}
+
+/* Take all completions, in the order of the ring from *@next on; returns those in error. */
+static unsigned int take_all(struct rc *rc, uint32_t *next, bool *resumed)
+{
+	unsigned int flushed = 0;
+	struct skua_cqe cqe;
+
+	while (mini_cq_next(&rc->s[0].m, &rc->s[0].scq, &cqe)) {
+		assert_int_equal(skua_cqe_wqe_index(&cqe), (*next)++ & 0xffff);
+		*resumed |= skua_cqe_status(&cqe) == SKUA_CQE_OK;
+		assert_int_equal(skua_cqe_status(&cqe), *resumed ? SKUA_CQE_OK :
+								   SKUA_CQE_WR_FLUSH_ERR);
+		flushed += !*resumed;
+	}
+	return flushed;
+}
+
+/*
+ * Requests are posted faster than they are flushed, and without end: the queue goes on all the
+ * same, or the commands after this one would wait for as long as its software likes.
+ */
+static void resume_while_posting(uint32_t qp_flags)
+{
+	unsigned int early = 1000, posted = early, flushed = 0;
+	const struct skua_cmd_slot *slot;
+	bool resumed = false;
+	uint32_t next = 1;
+	struct rc rc;
+
+	open_uc(&rc, &(struct rc_opt){ .log_sq = 11, .log_cq = 12, .qp_flags = qp_flags });
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8 });
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	post_many(&rc, SKUA_WQE_NOP, early);
+	slot = start_resume(&rc);
+	for (unsigned int k = 0; slot->done != slot->token; k++) {
+		assert_in_range(k, 0, 100);
+		if (posted - (next - 1) + 200 <= 2048) {
+			post_many(&rc, SKUA_WQE_WRITE, 200);
+			posted += 200;
+		}
+		flushed += take_all(&rc, &next, &resumed);
+		skua_dev_run(rc.s[0].f.dev);
+	}
+	assert_int_equal(slot->status, SKUA_CMD_ST_OK);
+	rc_pump(&rc);
+	flushed += take_all(&rc, &next, &resumed);
+	/* All have completed, and those of before the command were not sent. */
+	assert_int_equal(next - 1, posted);
+	assert_in_range(flushed, early, posted - 1);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_WRITE), posted - flushed);
+	message(&rc, SKUA_WQE_SEND, 9000, 1);
+	rc_close(&rc);
+}
+
+static void test_resume_while_posting(void **state)
+{
+	(void)state;
+	resume_while_posting(0);
+	resume_while_posting(SKUA_QP_F_DB_SUPPRESS);
+}
+
+/* What was posted before the command without a doorbell is flushed too. */
+static void test_resume_suppressed(void **state)
+{
+	bool resumed = false;
+	uint32_t next = 1;
+	struct rc rc;
+
+	(void)state;
+	open_uc(&rc, &(struct rc_opt){ .qp_flags = SKUA_QP_F_DB_SUPPRESS, .hot_looks = 8 });
+	rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8 });
+	skua_dev_run(rc.s[0].f.dev);
+	rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+	rc_post_quiet(&rc, 0, &rc.s[0].qp, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 });
+	assert_false(mini_ring(&rc.s[0].m, &rc.s[0].qp));
+	start_resume(&rc);
+	rc_pump(&rc);
+	assert_int_equal(rc_state(&rc, 0), SKUA_QP_RTS);
+	assert_int_equal(take_all(&rc, &next, &resumed), 1);
+	/* It was taken from the record once. */
+	assert_int_equal(rc_cnt(&rc, 0, SKUA_CNT_SQ_RECORD), 1);
+	message(&rc, SKUA_WQE_SEND, 9000, 1);
+	rc_close(&rc);
+}
+
+/* How far the first one flushes says nothing about the next one. */
+static void test_resume_again(void **state)
+{
+	bool resumed = false;
+	uint32_t next = 0;
+	struct rc rc;
+
+	(void)state;
+	open_uc(&rc, NULL);
+	for (unsigned int k = 0; k < 3; k++) {
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8 });
+		rc_pump(&rc);
+		rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+		next++;
+		post_many(&rc, SKUA_WQE_NOP, 40);
+		start_resume(&rc);
+		rc_pump(&rc);
+		assert_int_equal(take_all(&rc, &next, &resumed), 40);
+		assert_false(resumed);
+		assert_int_equal(rc_state(&rc, 0), SKUA_QP_RTS);
+	}
+	rc_close(&rc);
+}
+
+/* Nor does one that the device's reset has ended, of a QP with the same number. */
+static void test_resume_reset(void **state)
+{
+	const struct rc_opt opt = { .type = SKUA_QP_UC, .log_sq = 10 };
+	const struct skua_cmd_slot *slot;
+	struct rc_side *s;
+	struct rc rc;
+
+	(void)state;
+	open_uc(&rc, &opt);
+	s = &rc.s[0];
+	for (unsigned int k = 0; k < 2; k++) {
+		uint32_t next = 1, qpn = s->qp.qpn;
+		bool resumed = false;
+
+		rc_post(&rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 8 });
+		rc_pump(&rc);
+		rc_expect(&rc, 0, false, SKUA_CQE_LOC_QP_OP_ERR);
+		post_many(&rc, SKUA_WQE_NOP, 300 + k * 300);
+		slot = start_resume(&rc);
+		assert_true(skua_dev_run(s->f.dev));
+		assert_int_not_equal(slot->done, slot->token);
+		if (k) {
+			rc_pump(&rc);
+			assert_int_equal(take_all(&rc, &next, &resumed), 600);
+			continue;
+		}
+		skua_dev_reset(s->f.dev, SKUA_RESET_FLR);
+		fake_bus(&s->f, true, true);
+		mini_up(&s->m, &s->f);
+		assert_int_equal(mini_gid(&s->m, 0, 1, false, SKUA_GID_NO_VLAN), 0);
+		mini_cq_create(&s->m, &s->scq, 10);
+		mini_cq_create(&s->m, &s->rcq, 10);
+		rc_qp(&rc, 0, &s->qp, &opt);
+		assert_int_equal(s->qp.qpn, qpn);
+		mini_rc_to_rts(&s->m, &s->qp, &s->attr);
+	}
+	rc_close(&rc);
+}
+
 /* What is flushed then does not fit in the CQ: the queue is in ERR, and does not leave that so. */
 static void test_resume_full(void **state)
 {
@@ -570,6 +736,10 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_fails_in_the_midst),
 		cmocka_unit_test(test_resume_many),
+		cmocka_unit_test(test_resume_while_posting),
+		cmocka_unit_test(test_resume_suppressed),
+		cmocka_unit_test(test_resume_again),
+		cmocka_unit_test(test_resume_reset),
 		cmocka_unit_test(test_resume_full),
 		cmocka_unit_test(test_changed_while_sent),
 		cmocka_unit_test(test_sqd),

@@ -22,6 +22,7 @@
  * @fifo: slots whose doorbell was rung, in this order
  * @token: of each slot that waits in @fifo or for its late completion, else 0
  * @late: status of that late completion
+ * @note: of the oldest command, if that is not done yet
  * @in: copy of the input while a command runs
  * @out: its output
  */
@@ -35,6 +36,7 @@ struct cmdq {
 		struct skua_cmd_slot slot;
 		int status;
 	} late[SLOTS];
+	struct cmd_note note;
 	_Alignas(8) uint8_t in[SKUA_CMD_MBOX_SIZE];
 	_Alignas(8) uint8_t out[SKUA_CMD_MBOX_SIZE];
 };
@@ -161,6 +163,7 @@ void cmdq_reset(struct skua_dev *dev)
 	q->head = 0;
 	q->tail = 0;
 	memset(q->token, 0, sizeof(q->token));
+	q->note = (struct cmd_note){ 0 };
 }
 
 void cmdq_exit(struct skua_dev *dev)
@@ -244,6 +247,7 @@ static int execute(struct skua_dev *dev, const struct skua_cmd_slot *slot)
 		.in_len = le32_to_cpu(slot->in_len),
 		.out = q->out,
 		.out_room = le32_to_cpu(slot->out_len),
+		.note = &q->note,
 	};
 	int status;
 
@@ -356,6 +360,7 @@ bool cmdq_run(struct skua_dev *dev)
 		engine_settle(dev);
 		if (run_slot(dev, q->fifo[q->head % SLOTS]))
 			return dev->state != DEV_FATAL;
+		q->note = (struct cmd_note){ 0 };
 		q->head++;
 		if (dev->state == DEV_FATAL)
 			return false;

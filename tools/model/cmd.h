@@ -10,12 +10,25 @@
 #include "core.h"
 
 /**
+ * struct cmd_note - what a command that is not done yet keeps until it is called again
+ * @taken: it keeps something
+ * @qpn: MODIFY_QP: the QP that goes from SQE to RTS
+ * @sq_pi: its producer index when the command came
+ */
+struct cmd_note {
+	bool taken;
+	uint32_t qpn;
+	uint32_t sq_pi;
+};
+
+/**
  * struct cmd - a command while it runs
  * @in: input, 8-byte aligned
  * @in_len: bytes of input: the size of the structure, or more if that ends in an array
  * @out: output, zeroed
  * @out_room: bytes of output that the caller takes, at least the size of the structure
  * @out_len: bytes of output to write; set to the size of the structure before the call
+ * @note: as the command has left it if this is not its first call, else zeroed
  */
 struct cmd {
 	const void *in;
@@ -23,11 +36,14 @@ struct cmd {
 	void *out;
 	size_t out_room;
 	size_t out_len;
+	struct cmd_note *note;
 };
 
 /*
  * In place of a status: nothing of the command is complete but what has taken enough of this turn.
- * It is called again in the next one, from the beginning, before all commands behind it.
+ * It is called again in the next one, from the beginning, before all commands behind it. How often
+ * that happens must not depend on what software does meanwhile. The input is read again each time,
+ * and may be another one: @note does not tell whether it is.
  */
 #define CMD_AGAIN	(-1)
 

@@ -677,6 +677,11 @@ bool sched_run(struct skua_dev *dev);
 void hot_doorbell(struct skua_dev *dev, const struct qp *qp);
 /* The QP had a turn, and has no more work now. */
 void hot_turn(struct skua_dev *dev, struct qp *qp);
+/*
+ * Look at the record of this one QP now, if its software may have left out the doorbell. If that
+ * fails the QP goes to ERR.
+ */
+void hot_look(struct skua_dev *dev, struct qp *qp);
 /* Stop looking at the QP's record (destroy, reset). */
 void hot_forget(struct skua_dev *dev, uint32_t qpn);
 /* Look at the records of those in the list, once; true while there are any. */
@@ -902,8 +907,11 @@ void engine_timer(struct skua_dev *dev, struct qp *qp);
  */
 void engine_state(struct skua_dev *dev, struct qp *qp, enum skua_qp_state from,
 		  enum skua_qp_state to);
-/* Before SQE to RTS: is all that was posted so far flushed? That may take several turns. */
-bool engine_flushed(struct skua_dev *dev, struct qp *qp);
+/*
+ * Before SQE to RTS: is all of the send queue before the block @end flushed? That may take several
+ * turns. What was posted behind it is left to run.
+ */
+bool engine_flushed(struct skua_dev *dev, struct qp *qp, uint32_t end);
 /* The QP is going: forget transient state. */
 void engine_destroy(struct skua_dev *dev, struct qp *qp);
 

@@ -250,6 +250,24 @@ static void look_closer(struct skua_dev *dev, struct hot_sq *sq, enum look look,
 	qp_put(dev, &qp);
 }
 
+void hot_look(struct skua_dev *dev, struct qp *qp)
+{
+	struct hot_sq *sq = listed(dev->hot, qp_index(qp->qpn));
+	enum look look;
+	uint32_t now;
+
+	if (dev->hot->state[qp_index(qp->qpn)] == COLD)
+		return;
+	look = read_record(dev, le64_to_cpu(qp->sqc->cfg.dbr), le32_to_cpu(qp->sqc->pi), &now);
+	if (look == LOOK_ERROR)
+		fail(dev, qp);
+	/* A bad index is left to the look that comes anyway. */
+	if (look != LOOK_NEW || take(dev, qp, now) != LOOK_NEW || !sq)
+		return;
+	sq->pi = now;
+	sq->misses = 0;
+}
+
 bool hot_run(struct skua_dev *dev)
 {
 	struct hot *hot = dev->hot;

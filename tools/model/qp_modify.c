@@ -365,25 +365,42 @@ static int modify_counter(struct skua_dev *dev, const struct skua_cmd_modify_qp_
 	return SKUA_CMD_ST_OK;
 }
 
-static int modify(struct skua_dev *dev, const struct skua_cmd_modify_qp_in *in, struct qp *qp)
+/*
+ * Before SQE to RTS. What is posted after the command's first call is not waited for: software
+ * that posts without end would keep all commands behind this one waiting.
+ */
+static int flush_posted(struct skua_dev *dev, struct cmd_note *note, struct qp *qp)
 {
+	bool flushed;
+
+	if (!note->taken || note->qpn != qp->qpn) {
+		hot_look(dev, qp);
+		*note = (struct cmd_note){
+			.taken = true,
+			.qpn = qp->qpn,
+			.sq_pi = le32_to_cpu(qp->sqc->pi),
+		};
+	}
+	flushed = engine_flushed(dev, qp, note->sq_pi);
+	qp_dirty(dev, qp);
+	/* Its CQ has overflowed, or its doorbell record cannot be read. */
+	if (qp_state(qp) != SKUA_QP_SQE)
+		return SKUA_CMD_ST_BAD_STATE;
+	return flushed ? SKUA_CMD_ST_OK : CMD_AGAIN;
+}
+
+static int modify(struct skua_dev *dev, const struct cmd *cmd, struct qp *qp)
+{
+	const struct skua_cmd_modify_qp_in *in = cmd->in;
 	enum skua_qp_state from = qp_state(qp);
 	bool engine = qp_type(qp) != SKUA_QP_RAW_ETH;
 	enum skua_qp_state to;
 	int err = check_modify(dev, in, qp, &to);
 
+	if (!err && engine && from == SKUA_QP_SQE && to == SKUA_QP_RTS)
+		err = flush_posted(dev, cmd->note, qp);
 	if (err)
 		return err;
-	if (engine && from == SKUA_QP_SQE && to == SKUA_QP_RTS) {
-		bool flushed = engine_flushed(dev, qp);
-
-		qp_dirty(dev, qp);
-		/* Its CQ has overflowed. */
-		if (qp_state(qp) != from)
-			return SKUA_CMD_ST_BAD_STATE;
-		if (!flushed)
-			return CMD_AGAIN;
-	}
 	if (to == SKUA_QP_RESET) {
 		/* Before the contexts are cleared, which the engine needs for its cleanup. */
 		if (engine)
@@ -420,7 +437,7 @@ int cmd_modify_qp(struct skua_dev *dev, struct cmd *cmd)
 	if (qpn & ~IB_QPN_MASK || qp_get(dev, qpn, &qp))
 		return SKUA_CMD_ST_BAD_INDEX;
 	err = le32_to_cpu(in->mask) & A(COUNTER) ? modify_counter(dev, in, &qp) :
-						   modify(dev, in, &qp);
+						   modify(dev, cmd, &qp);
 	qp_put(dev, &qp);
 	return err;
 }

@@ -365,6 +365,8 @@ _Static_assert(sizeof(struct skua_av) == 32, "skua_av");
  * MTU: SKUA_CQE_LOC_LEN_ERR; gather list: SKUA_CQE_LOC_PROT_ERR) completes in
  * error and takes the QP to SQE: the receive queue goes on, later sends are
  * flushed until software takes the QP to RTS again. UC queues do the same.
+ * The command for that flushes first what was posted before it, and waits for nothing
+ * that is posted later: this is flushed, or sent in RTS.
  */
 struct skua_wqe_av {
 	struct skua_av av;

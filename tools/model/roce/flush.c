@@ -23,17 +23,23 @@ static bool flush_cqe(struct turn *t, uint32_t cqn, enum skua_cqe_op op, uint32_
 	return post_cqe(t, cqn, &cqe, false);
 }
 
+/* The last WQE may reach beyond @end, and the queue's own turns may have flushed more than that. */
+static bool sq_flushed(const struct turn *t, uint32_t end)
+{
+	return t->sqc->ci == t->sqc->pi || (int32_t)(end - le32_to_cpu(t->sqc->ci)) <= 0;
+}
+
 /*
- * If no WQE begins where one should, because software has overwritten the ring, blocks are
- * passed over until one does.
+ * Flush the WQEs before the block @end. If no WQE begins where one should, because software has
+ * overwritten the ring, blocks are passed over until one does.
  */
-static bool flush_sq(struct turn *t, unsigned int *budget)
+static bool flush_sq(struct turn *t, uint32_t end, unsigned int *budget)
 {
 	struct wqe_win *win = &t->dev->engine->win;
 	unsigned int blocks = FLUSH_BLOCKS;
 
 	win->blocks = 0;
-	while (t->sqc->ci != t->sqc->pi) {
+	while (!sq_flushed(t, end)) {
 		uint32_t ci = le32_to_cpu(t->sqc->ci);
 		uint32_t n = wqe_blocks(t->dev, t->qp, win, ci);
 
@@ -86,18 +92,18 @@ bool flush_run(struct turn *t)
 {
 	unsigned int budget = FLUSH_WQES;
 
-	if (flush_sq(t, &budget))
+	if (flush_sq(t, le32_to_cpu(t->sqc->pi), &budget))
 		return true;
 	if (qp_state(t->qp) != SKUA_QP_ERR)
 		return false;
 	return flush_rq(t, &budget) || flush_srq(t, &budget);
 }
 
-bool engine_flushed(struct skua_dev *dev, struct qp *qp)
+bool engine_flushed(struct skua_dev *dev, struct qp *qp, uint32_t end)
 {
 	unsigned int budget = FLUSH_WQES;
 	struct turn t;
 
 	turn_begin(&t, dev, qp);
-	return !flush_sq(&t, &budget);
+	return !flush_sq(&t, end, &budget);
 }
