@@ -454,6 +454,45 @@ REGION_CASE(advice)
 	       arrives(m, p, mr, LEN);
 }
 
+static bool all_resident(uint8_t *p, size_t len)
+{
+	size_t at;
+
+	for (at = 0; at < len; at += PAGE)
+		if (!resident(p + at, PAGE))
+			return fail("nothing was prefetched at %#zx of %#zx", at, len);
+	return true;
+}
+
+/* A region whose blocks begin in the middle of a block of the device's addresses. */
+static bool advice_of_blocks(struct mem *m)
+{
+	const int put = IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	const uint32_t flush = IBV_ADVISE_MR_FLAG_FLUSH;
+	const size_t len = 4 * BLOCK;
+	uint8_t *whole, *p, *iova;
+	struct ibv_mr *mr;
+	bool ok;
+
+	if (!has_odp(m))
+		return skip_odp(m);
+	whole = map(len + BLOCK);
+	p = (uint8_t *)(((uintptr_t)whole + BLOCK - 1) & ~(BLOCK - 1));
+	iova = p + BLOCK / 2;
+	mr = ibv_reg_mr_iova(m->end[1].dev.pd, p, len, (uintptr_t)iova, ODP_ALL);
+	if (!mr)
+		return fail("no on-demand region: %m");
+	/* A huge page would bring what was left out. */
+	ok = !madvise(p, len, MADV_NOHUGEPAGE) &&
+	     advice_is(m, "prefetch of blocks", mr, iova, len, put, flush, 0) &&
+	     all_resident(p, len) && !munmap(p + BLOCK + PAGE, PAGE) &&
+	     advice_is(m, "prefetch of a hole", mr, iova, len, put, flush, EFAULT);
+	if (ibv_dereg_mr(mr))
+		ok = fail("dereg_mr: %m");
+	munmap(whole, len + BLOCK);
+	return ok;
+}
+
 REGION_CASE(bad_advice)
 {
 	const uint32_t flush = IBV_ADVISE_MR_FLAG_FLUSH;
@@ -831,6 +870,7 @@ const struct mem_case mem_cases_odp[] = {
 	{ "on demand: beyond the address space", beyond },
 	{ "on demand: all of memory", implicit },
 	{ "on demand: advice", advice },
+	{ "on demand: advice about a region of blocks", advice_of_blocks },
 	{ "on demand: bad advice", bad_advice },
 	{ "on demand: what is not offered", not_offered },
 	{ "on demand: a page that is long in coming", page_held },

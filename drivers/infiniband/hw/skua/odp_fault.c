@@ -275,25 +275,36 @@ static int skua_ib_advice_interrupted(const struct skua_ib_advice_range *range)
 	return skua_ib_odp_known(odp) ? 0 : -ENOENT;
 }
 
+/*
+ * How many of @left bytes at @va to page in at a time? skua_ib_odp_page_in() stops at the end
+ * of a block. Blocks are aligned by address, and @va may have another offset.
+ */
+static u64 skua_ib_advice_len(const struct skua_ib_odp *odp, u64 va, u64 left)
+{
+	u64 addr = va - odp->range.va + odp->start;
+
+	static_assert(!(SKUA_ODP_BLOCK_SIZE % SKUA_ODP_ADVICE_LEN));
+	return min(SKUA_ODP_ADVICE_LEN - (addr & (SKUA_ODP_ADVICE_LEN - 1)), left);
+}
+
 static int skua_ib_advice_do_range(const struct skua_ib_advice_range *range,
 				   enum skua_ib_odp_how how)
 {
-	u64 va = range->va, end = va + range->len;
+	u64 va = range->va, end = va + range->len, len;
 	int num, err;
 
 	while (va < end) {
-		u64 next = min(ALIGN_DOWN(va, SKUA_ODP_ADVICE_LEN) + SKUA_ODP_ADVICE_LEN, end);
-
 		err = skua_ib_advice_interrupted(range);
 		if (err)
 			return err;
-		num = skua_ib_odp_page_in(range->odp, va, next - va, how);
+		len = skua_ib_advice_len(range->odp, va, end - va);
+		num = skua_ib_odp_page_in(range->odp, va, len, how);
 		if (num == -EBUSY)
 			continue;
 		if (num < 0)
 			return num == -ENOMEM || num == -ENOSPC ? -ENOMEM : -EFAULT;
 		atomic64_add(num, &range->odp->prefetched);
-		va = next;
+		va += len;
 		cond_resched();
 	}
 	return 0;
