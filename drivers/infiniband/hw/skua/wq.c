@@ -227,6 +227,42 @@ static int skua_ib_wq_to(struct skua_ib_dev *dev, struct skua_ib_wq *wq, enum sk
 	return skua_qp_modify(dev->core, &wq->core, &in);
 }
 
+/* Ask the device for the state, because a work queue enters ERR by itself after an error. */
+static int skua_ib_wq_sync(struct skua_ib_dev *dev, struct skua_ib_wq *wq)
+{
+	struct skua_cmd_query_qp_out *out __free(kfree) = kzalloc_obj(*out);
+	u32 state;
+	int err;
+
+	lockdep_assert_held(&wq->lock);
+	if (!out)
+		return -ENOMEM;
+	err = skua_qp_query(dev->core, &wq->core, out);
+	if (err)
+		return err;
+	state = le32_get_bits(out->sqc.attr.state, SKUA_ATTR_STATE);
+	/* A transition to RDY that failed halfway leaves INIT, in which nothing is received. */
+	if (state <= SKUA_QP_INIT)
+		wq->ibwq.state = IB_WQS_RESET;
+	else
+		wq->ibwq.state = state == SKUA_QP_RTR ? IB_WQS_RDY : IB_WQS_ERR;
+	return 0;
+}
+
+static int skua_ib_wq_set(struct skua_ib_dev *dev, struct skua_ib_wq *wq, enum ib_wq_state new)
+{
+	switch (new) {
+	case IB_WQS_RDY:
+		return skua_ib_wq_to(dev, wq, SKUA_QP_INIT, SKUA_QP_M_PORT) ?:
+		       skua_ib_wq_to(dev, wq, SKUA_QP_RTR, 0);
+	case IB_WQS_RESET:
+		return skua_ib_wq_to(dev, wq, SKUA_QP_RESET, 0);
+	case IB_WQS_ERR:
+		return skua_ib_wq_to(dev, wq, SKUA_QP_ERR, 0);
+	}
+	return -EINVAL;
+}
+
 static int skua_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 			     struct ib_udata *udata)
 {
@@ -242,6 +278,9 @@ static int skua_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 ma
 		return skua_ib_refuse(dev, -EOPNOTSUPP, "modify_wq: attributes %#x, supported %#lx",
 				      mask, (unsigned long)(IB_WQ_STATE | IB_WQ_CUR_STATE));
 	guard(mutex)(&wq->lock);
+	err = skua_ib_wq_sync(dev, wq);
+	if (err)
+		return err;
 	cur = mask & IB_WQ_CUR_STATE ? attr->curr_wq_state : ibwq->state;
 	new = mask & IB_WQ_STATE ? attr->wq_state : cur;
 	/* ERR to RDY is possible only through RESET. */
@@ -252,19 +291,7 @@ static int skua_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 ma
 				      cur, new, ibwq->state);
 	if (new == cur)
 		return 0;
-	switch (new) {
-	case IB_WQS_RDY:
-		err = skua_ib_wq_to(dev, wq, SKUA_QP_INIT, SKUA_QP_M_PORT);
-		if (!err)
-			err = skua_ib_wq_to(dev, wq, SKUA_QP_RTR, 0);
-		break;
-	case IB_WQS_RESET:
-		err = skua_ib_wq_to(dev, wq, SKUA_QP_RESET, 0);
-		break;
-	case IB_WQS_ERR:
-		err = skua_ib_wq_to(dev, wq, SKUA_QP_ERR, 0);
-		break;
-	}
+	err = skua_ib_wq_set(dev, wq, new);
 	if (!err)
 		ibwq->state = new;
 	return err;
