@@ -218,6 +218,21 @@ static void async_without_eq(void **state)
 	none(r, eq);
 }
 
+/* @num CQs fire into EQ 6, which has two entries. */
+static void comp_fill(struct rig *r, struct mini_eq *eq, struct mini_cq *cq, unsigned int num)
+{
+	assert_status(mini_eq_create(&r->m, eq, 6, 1, 0, 3), OK);
+	for (unsigned int i = 0; i < num; i++) {
+		struct skua_cqc cqc = mini_cqc(&r->m, &cq[i], 2, 64);
+		struct skua_cqe cqe = { 0 };
+
+		cqc.eqn = cpu_to_le32(6);
+		mini_ok(&r->m, SKUA_CMD_CREATE_CQ, &cqc, sizeof(cqc));
+		mini_cq_arm(&r->m, &cq[i], false);
+		assert_int_equal(cq_post(r->f.dev, cq[i].cqn, &cqe, false), 0);
+	}
+}
+
 /* Many CQs fire into an EQ of two entries: each is heard of once, in order. */
 static void comp_full(void **state)
 {
@@ -227,16 +242,7 @@ static void comp_full(void **state)
 	struct skua_eqe eqe;
 	unsigned int n = 0;
 
-	assert_status(mini_eq_create(&r->m, &eq, 6, 1, 0, 3), OK);
-	for (unsigned int i = 0; i < 20; i++) {
-		struct skua_cqc cqc = mini_cqc(&r->m, &cq[i], 2, 64);
-		struct skua_cqe cqe = { 0 };
-
-		cqc.eqn = cpu_to_le32(6);
-		mini_ok(&r->m, SKUA_CMD_CREATE_CQ, &cqc, sizeof(cqc));
-		mini_cq_arm(&r->m, &cq[i], false);
-		assert_int_equal(cq_post(r->f.dev, cq[i].cqn, &cqe, false), 0);
-	}
+	comp_fill(r, &eq, cq, 20);
 	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_EQ, 6, NULL, 0), BUSY);
 	/* One goes while it waits, another is armed anew. */
 	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_CQ, cq[10].cqn, NULL, 0), OK);
@@ -263,16 +269,7 @@ static void comp_moved(void **state)
 	struct skua_eqe eqe;
 	struct skua_cqc *ctx;
 
-	assert_status(mini_eq_create(&r->m, &eq, 6, 1, 0, 3), OK);
-	for (unsigned int i = 0; i < 3; i++) {
-		struct skua_cqc cqc = mini_cqc(&r->m, &cq[i], 2, 64);
-		struct skua_cqe cqe = { 0 };
-
-		cqc.eqn = cpu_to_le32(6);
-		mini_ok(&r->m, SKUA_CMD_CREATE_CQ, &cqc, sizeof(cqc));
-		mini_cq_arm(&r->m, &cq[i], false);
-		assert_int_equal(cq_post(r->f.dev, cq[i].cqn, &cqe, false), 0);
-	}
+	comp_fill(r, &eq, cq, 3);
 	cache_evict_range(r->f.dev, 0, UINT64_MAX);
 	ctx = (void *)mini_icm(&r->m, SKUA_ICM_CQC, cq[2].cqn);
 	assert_true(le32_to_cpu(ctx->pending) & SKUA_CQC_PENDING_COMP);
