@@ -18,6 +18,19 @@ need()
 in1() { ip netns exec $NS1 "$@"; }
 in2() { ip netns exec $NS2 "$@"; }
 
+# of_queues PREFIX NAME: what "ethtool -S" of the first host has by queue, in sum
+of_queues()
+{
+	in1 ethtool -S "$NET1" |
+		awk -v re="^ *$1[0-9]+_$2:" '$0 ~ re { n += $2 } END { print n + 0 }'
+}
+
+# restarts: of all queues of the first host
+restarts()
+{
+	of_queues q restarts
+}
+
 # ---- counters ------------------------------------------------------------------
 
 # rdma_counter IBDEV NAME: as "rdma statistic" tells it
