@@ -190,3 +190,14 @@ struct ent *ent_create(struct kunit *test)
 	local_bh_enable();
 	return t;
 }
+
+static void count_restart(struct work_struct *work)
+{
+	container_of(to_delayed_work(work), struct skua_en, restart)->restarts[0]++;
+}
+
+void ent_count_restarts(struct ent *t)
+{
+	INIT_DELAYED_WORK(&t->en->restart, count_restart);
+	t->en->dead = false;
+}

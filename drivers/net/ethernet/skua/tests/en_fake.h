@@ -45,6 +45,8 @@ struct ent *ent_create(struct kunit *test);
 /* Rings and CQs of a channel, and its pool of pages; both are done for that of ent_create(). */
 void ent_rings(struct ent *t, struct skua_en_channel *ch);
 struct page_pool *ent_pool(struct skua_en_channel *ch);
+/* Restarts that are asked for are counted in en->restarts[0], until en->dead is true again. */
+void ent_count_restarts(struct ent *t);
 /* Memory of the test, cleared. */
 void *ent_zalloc(struct kunit *test, size_t size);
 

@@ -637,11 +637,6 @@ static void test_stuck(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, skua_en_tx_stuck(t->ch));
 }
 
-static void count_restart(struct work_struct *work)
-{
-	container_of(to_delayed_work(work), struct skua_en, restart)->restarts[0]++;
-}
-
 /* The next send of a channel fails. Return: how often restarts were asked for so far. */
 static u64 fail_send(struct ent *t, struct skua_en_channel *ch)
 {
@@ -661,8 +656,7 @@ static void test_replaced(struct kunit *test)
 
 	old->en = t->en;
 	ent_rings(t, old);
-	INIT_DELAYED_WORK(&t->en->restart, count_restart);
-	t->en->dead = false;
+	ent_count_restarts(t);
 	/* Late, of the channel that was replaced: the one in use goes on. */
 	KUNIT_EXPECT_EQ(test, fail_send(t, old), 1);
 	ent_receive(t, 3);

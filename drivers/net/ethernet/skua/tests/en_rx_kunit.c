@@ -128,16 +128,10 @@ static bool no_memory(struct skua_en_channel *ch, struct skua_en_rx_frag *frag, 
 	return false;
 }
 
-static void count_restart(struct work_struct *work)
-{
-	container_of(to_delayed_work(work), struct skua_en, restart)->restarts[0]++;
-}
-
 /* Receive all that there are buffers for, while there is no memory for others. */
 static void starve(struct ent *t)
 {
-	INIT_DELAYED_WORK(&t->en->restart, count_restart);
-	t->en->dead = false;
+	ent_count_restarts(t);
 	kunit_activate_static_stub(t->test, skua_en_rx_page, no_memory);
 	ent_receive(t, BIT(LOG_RQ));
 	/* With many buffers left nothing is done about it. */
