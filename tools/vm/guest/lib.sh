@@ -69,15 +69,27 @@ done_testing()
 
 # ---- waiting ----------------------------------------------------------------
 
+# late BEGAN SECONDS LOOKS: since BEGAN these seconds have passed, with five looks in each. On a
+# busy machine a look takes longer, as all does that one waits for: they become four times as many
+# at most.
+late()
+{
+	local passed=$((SECONDS - $1))
+
+	# The second that has begun is no whole one
+	[ $passed -gt "$2" ] && { [ "$3" -ge $((5 * $2)) ] || [ $passed -gt $((4 * $2)) ]; }
+}
+
 # until_true SECONDS CMD...: poll; the only way anything here waits
 until_true()
 {
-	# The second that has begun is no whole one
-	local end=$((SECONDS + $1 + 1))
+	# CMD sees these names
+	local wait_limit=$1 wait_began=$SECONDS wait_looks=0
 	shift
 
 	until "$@"; do
-		[ $SECONDS -lt $end ] || return 1
+		! late $wait_began "$wait_limit" $wait_looks || return 1
+		wait_looks=$((wait_looks + 1))
 		sleep 0.1
 	done
 }
@@ -303,12 +315,7 @@ print(ipaddress.ip_address(sys.argv[1]).exploded)' "$2") ;;
 
 wait_gid()
 {
-	local end=$((SECONDS + 20))
-
-	until gid_index "$1" "$2"; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.1
-	done
+	until_true 20 gid_index "$1" "$2"
 }
 
 # ---- servers ----------------------------------------------------------------------
@@ -359,15 +366,16 @@ waits_for()
 # ended NAME [SECONDS]: wait for its end, give its exit code (124: had to kill it)
 ended()
 {
-	local pid=${PID[$1]} end=$((SECONDS + ${2:-30}))
+	local pid=${PID[$1]} began=$SECONDS looks=0
 
 	while kill -0 "$pid" 2>/dev/null; do
-		if [ $SECONDS -ge $end ]; then
+		if late $began "${2:-30}" $looks; then
 			waits_for "$pid"
 			kill -KILL "$pid"
 			wait "$pid"
 			return 124
 		fi
+		looks=$((looks + 1))
 		sleep 0.1
 	done
 	wait "$pid"
