@@ -400,12 +400,28 @@ enum skua_vendor mr_check(struct skua_dev *dev, const struct mr_who *who, uint32
 /* Likewise for a local key; *@own is cleared if its region is not SKUA_MPT_OWN_VA. */
 enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			      uint64_t va, uint64_t len, bool *own);
-/*
- * Likewise by a remote key, and are the pages of the @n bytes from @off on, which are within @len,
- * present for that?
+
+/**
+ * struct mr_part - a part of the memory that a request accesses
+ * @key: remote key
+ * @va: address of what the request accesses
+ * @len: bytes of that
+ * @off: where in it the part begins
+ * @bytes: of the part
  */
-enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
-			  uint64_t va, uint64_t len, uint64_t off, uint32_t n);
+struct mr_part {
+	uint32_t key;
+	uint64_t va, len;
+	uint64_t off;
+	uint32_t bytes;
+};
+
+/* mr_check() of the whole, and are the pages of the part present for that? */
+enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who,
+			  const struct mr_part *part);
+/* mr_check() of the whole, and mr_write() of the part. */
+enum skua_vendor mr_write_part(struct skua_dev *dev, const struct mr_who *who,
+			       const struct mr_part *part, const void *buf);
 /* Check and copy. SKUA_VENDOR_NONE, SKUA_VENDOR_KEY_*, or SKUA_VENDOR_MISS. */
 enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
 			 uint64_t va, void *buf, uint32_t len);

@@ -290,19 +290,20 @@ enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, ui
 	return SKUA_VENDOR_NONE;
 }
 
-enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
-			  uint64_t va, uint64_t len, uint64_t off, uint32_t n)
+enum skua_vendor mr_probe(struct skua_dev *dev, const struct mr_who *who,
+			  const struct mr_part *part)
 {
 	struct skua_mpt *mpt;
 	enum skua_vendor err;
+	uint64_t va = part->va;
 
-	if (!len || is_reserved(who, key))
-		return mr_check(dev, who, key, va, len);
-	err = mr_get(dev, who, key, &va, len, &mpt);
+	if (!part->len)
+		return SKUA_VENDOR_NONE;
+	err = mr_get(dev, who, part->key, &va, part->len, &mpt);
 	if (err)
 		return err;
 	if (mpt_is(mpt, SKUA_MPT_ODP))
-		err = odp_probe(dev, who, mpt, va + off, n);
+		err = odp_probe(dev, who, mpt, va + part->off, part->bytes);
 	ctx_put(dev, mpt);
 	return err;
 }
@@ -427,6 +428,23 @@ enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32
 			  uint64_t va, const void *buf, uint32_t len)
 {
 	return access(dev, who, key, va, (void *)(uintptr_t)buf, len, true);
+}
+
+enum skua_vendor mr_write_part(struct skua_dev *dev, const struct mr_who *who,
+			       const struct mr_part *part, const void *buf)
+{
+	struct skua_mpt *mpt;
+	enum skua_vendor err;
+	uint64_t va = part->va;
+
+	if (!part->len)
+		return SKUA_VENDOR_NONE;
+	err = mr_get(dev, who, part->key, &va, part->len, &mpt);
+	if (err)
+		return err;
+	err = copy(dev, who, mpt, va + part->off, (uint8_t *)(uintptr_t)buf, part->bytes, true);
+	ctx_put(dev, mpt);
+	return err;
 }
 
 /* Append a piece to the train's list, or extend the last one. False: the list is full. */

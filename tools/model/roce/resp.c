@@ -341,6 +341,9 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 	uint32_t len = le32_to_cpu(t->rqc->cur_len), got = le32_to_cpu(t->rqc->cur_got);
 	uint32_t rkey = le32_to_cpu(t->rqc->cur_rkey);
 	uint64_t va = le64_to_cpu(t->rqc->cur_va);
+	const struct mr_part all = {
+		.key = rkey, .va = va + got, .len = pkt->payload_len, .bytes = pkt->payload_len,
+	};
 	enum skua_vendor err = SKUA_VENDOR_NONE;
 
 	who.want = len - got;
@@ -349,7 +352,7 @@ enum skua_vendor resp_write(struct turn *t, const struct skua_pkt *pkt)
 	if ((pkt->op->flags & IB_F_ONLY) == IB_F_FIRST)
 		err = mr_check(t->dev, &who, rkey, va, len);
 	if (!err)
-		err = sr_order_write(t, NULL, &who, rkey, va + got, pkt);
+		err = sr_order_write(t, NULL, &who, &all, pkt);
 	if (err)
 		return err;
 	t->rqc->cur_got = cpu_to_le32(got + pkt->payload_len);

@@ -206,12 +206,15 @@ static enum skua_vendor read_begin(struct turn *t, struct where w)
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_READ);
 	uint32_t soon = ENGINE_READ_PSNS * t->mtu;
+	const struct mr_part part = {
+		.key = w.rkey, .va = w.va, .len = w.len, .bytes = w.len < soon ? w.len : soon,
+	};
 	enum skua_vendor err = read_check(t, w);
 
 	who.want = w.len;
 	/* An RNR NAK now is better than a stop in the middle of the response. */
 	if (!err)
-		err = mr_probe(t->dev, &who, w.rkey, w.va, w.len, 0, w.len < soon ? w.len : soon);
+		err = mr_probe(t->dev, &who, &part);
 	if (err)
 		return err;
 	turn_count(t, SKUA_CNT_RX_READ);
@@ -243,10 +246,13 @@ static enum skua_vendor do_atomic_write(struct turn *t, const struct skua_pkt *p
 {
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
 	struct where w = where_of(pkt);
+	const struct mr_part all = {
+		.key = w.rkey, .va = w.va, .len = pkt->payload_len, .bytes = pkt->payload_len,
+	};
 	enum skua_vendor err;
 
 	*rr = rr_make(t, pkt, SKUA_WQE_ATOMIC_WRITE);
-	err = sr_order_write(t, NULL, &who, w.rkey, w.va, pkt);
+	err = sr_order_write(t, NULL, &who, &all, pkt);
 	if (!err)
 		turn_count(t, SKUA_CNT_RX_ATOMIC_WRITE);
 	return err;

@@ -292,11 +292,11 @@ uint32_t sr_resp_bitmap(struct turn *t, uint8_t to[SKUA_LRC_PSNS / 8], bool *onl
  */
 bool sr_order_note(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt);
 /*
- * Write the payload to @va, but for the bytes of held packets of WRITEs behind it. @lrc: the packet
- * is early, and mr_probe() was asked for it; NULL: it is the one that is expected.
+ * Check the access and write the payload to its part, but for the bytes of held packets of WRITEs
+ * behind it. @lrc: the packet is early; NULL: it is the one that is expected.
  */
 enum skua_vendor sr_order_write(struct turn *t, const struct skua_lrc *lrc,
-				const struct mr_who *who, uint32_t rkey, uint64_t va,
+				const struct mr_who *who, const struct mr_part *part,
 				const struct skua_pkt *pkt);
 
 /* --- sr_recv.c --- */

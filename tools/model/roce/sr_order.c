@@ -193,29 +193,35 @@ static enum skua_vendor write_pieces(struct turn *t, const struct mr_who *who,
 	return err;
 }
 
+/* Might packets behind this one be held? With @lrc, and then it is early, that is known. */
+static bool has_later(const struct turn *t, const struct skua_lrc *lrc,
+		      const struct skua_pkt *pkt)
+{
+	return rqc_is(t, SKUA_RQC_HELD) &&
+	       (!lrc || ib_psn_diff(le32_to_cpu(lrc->held_top), pkt->psn) > 1);
+}
+
 enum skua_vendor sr_order_write(struct turn *t, const struct skua_lrc *lrc,
-				const struct mr_who *who, uint32_t rkey, uint64_t va,
+				const struct mr_who *who, const struct mr_part *part,
 				const struct skua_pkt *pkt)
 {
-	enum skua_vendor err = SKUA_VENDOR_NONE;
-	uint32_t bytes = pkt->payload_len;
+	enum skua_vendor err;
 	struct later l;
 
-	l.va = va;
-	l.rkey = rkey;
-	l.bytes = bytes;
+	if (!has_later(t, lrc, pkt))
+		return mr_write_part(t->dev, who, part, pkt->payload);
+	/* All of it, before the first piece is written; and first, as it costs the least. */
+	err = mr_probe(t->dev, who, part);
+	if (err)
+		return err;
+	l.va = part->va + part->off;
+	l.rkey = part->key;
+	l.bytes = part->bytes;
 	l.any = false;
-	if (rqc_is(t, SKUA_RQC_HELD)) {
-		/* All of it, before the first part is written; and first, as it costs the least. */
-		if (!lrc)
-			err = mr_probe(t->dev, who, rkey, va, bytes, 0, bytes);
-		if (err)
-			return err;
-		if (!find_later(t, lrc, pkt, &l))
-			return SKUA_VENDOR_KEY_DMA;
-	}
+	if (!find_later(t, lrc, pkt, &l))
+		return SKUA_VENDOR_KEY_DMA;
 	if (!l.any)
-		return mr_write(t->dev, who, rkey, va, pkt->payload, bytes);
+		return mr_write_part(t->dev, who, part, pkt->payload);
 	if (too_many_pieces(t, pkt, &l))
 		return SKUA_VENDOR_MISS;
 	return write_pieces(t, who, pkt, &l);

@@ -431,20 +431,23 @@ static bool take_write(struct turn *t, struct skua_lrc *lrc, const struct skua_p
 {
 	uint32_t ahead = psn_sub(be24_get(pkt->seth->seq), le32_to_cpu(t->rqc->recv_seq));
 	struct mr_who who = who_remote(t, SKUA_ACCESS_REMOTE_WRITE);
-	uint64_t got = (uint64_t)be24_get(pkt->seth->off) * t->mtu;
-	uint64_t end = got + pkt->payload_len;
-	uint64_t va = be64_get(pkt->reth->va);
-	uint32_t rkey = be32_get(pkt->reth->rkey);
 	uint32_t len = be32_get(pkt->reth->len);
+	const struct mr_part part = {
+		.key = be32_get(pkt->reth->rkey),
+		.va = be64_get(pkt->reth->va),
+		.len = len,
+		.off = (uint64_t)be24_get(pkt->seth->off) * t->mtu,
+		.bytes = pkt->payload_len,
+	};
+	uint64_t end = part.off + part.bytes;
 
 	if (len > 1u << MODEL_LOG_MSG || (pkt->op->flags & IB_F_LAST ? end != len : end >= len))
 		return false;
 	/* Which SRQ of XRC its receive is to come from would not be known any more. */
 	if (pkt->op->flags & IB_F_RECV && pkt->xrceth && !recv_have(t, pkt, ahead))
 		return false;
-	who.want = len - got;
-	return !mr_probe(t->dev, &who, rkey, va, len, got, pkt->payload_len) &&
-	       !sr_order_write(t, lrc, &who, rkey, va + got, pkt) && sr_order_note(t, lrc, pkt);
+	who.want = len - part.off;
+	return !sr_order_write(t, lrc, &who, &part, pkt) && sr_order_note(t, lrc, pkt);
 }
 
 static bool take(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pkt)
