@@ -139,12 +139,12 @@ static bool ref_holds(const struct ref *r)
 	return false;
 }
 
-/* Of those that follow each other, only each fourth is told of at once. */
+/* Of those that follow each other, only each 32nd is told of at once. */
 static void ref_take(struct ref *r, const struct packet *p)
 {
 	bool holds = ref_holds(r);
 
-	r->ack = p->ask || p->kind == READ || (r->psn0 + p->psn) % 16 == 0 || !holds ||
+	r->ack = p->ask || p->kind == READ || (r->psn0 + p->psn) % 32 == 0 || !holds ||
 		 p->psn != r->top;
 	if (!holds || p->psn >= r->top)
 		r->top = p->psn + 1;

@@ -98,42 +98,40 @@ static void quiet(struct rc *rc, uint32_t n, bool told)
 }
 
 /*
- * Behind what is missing, packets that follow each other are told of by every 16th PSN, and at
- * once where they do not: that opens a hole, or fills one.
+ * Behind what is missing, packets that follow each other are told of by every 32nd PSN, and at
+ * once where they do not: that opens a hole, or fills one. The 17th packet has PSN 0.
  */
 static void test_in_a_row(void **state)
 {
-	struct sr_pkt p = write_one(16);
+	struct sr_pkt p = write_one(49);
 	struct rc rc;
 
 	(void)state;
 	rc_open(&rc, &small);
 	quiet(&rc, 2, true);
 	quiet(&rc, 3, false);
-	for (uint32_t n = 4; n < 16; n++)
-		quiet(&rc, n, false);
-	quiet(&rc, 16, true);
-	/* 17 is missing. */
-	quiet(&rc, 18, true);
-	quiet(&rc, 19, false);
+	for (uint32_t n = 4; n < 49; n++)
+		quiet(&rc, n, n % 32 == 16);
+	/* 49 is missing. */
+	quiet(&rc, 50, true);
+	quiet(&rc, 51, false);
 	/* It comes: all that is held is told of. */
-	p = write_one(17);
 	p.quiet = true;
 	give(&rc, p);
 	run(&rc);
-	expect_ack(&rc, -1, 20);
+	expect_ack(&rc, -1, 52);
 	/* Once more, which says that the peer does not know. */
 	give(&rc, p);
 	run(&rc);
-	expect_ack(&rc, -1, 20);
+	expect_ack(&rc, -1, 52);
 	/* The peer asks, with the last that it may send. */
-	give(&rc, write_one(20));
+	give(&rc, write_one(52));
 	run(&rc);
-	expect_ack(&rc, -1, 21);
-	quiet(&rc, 21, false);
-	give(&rc, write_one(22));
+	expect_ack(&rc, -1, 53);
+	quiet(&rc, 53, false);
+	give(&rc, write_one(54));
 	run(&rc);
-	expect_ack(&rc, -1, 23);
+	expect_ack(&rc, -1, 55);
 	/* What was missing first: as in the standard, but with what is held. */
 	for (uint32_t n = 0; n < 2; n++) {
 		p = write_one(n);
@@ -141,8 +139,8 @@ static void test_in_a_row(void **state)
 		give(&rc, p);
 		run(&rc);
 	}
-	expect_ack(&rc, 0, 22);
-	expect_ack(&rc, 22, 0);
+	expect_ack(&rc, 0, 54);
+	expect_ack(&rc, 54, 0);
 	expect_silence(&rc);
 	assert_false(sr_held(&rc));
 	rc_close(&rc);

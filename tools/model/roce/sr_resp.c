@@ -23,7 +23,7 @@
 #define SLOTS		16
 
 /* Of early packets in a row, those whose PSN is a multiple of this are told of. */
-#define EARLY_ACK_EVERY	16
+#define EARLY_ACK_EVERY	32
 
 /* What each code stands for. */
 static const uint8_t code_op[] = {
