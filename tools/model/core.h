@@ -521,6 +521,8 @@ void srq_event_forget(struct skua_dev *dev, uint32_t srqn);
 void eq_fatal(struct skua_dev *dev, enum skua_fatal why);
 /* MODIFY_DEVICE has changed the EQs: try to write the waiting events. */
 void eq_kick(struct skua_dev *dev);
+/* Go on with events that wait, a limited number of them. True: call again. */
+bool eq_run(struct skua_dev *dev);
 
 /* Doorbells (db.c found the page): consumer index @lo, second word @hi. */
 void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi);

@@ -263,6 +263,8 @@ bool skua_dev_run(struct skua_dev *dev)
 	eth_rx_done(dev);
 	more |= cmdq_run(dev);
 	if (dev->state == DEV_OPERATIONAL)
+		more |= eq_run(dev);
+	if (dev->state == DEV_OPERATIONAL)
 		more |= port_run(dev);
 	if (dev->state == DEV_OPERATIONAL)
 		eth_rx_done(dev);

@@ -7,6 +7,10 @@
  * Completion events wait for the EQ of their CQ, page faults for the page fault EQ, command
  * completions for the command EQ, and all others for the EQ that is the one of asynchronous
  * events when there is room.
+ *
+ * Very many events can wait, and an EQ can get room for all of them at once. Others of the same
+ * process have to wait while they are written, so that no more than a batch is written at once.
+ * The EQ is then unfinished: it may have room for more, and eq_run() goes on in later turns.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +21,9 @@
 
 #define EQS		(1u << MODEL_LOG_EQ)
 #define SLOTS		(1u << SKUA_CMDQ_LOG_SIZE_MAX)
+/* Maximum number of waiting events of an EQ that are written at once; of such batches in a turn. */
+#define BATCH		64
+#define BATCHES		8
 
 enum wait_kind {
 	WAIT_COMP, WAIT_CQ_ERR, WAIT_QP, WAIT_SRQ, WAIT_FAULT_REQ, WAIT_FAULT_RESP, WAIT_KINDS
@@ -51,6 +58,9 @@ struct link {
  * @cmd: by slot, token of a command completion that waits
  * @cmds: number of these
  * @count: events since an EQ's last interrupt, for moderation
+ * @unfinished: by EQ: eq_run() is to write more of the events that wait for it
+ * @num_unfinished: number of these EQs
+ * @next: EQ, modulo EQS, from which on eq_run() looks for one of them
  */
 struct events {
 	struct link *link[WAIT_KINDS];
@@ -61,6 +71,9 @@ struct events {
 	uint32_t cmd[SLOTS];
 	unsigned int cmds;
 	uint32_t count[EQS];
+	bool unfinished[EQS];
+	unsigned int num_unfinished;
+	unsigned int next;
 };
 
 int eq_init(struct skua_dev *dev)
@@ -225,6 +238,22 @@ void eq_timer(struct skua_dev *dev, uint32_t eqn)
 	ctx_put(dev, eqc);
 }
 
+static bool eqc_full(const struct skua_eqc *eqc)
+{
+	return le32_to_cpu(eqc->pi) - le32_to_cpu(eqc->ci) >=
+	       1u << le32_get_bits(eqc->flags, SKUA_EQC_LOG_SIZE);
+}
+
+/* An event has to wait: for room, or only for those that come before it? */
+static void count_full(struct skua_dev *dev, uint32_t eqn)
+{
+	struct skua_eqc *eqc = eq_get(dev, eqn);
+
+	dev->cnt[SKUA_CNT_EQ_FULL] += !eqc || eqc_full(eqc);
+	if (eqc)
+		ctx_put(dev, eqc);
+}
+
 /* Write an EQE. -EAGAIN: the EQ is full; -EIO: there is no such EQ, or the device is FATAL. */
 static int eq_post(struct skua_dev *dev, uint32_t eqn, struct skua_eqe *eqe)
 {
@@ -237,7 +266,7 @@ static int eq_post(struct skua_dev *dev, uint32_t eqn, struct skua_eqe *eqe)
 	log = le32_get_bits(eqc->flags, SKUA_EQC_LOG_SIZE);
 	pi = le32_to_cpu(eqc->pi);
 	eqe->own = le32_encode_bits(!(pi >> log & 1), SKUA_EQE_PHASE);
-	if (pi - le32_to_cpu(eqc->ci) >= 1u << log) {
+	if (eqc_full(eqc)) {
 		eqc->pending |= cpu_to_le32(BIT(le32_get_bits(eqe->what, SKUA_EQE_TYPE)));
 		ctx_dirty(dev, eqc);
 		err = -EAGAIN;
@@ -252,6 +281,26 @@ static int eq_post(struct skua_dev *dev, uint32_t eqn, struct skua_eqe *eqe)
 	}
 	ctx_put(dev, eqc);
 	return err;
+}
+
+/* A batch is over, of which @left were not used: if all were there may be more. */
+static void batch_end(struct events *ev, uint32_t eqn, unsigned int left)
+{
+	ev->num_unfinished += !left;
+	ev->num_unfinished -= ev->unfinished[eqn];
+	ev->unfinished[eqn] = !left;
+}
+
+/* Try a list of events that wait for this EQ, unless it is unfinished: then its turn comes. */
+static void kick(struct skua_dev *dev, uint32_t eqn,
+		 void (*drain)(struct skua_dev *dev, unsigned int *left))
+{
+	unsigned int left = BATCH;
+
+	if (eqn == SKUA_NO_EQ || dev->events->unfinished[eqn])
+		return;
+	drain(dev, &left);
+	batch_end(dev->events, eqn, left);
 }
 
 static struct skua_eqe eqe_make(enum skua_eqe_type type, unsigned int subtype, uint32_t num)
@@ -284,18 +333,19 @@ bool comp_event(struct skua_dev *dev, struct skua_cqc *cqc)
 	/* Events of CQs that wait already go first. */
 	if (!dev->events->comp[eqn].head && comp_post(dev, cqc) != -EAGAIN)
 		return true;
-	dev->cnt[SKUA_CNT_EQ_FULL]++;
+	count_full(dev, eqn);
 	cqc->pending |= cpu_to_le32(SKUA_CQC_PENDING_COMP);
 	ctx_dirty(dev, cqc);
 	wait_add(dev, &dev->events->comp[eqn], WAIT_COMP, le32_to_cpu(cqc->cqn));
 	return false;
 }
 
-static void comp_drain(struct skua_dev *dev, uint32_t eqn)
+/* Here and below, @left: number of events that are still allowed in this batch. */
+static void comp_drain(struct skua_dev *dev, uint32_t eqn, unsigned int *left)
 {
 	struct waitlist *list = &dev->events->comp[eqn];
 
-	while (list->head) {
+	for (; list->head && *left; --*left) {
 		uint32_t cqn = link_index(list->head);
 		struct skua_cqc *cqc = ctx_get(dev, SKUA_ICM_CQC, cqn);
 		int err = cqc ? comp_post(dev, cqc) : -EIO;
@@ -396,26 +446,26 @@ static bool async_one(struct skua_dev *dev)
 	return !err;
 }
 
-static void async_drain(struct skua_dev *dev)
+static void async_drain(struct skua_dev *dev, unsigned int *left)
 {
 	struct events *ev = dev->events;
 	struct skua_eqe eqe = eqe_make(SKUA_EQE_PORT, 0, 0);
 
-	if (dev->async_eqn == SKUA_NO_EQ)
-		return;
-	if (ev->port && !eq_post(dev, dev->async_eqn, &eqe))
+	if (ev->port && *left && !eq_post(dev, dev->async_eqn, &eqe)) {
 		ev->port = false;
-	while (ev->async.head && async_one(dev))
-		;
+		--*left;
+	}
+	while (ev->async.head && *left && async_one(dev))
+		--*left;
 }
 
 /* An event was set in a context's pending word: write it, or put the object into the list. */
 static void async_event(struct skua_dev *dev, enum wait_kind kind, uint32_t index)
 {
 	wait_add(dev, &dev->events->async, kind, index);
-	async_drain(dev);
+	kick(dev, dev->async_eqn, async_drain);
 	if (waits(dev->events, kind, index))
-		dev->cnt[SKUA_CNT_EQ_FULL]++;
+		count_full(dev, dev->async_eqn);
 }
 
 void qp_event(struct skua_dev *dev, struct skua_sqc *sqc, enum skua_qp_event ev)
@@ -445,9 +495,9 @@ void cq_err_event(struct skua_dev *dev, struct skua_cqc *cqc, enum skua_cq_err e
 void port_event(struct skua_dev *dev)
 {
 	dev->events->port = true;
-	async_drain(dev);
+	kick(dev, dev->async_eqn, async_drain);
 	if (dev->events->port)
-		dev->cnt[SKUA_CNT_EQ_FULL]++;
+		count_full(dev, dev->async_eqn);
 }
 
 void cq_event_forget(struct skua_dev *dev, uint32_t cqn)
@@ -509,10 +559,10 @@ static bool fault_one(struct skua_dev *dev)
 	return !err;
 }
 
-static void fault_drain(struct skua_dev *dev)
+static void fault_drain(struct skua_dev *dev, unsigned int *left)
 {
-	while (dev->fault_eqn != SKUA_NO_EQ && dev->events->fault.head && fault_one(dev))
-		;
+	while (dev->events->fault.head && *left && fault_one(dev))
+		--*left;
 }
 
 static enum wait_kind fault_kind(bool responder)
@@ -525,9 +575,9 @@ void fault_event(struct skua_dev *dev, uint32_t qpn, bool responder)
 	enum wait_kind kind = fault_kind(responder);
 
 	wait_add(dev, &dev->events->fault, kind, qp_index(qpn));
-	fault_drain(dev);
+	kick(dev, dev->fault_eqn, fault_drain);
 	if (waits(dev->events, kind, qp_index(qpn)))
-		dev->cnt[SKUA_CNT_EQ_FULL]++;
+		count_full(dev, dev->fault_eqn);
 }
 
 void fault_event_forget(struct skua_dev *dev, uint32_t qpn, bool responder)
@@ -566,8 +616,8 @@ uint32_t recovery_uar(struct skua_dev *dev)
 
 void eq_kick(struct skua_dev *dev)
 {
-	async_drain(dev);
-	fault_drain(dev);
+	kick(dev, dev->async_eqn, async_drain);
+	kick(dev, dev->fault_eqn, fault_drain);
 }
 
 /* The last DMA of a device that becomes FATAL: errors are ignored. */
@@ -604,36 +654,55 @@ void cmd_event(struct skua_dev *dev, uint32_t token)
 
 	if (!ev->cmds && cmd_post(dev, token) != -EAGAIN)
 		return;
-	dev->cnt[SKUA_CNT_EQ_FULL]++;
+	count_full(dev, dev->cmd_eqn);
 	ev->cmds += !ev->cmd[slot];
 	ev->cmd[slot] = token;
 }
 
-static void cmd_drain(struct skua_dev *dev)
+static void cmd_drain(struct skua_dev *dev, unsigned int *left)
 {
 	struct events *ev = dev->events;
 
-	for (unsigned int i = 0; i < SLOTS && ev->cmds; i++) {
+	for (unsigned int i = 0; i < SLOTS && ev->cmds && *left; i++) {
 		if (!ev->cmd[i])
 			continue;
 		if (cmd_post(dev, ev->cmd[i]))
 			return;
 		ev->cmd[i] = 0;
 		ev->cmds--;
+		--*left;
 	}
 }
 
 /* --- doorbell --- */
 
+/* One batch, of all kinds of events that wait for the EQ. */
 static void drain(struct skua_dev *dev, uint32_t eqn)
 {
+	unsigned int left = BATCH;
+
 	if (eqn == dev->cmd_eqn)
-		cmd_drain(dev);
+		cmd_drain(dev, &left);
 	if (eqn == dev->async_eqn)
-		async_drain(dev);
+		async_drain(dev, &left);
 	if (eqn == dev->fault_eqn)
-		fault_drain(dev);
-	comp_drain(dev, eqn);
+		fault_drain(dev, &left);
+	comp_drain(dev, eqn, &left);
+	batch_end(dev->events, eqn, left);
+}
+
+bool eq_run(struct skua_dev *dev)
+{
+	struct events *ev = dev->events;
+
+	for (unsigned int n = 0; n < BATCHES && ev->num_unfinished; n++) {
+		if (n && dev_turn_over(dev))
+			break;
+		while (!ev->unfinished[ev->next % EQS])
+			ev->next++;
+		drain(dev, ev->next++ % EQS);
+	}
+	return ev->num_unfinished;
 }
 
 void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)

@@ -196,7 +196,7 @@ void skua_dev_room(struct skua_dev *dev);
 void skua_dev_link(struct skua_dev *dev, bool up);
 
 /*
- * Do a bounded amount of queued work (commands, send queues, doorbell records).
+ * Do a bounded amount of queued work (commands, events, send queues, doorbell records).
  * Returns true while there is more: call again, after looking at other sources.
  */
 bool skua_dev_run(struct skua_dev *dev);
