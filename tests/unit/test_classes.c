@@ -111,7 +111,7 @@ static void set_classes(const uint8_t prio_tc[SKUA_PRIO_NUM], const uint8_t shar
 	mini_ok(&n.rc.s[0].m, SKUA_CMD_MODIFY_DEVICE, &in, sizeof(in));
 }
 
-/* The wire has room for so many frames, and who has waited for it is ready. */
+/* The wire has room for so many frames: who has waited for it gets ready. */
 static void give_room(unsigned int room)
 {
 	n.wire.room = room;
@@ -304,6 +304,19 @@ static void test_idle(void **state)
 	rc_close(&n.rc);
 }
 
+/* The first one sends a frame, and the others are ready: the time of the turn is over. */
+static void short_turn(void)
+{
+	struct fake *f = &n.rc.s[0].f;
+
+	f->dev->cfg.turn_ns = 1;
+	f->step = 1;
+	give_room(1);
+	assert_true(skua_dev_run(f->dev));
+	f->dev->cfg.turn_ns = 0;
+	f->step = 0;
+}
+
 /* Classes are changed while queue pairs wait, whether for a turn or for the wire. */
 static void test_change(void **state)
 {
@@ -319,9 +332,12 @@ static void test_change(void **state)
 		for (unsigned int i = 0; i < QPS; i++)
 			fill(i);
 		drive(ROUNDS / 4, ROOM);
-		/* Without a command, in which the device would give them turns first. */
 		if (ready)
-			skua_dev_room(n.rc.s[0].f.dev);
+			short_turn();
+		for (unsigned int i = 1; i < QPS; i++)
+			assert_int_equal(sched_ready(n.rc.s[0].f.dev, qp_index(n.qp[0][i].qpn)),
+					 ready);
+		/* Without a command, in which the device would give them turns first. */
 		sched_set_classes(n.rc.s[0].f.dev, each, strict);
 		n.wire.room = 1;
 		if (!ready)

@@ -21,6 +21,10 @@
  * the frame of one of them after all it is parked again without reading its context. QPs that
  * have sent something in the turn in which they were parked are put behind those that have
  * not: otherwise the first one would take all of the room each time.
+ *
+ * There may be very many of them, and other functions of the process wait meanwhile, so that one
+ * call looks at a limited number. No QP has a turn before all that were parked are ready: they
+ * are in the order in which they would be after one long call.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +36,8 @@
 /* Turns in one round, and frames in one turn of an Ethernet queue. */
 #define ROUND	8
 #define FRAMES	16
+/* Parked QPs that one call of sched_run() makes ready or parks again, which takes about 0.1 ms. */
+#define LOOKS	4096
 
 /* By QP index; numbers in the list are index + 1, 0 ends it. */
 struct list {
@@ -92,6 +98,7 @@ struct tclass {
  * @link: by QP index
  * @top: no QP from this index on has been in a list
  * @list: heads of the lists of ready and parked QPs
+ * @room: there may be room for the parked ones
  * @turn_bytes: bytes sent in the present turn, and since
  * @turn: class whose turn it is
  * @no_tc: the turn began as one of no class
@@ -106,6 +113,7 @@ struct sched {
 	struct link *link;
 	uint32_t top;
 	struct list list[LISTS];
+	bool room;
 	uint64_t turn_bytes;
 	unsigned int turn;
 	uint32_t ready, strict;
@@ -208,6 +216,7 @@ void sched_reset(struct skua_dev *dev)
 
 	memset(s->link, 0, s->top * sizeof(*s->link));
 	memset(s->list, 0, sizeof(s->list));
+	s->room = false;
 	s->top = 0;
 	s->ready = 0;
 }
@@ -277,14 +286,16 @@ void sched_state(struct skua_dev *dev, uint32_t qpn, bool flush)
 	sched_kick(dev, qpn);
 }
 
-static void make_ready(struct sched *s, struct list *list)
+/* The first QP of the list. False: there is none. */
+static bool make_ready(struct sched *s, const struct list *list)
 {
-	while (list->head) {
-		uint32_t index = list->head - 1;
+	uint32_t index = list->head - 1;
 
-		unlink_qp(s, index);
-		append_ready(s, index);
-	}
+	if (!list->head)
+		return false;
+	unlink_qp(s, index);
+	append_ready(s, index);
+	return true;
 }
 
 void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM],
@@ -309,7 +320,8 @@ void sched_set_classes(struct skua_dev *dev, const uint8_t prio_tc[SKUA_PRIO_NUM
 				 ((uint64_t)SKUA_TC_SHARE_MAX << 16) / tc_share[tc];
 		s->strict |= s->tc[tc].cost ? 0 : BIT(tc);
 	}
-	make_ready(s, &s->list[MOVING]);
+	while (make_ready(s, &s->list[MOVING]))
+		;
 }
 
 void sched_one_class(struct skua_dev *dev)
@@ -344,8 +356,15 @@ void sched_next_unknown(struct skua_dev *dev, uint32_t qpn)
 
 void sched_room(struct skua_dev *dev)
 {
-	make_ready(dev->sched, &dev->sched->list[PARKED]);
-	make_ready(dev->sched, &dev->sched->list[SERVED]);
+	dev->sched->room = true;
+}
+
+/* Make the parked QPs ready if there may be room, at most *@looks of them. False: not yet all. */
+static bool unpark(struct sched *s, unsigned int *looks)
+{
+	for (; s->room && *looks; --*looks)
+		s->room = make_ready(s, &s->list[PARKED]) || make_ready(s, &s->list[SERVED]);
+	return !s->room;
 }
 
 /* The one of these classes whose turn it is. */
@@ -393,12 +412,12 @@ bool sched_turn_prio(struct skua_dev *dev, uint32_t qpn, uint32_t prio)
 	return s->turn == tc;
 }
 
-/* Take the next QP that may have a turn. False: there is none. */
-static bool next_ready(struct skua_dev *dev, uint32_t *index)
+/* Take the next QP that may have a turn. False: there is none among the next *@looks. */
+static bool next_ready(struct skua_dev *dev, uint32_t *index, unsigned int *looks)
 {
 	struct sched *s = dev->sched;
 
-	while (s->ready && !port_tx_busy(dev)) {
+	for (; s->ready && !port_tx_busy(dev) && *looks; --*looks) {
 		struct link *l;
 
 		s->turn = next_class(s);
@@ -466,12 +485,15 @@ static bool turn(struct skua_dev *dev, struct qp *qp, uint32_t index)
 
 bool sched_run(struct skua_dev *dev)
 {
+	unsigned int looks = LOOKS;
 	uint32_t index;
 
+	if (!unpark(dev->sched, &looks))
+		return true;
 	for (unsigned int n = 0; n < ROUND; n++) {
 		struct qp qp;
 
-		if ((n && dev_turn_over(dev)) || !next_ready(dev, &index))
+		if ((n && dev_turn_over(dev)) || !next_ready(dev, &index, &looks))
 			break;
 		if (qp_get_sq_index(dev, index, &qp))
 			continue;
