@@ -434,6 +434,32 @@ static void command_events(void **state)
 	assert_status(mini_index(&r->m, SKUA_CMD_DESTROY_EQ, 2, NULL, 0), OK);
 }
 
+/* Completions that wait for room in the EQ of commands go to that which takes its place. */
+static void command_events_moved(void **state)
+{
+	struct rig *r = *state;
+	struct skua_cmd_modify_device_in mod = {
+		.mask = cpu_to_le32(SKUA_DEV_M_CMD_EQ),
+		.cmd_eqn = cpu_to_le32(2),
+	};
+	struct mini_eq eq[2];
+	struct skua_eqe eqe;
+
+	for (unsigned int i = 0; i < 2; i++)
+		assert_status(mini_eq_create(&r->m, &eq[i], 2 + i, 1, 0, 5), OK);
+	mini_ok(&r->m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
+	for (unsigned int i = 0; i < 4; i++)
+		mini_cmd_start(&r->m, SKUA_CMD_QUERY_PORT, NULL, 0, SKUA_CMD_MBOX_SIZE)->flags =
+			cpu_to_le16(SKUA_CMD_F_EVENT);
+	fake_run(&r->f);
+	mod.cmd_eqn = cpu_to_le32(3);
+	mini_ok(&r->m, SKUA_CMD_MODIFY_DEVICE, &mod, sizeof(mod));
+	for (unsigned int i = 0; i < 4; i++) {
+		assert_true(mini_eq_next(&r->m, &eq[i / 2], &eqe));
+		assert_int_equal(le32_get_bits(eqe.what, SKUA_EQE_TYPE), SKUA_EQE_CMD);
+	}
+}
+
 /* --- device commands --- */
 
 static void query_device(void **state)
@@ -668,6 +694,7 @@ int main(void)
 		rig_test(ring_write_fault),
 		rig_test(inject_fatal),
 		rig_test(command_events),
+		rig_test(command_events_moved),
 		rig_test(query_device),
 		rig_test(modify_device),
 		rig_test(turns),

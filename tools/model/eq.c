@@ -614,12 +614,6 @@ uint32_t recovery_uar(struct skua_dev *dev)
 	return uar;
 }
 
-void eq_kick(struct skua_dev *dev)
-{
-	kick(dev, dev->async_eqn, async_drain);
-	kick(dev, dev->fault_eqn, fault_drain);
-}
-
 /* The last DMA of a device that becomes FATAL: errors are ignored. */
 void eq_fatal(struct skua_dev *dev, enum skua_fatal why)
 {
@@ -674,7 +668,14 @@ static void cmd_drain(struct skua_dev *dev, unsigned int *left)
 	}
 }
 
-/* --- doorbell --- */
+/* --- all of them --- */
+
+void eq_kick(struct skua_dev *dev)
+{
+	kick(dev, dev->cmd_eqn, cmd_drain);
+	kick(dev, dev->async_eqn, async_drain);
+	kick(dev, dev->fault_eqn, fault_drain);
+}
 
 /* One batch, of all kinds of events that wait for the EQ. */
 static void drain(struct skua_dev *dev, uint32_t eqn)
@@ -704,6 +705,8 @@ bool eq_run(struct skua_dev *dev)
 	}
 	return ev->num_unfinished;
 }
+
+/* --- doorbell --- */
 
 void eq_doorbell(struct skua_dev *dev, uint32_t page, uint32_t lo, uint32_t hi)
 {
