@@ -129,6 +129,15 @@ void judge_sr_start(struct judge_sr *j, uint32_t own, uint32_t peer, uint32_t mt
 	j->rq.cont = rq_psn;
 }
 
+/* May the packet be one that the peer has under way, or the answer to one that this side has? */
+static bool is_near(const struct judge_sr *j, const struct packet *p)
+{
+	if (p->op->kind <= OTHER)
+		return ahead(p->psn, j->rq.cont) >= -512 &&
+		       ahead(p->psn, j->rq.cont) < 1 << j->log;
+	return ahead(p->psn, j->sq.una) >= -512 && ahead(p->psn, j->sq.top) < 0;
+}
+
 /* --- requester --- */
 
 /* Of a WRITE only the last packet shows that it has an immediate. */
@@ -284,7 +293,7 @@ static void request_received(struct judge_sr *j, const struct packet *p)
 {
 	uint32_t n = psns_of(j, p);
 
-	j->rq.spoken |= p->sr;
+	j->rq.spoken |= p->sr && is_near(j, p);
 	if (ahead(p->psn, j->rq.cont) < 0 || rq_at(j, p->psn)->arrived) {
 		j->cnt.twice++;
 		return;
@@ -365,7 +374,7 @@ void judge_sr_received(struct judge_sr *j, const uint8_t *frame, size_t len, uin
 	if (!parse(frame, len, &p) || p.dqpn != j->own)
 		return;
 	j->cnt.marked += (frame[15] & 3) == 3;
-	if (j->log && p.resv7 >= 5) {
+	if (j->log && p.resv7 >= 5 && is_near(j, &p)) {
 		uint32_t log = p.resv7 < j->log ? p.resv7 : j->log;
 
 		if (!j->sq.log || log < j->sq.log)

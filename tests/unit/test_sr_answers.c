@@ -292,6 +292,32 @@ static void test_reread_most(void **state)
 	rc_close(&rc);
 }
 
+/*
+ * All of the READ's responses were lost. Who asks for some of them speaks the extension, however
+ * far behind they are, and may ask for others later.
+ */
+static void test_reread_far(void **state)
+{
+	const uint32_t far = 600;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &small);
+	rc_fill(rc.s[1].buf + AREA, 20000, 9);
+	GIVE(&rc, .op = IB_OP_READ_REQUEST, .total = 1200, .roff = AREA, .plain = true);
+	GIVE(&rc, .op = IB_OP_READ_REQUEST, .psn = 5, .total = far * 256, .plain = true);
+	hush(&rc);
+	assert_int_equal(epsn(&rc), 5 + far);
+	for (uint32_t k = 1; k <= 3; k += 2) {
+		give(&rc, read_part(0, k, 256));
+		run(&rc);
+		expect_resp(&rc, 0, AREA, 1200, k, k);
+		expect_silence(&rc);
+	}
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_MALFORMED), 0);
+	rc_close(&rc);
+}
+
 /* Before new answers, and these before an acknowledgment. */
 static void test_reread_order(void **state)
 {
@@ -859,6 +885,7 @@ int main(void)
 		cmocka_unit_test(test_reread_long),
 		cmocka_unit_test(test_reread_begun),
 		cmocka_unit_test(test_reread_most),
+		cmocka_unit_test(test_reread_far),
 		cmocka_unit_test(test_reread_order),
 		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_reread_page),

@@ -197,6 +197,111 @@ static void test_no_nak(void **state)
 	rc_close(&rc);
 }
 
+/* --- who speaks it --- */
+
+/* A number of a PSN that the peer may have under way, or not. */
+struct place {
+	int32_t n;
+	bool near;
+};
+
+/* A packet of side 0 with a window in it came: has side 1 learned of it? */
+static void heard(struct rc *rc, struct place p)
+{
+	uint32_t log = u32_get_bits(rc_query(rc, 1).sqc.sr_window, SKUA_SQC_WINDOW);
+
+	if (!!log != p.near)
+		fail_msg("%d: window 2^%u", p.n, log);
+	rc_close(rc);
+}
+
+/*
+ * Only a packet whose PSN may be under way says that the peer sends packets of the extension. To
+ * any other peer a gap is still told by a NAK.
+ */
+static void test_spoken(void **state)
+{
+	const struct place places[] = {
+		{ -(1 << 23), false }, { -513, false }, { -512, true }, { -1, true },
+		{ 31, true }, { 32, false }, { 512, false }, { (1 << 23) - 1, false },
+	};
+	struct rc_opt opt = small;
+
+	(void)state;
+	opt.log_window = 5;
+	for (unsigned int k = 0; k < N(places); k++) {
+		struct sr_pkt far = write_one((uint32_t)places[k].n), gap = write_one(3);
+		struct rc rc;
+
+		rc_open(&rc, &opt);
+		far.roff = AREA;
+		gap.plain = true;
+		give(&rc, far);
+		hush(&rc);
+		give(&rc, gap);
+		run(&rc);
+		if (!places[k].near)
+			expect_nak(&rc, 0, IB_AETH_NAK | IB_NAK_PSN_SEQUENCE, 0xff);
+		assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_TX_NAK), !places[k].near);
+		rc_close(&rc);
+	}
+}
+
+/* So it is with the window that a request tells, in the standard's form too ... */
+static void test_heard(void **state)
+{
+	const struct place places[] = {
+		{ -(1 << 23), false }, { -513, false }, { -512, true }, { 0, true },
+		{ 31, true }, { 32, false }, { (1 << 23) - 1, false },
+	};
+	struct rc_opt opt = small;
+
+	(void)state;
+	opt.log_window = 5;
+	opt.ext[0] = SKUA_EXT_NEGOTIATE;
+	opt.ext[1] = SKUA_EXT_NEGOTIATE;
+	for (unsigned int k = 0; k < 2 * N(places); k++) {
+		struct place at = places[k / 2];
+		struct sr_pkt p = write_one((uint32_t)at.n);
+		struct rc rc;
+
+		rc_open(&rc, &opt);
+		p.roff = AREA;
+		p.plain = k % 2;
+		give(&rc, p);
+		heard(&rc, at);
+	}
+}
+
+/* ... or an answer: side 1 has sent four packets. */
+static void test_heard_answer(void **state)
+{
+	const struct place places[] = {
+		{ -513, false }, { -512, true }, { -1, true }, { 3, true }, { 4, false },
+		{ (1 << 23) - 1, false },
+	};
+	struct rc_opt opt = small;
+
+	(void)state;
+	opt.ext[0] = SKUA_EXT_NEGOTIATE;
+	opt.ext[1] = SKUA_EXT_NEGOTIATE;
+	for (unsigned int k = 0; k < N(places); k++) {
+		uint8_t frame[SKUA_PKT_OVERHEAD + 64];
+		struct skua_pkt_build b;
+		struct rc rc;
+
+		rc_open(&rc, &opt);
+		rc_post(&rc, 1, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 4 * 256 });
+		hush(&rc);
+		assert_int_equal(rc_build(&rc, 0, &b, frame, sizeof(frame), IB_OPCODE(RC, ACK),
+					  psn_add(opt.psn[1], (uint32_t)places[k].n)), 0);
+		b.bth->ack |= SKUA_EXT_LOG_WINDOW_MAX;
+		ib_aeth_put(b.aeth, IB_AETH_ACK | IB_AETH_CREDIT_INVALID, 0);
+		rc_inject(&rc, 1, &b, 0);
+		heard(&rc, places[k]);
+	}
+}
+
 /* --- messages of all kinds, in any order --- */
 
 /* A window that the peer invalidates; its key. */
@@ -840,6 +945,9 @@ int main(void)
 		cmocka_unit_test(test_in_a_row),
 		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_no_nak),
+		cmocka_unit_test(test_spoken),
+		cmocka_unit_test(test_heard),
+		cmocka_unit_test(test_heard_answer),
 		cmocka_unit_test(test_all_kinds),
 		cmocka_unit_test(test_numbers_wrap),
 		cmocka_unit_test(test_dropped),

@@ -616,7 +616,8 @@ void rres_duplicate(struct turn *t, const struct skua_pkt *pkt)
 	}
 	rr = rr_at(rrc, number);
 	pending = rr_is(rr, SKUA_RR_PENDING);
-	if (rr_op(rr) == SKUA_WQE_READ && le32_to_cpu(t->rqc->flags) & SKUA_RQC_EXT) {
+	if (rr_op(rr) == SKUA_WQE_READ &&
+	    (pkt->seth || le32_to_cpu(t->rqc->flags) & SKUA_RQC_EXT)) {
 		reread(t, rr, pkt);
 	} else if (rr_op(rr) == SKUA_WQE_READ && !read_again(t, rr, pkt)) {
 		turn_count(t, SKUA_CNT_RX_MALFORMED);

@@ -97,6 +97,8 @@ static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
 	}
 	if ((pkt->tclass & IP_ECN_MASK) == IP_ECN_CE)
 		cc_rx_ce(&t, pkt);
+	if (pkt->op->flags & IB_F_REQUEST && !turn_need_rq(&t))
+		return;
 	if (pkt->resv7)
 		sr_hear(&t, pkt);
 	if (!(pkt->op->flags & IB_F_REQUEST)) {
@@ -104,8 +106,6 @@ static void run(struct skua_dev *dev, struct qp *qp, const struct skua_pkt *pkt)
 		turn_end_req(&t);
 		return;
 	}
-	if (!turn_need_rq(&t))
-		return;
 	if (t.transport == IB_TRANSPORT_UD)
 		ud_rx(&t, pkt);
 	else if (t.transport == IB_TRANSPORT_UC)
@@ -159,10 +159,10 @@ static bool deliver_train(struct skua_dev *dev, struct qp *qp, const struct skua
 	if (qp_type(qp) != SKUA_QP_RC || check(dev, qp, pkt) != SKUA_CNT_COUNT)
 		return false;
 	turn_begin(&t, dev, qp);
-	if (pkt->resv7)
-		sr_hear(&t, pkt);
 	if (!turn_need_rq(&t))
 		return false;
+	if (pkt->resv7)
+		sr_hear(&t, pkt);
 	taken = resp_rx_train(&t, pkt, train);
 	if (taken)
 		turn_end_resp(&t);

@@ -159,9 +159,19 @@ void sr_use_window(struct turn *t, uint32_t log)
 	s->valid |= cpu_to_le32(SKUA_SQC_RTT);
 }
 
+/* Is it a PSN that the peer may have under way, or answer? */
+static bool is_near(const struct turn *t, const struct skua_pkt *pkt)
+{
+	if (pkt->op->flags & IB_F_REQUEST)
+		return sr_resp_is_near(t, ib_psn_diff(pkt->psn, le32_to_cpu(t->rqc->epsn)));
+	return ib_psn_diff(pkt->psn, max_psn(t)) < 0 &&
+	       ib_psn_diff(pkt->psn, una(t)) >= -SKUA_LRC_PSNS;
+}
+
 /*
  * Once heard it holds until RESET: a packet without it is a late one of the time before. The
- * window is the smaller of both ends'.
+ * window is the smaller of both ends'. As nothing takes it back, it is not heard from a stray
+ * packet: a peer that does not know the extension drops all requests in its form.
  */
 void sr_hear(struct turn *t, const struct skua_pkt *pkt)
 {
@@ -172,6 +182,8 @@ void sr_hear(struct turn *t, const struct skua_pkt *pkt)
 	if (!t->reliable || log < SKUA_EXT_LOG_WINDOW_MIN)
 		return;
 	if (sr_on(t) && log >= u32_get_bits(t->sqc->sr_window, SKUA_SQC_WINDOW))
+		return;
+	if (!is_near(t, pkt))
 		return;
 	sr_use_window(t, log);
 	ctx_dirty(t->dev, t->sqc);

@@ -116,7 +116,7 @@ static inline bool sr_know_ci(struct turn *t)
 
 /* With SKUA_SQC_CI_SEQ: the message @f at ci is complete. */
 void sr_follow_ci(struct turn *t, const struct flight *f);
-/* A packet of the peer's came: does it speak the extension too? */
+/* A packet of the peer's came: does it speak the extension too? Of a request, @t has the RQC. */
 void sr_hear(struct turn *t, const struct skua_pkt *pkt);
 
 /* One after the last bit that is set in an acknowledgment's bitmap; 0: there is none. */
@@ -266,6 +266,15 @@ void sr_onload_back(struct turn *t);
 void sr_onload_end(struct turn *t);
 
 /* --- sr_resp.c --- */
+/*
+ * May the peer have a request under way that is @d PSNs ahead of the one expected? Any other is of
+ * an earlier connection, or forged, and is not to decide what the QP speaks.
+ */
+static inline bool sr_resp_is_near(const struct turn *t, int32_t d)
+{
+	return d >= -SKUA_LRC_PSNS && d < 1 << sr_log_window(t);
+}
+
 /* A request that has a SETH, @d PSNs ahead of the one expected. */
 void sr_resp_rx(struct turn *t, const struct skua_pkt *pkt, int32_t d);
 /* Of one that is expected: does its SETH say what the QP knows? */

@@ -544,7 +544,8 @@ bool sr_resp_is_stray(const struct turn *t, const struct skua_pkt *pkt)
 
 void sr_resp_rx(struct turn *t, const struct skua_pkt *pkt, int32_t d)
 {
-	begin(t);
+	if (sr_resp_is_near(t, d))
+		begin(t);
 	if (d < 0)
 		resp_duplicate(t, pkt);
 	else if (d > 0)
