@@ -235,6 +235,28 @@ static bool in_loss(struct net *n)
 	return le32_to_cpu(rc_query(&n->rc, 0).sqc.valid) & SKUA_SQC_LOSS;
 }
 
+/* A bitmap, and the peer has not said that it knows the extension: it is not from the peer. */
+static void test_not_spoken(void **state)
+{
+	static struct net n;
+
+	(void)state;
+	net_open(&n, &(struct rc_opt){ .mtu_code = 1, .psn = { FIRST, 7 },
+				       .ext = { SKUA_EXT_NEGOTIATE, SKUA_EXT_NEGOTIATE } },
+		 "port=nic0,loss=100%");
+	rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 4 * MTU });
+	net_settle(&n);
+	/* An old one does not have it ask the peer whether packets have come. */
+	ACK(&n, (uint32_t)-1000, (uint32_t)-999);
+	net_pass(&n, 20000000);
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_TX_RETRANS_PKTS), 0);
+	ACK(&n, 1, 2);
+	assert_int_equal(una_of(&n), 0);
+	assert_false(in_loss(&n));
+	assert_int_equal(rc_cnt(&n.rc, 0, SKUA_CNT_RX_BAD_RESP), 2);
+	net_close(&n);
+}
+
 /* Responses that are expected, while a request behind them is known to wait for another one. */
 static void test_next(void **state)
 {
@@ -318,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_bitmap),
 		cmocka_unit_test(test_bitmap_sent),
 		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_not_spoken),
 		cmocka_unit_test(test_next),
 		cmocka_unit_test(test_held_fails),
 	};

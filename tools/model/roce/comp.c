@@ -525,8 +525,12 @@ static void ack_response(struct turn *t, const struct skua_pkt *pkt)
 
 void comp_rx(struct turn *t, const struct skua_pkt *pkt)
 {
-	/* Of something never sent; the queue cannot be empty then. */
-	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->max_psn)) >= 0) {
+	/*
+	 * Of something never sent; the queue cannot be empty then. Or with a bitmap, which no peer
+	 * sends that has not said that it knows selective repeat.
+	 */
+	if (ib_psn_diff(pkt->psn, le32_to_cpu(t->sqc->max_psn)) >= 0 ||
+	    (sr_has_bitmap(pkt) && !sr_on(t))) {
 		turn_count(t, SKUA_CNT_RX_BAD_RESP);
 		return;
 	}

@@ -131,11 +131,16 @@ static inline bool sr_in_loss(const struct turn *t)
 	return le32_to_cpu(t->sqc->valid) & SKUA_SQC_LOSS;
 }
 
+/* Of an acknowledgment or response. */
+static inline bool sr_has_bitmap(const struct skua_pkt *pkt)
+{
+	return pkt->op->flags & IB_F_PAYLOAD && pkt->opcode >= IB_OPCODE_VENDOR_MIN;
+}
+
 /* Is the acknowledgment or response one that only sr_comp_rx() understands? */
 static inline bool sr_deals_with(const struct turn *t, const struct skua_pkt *pkt)
 {
-	return sr_in_loss(t) ||
-	       (pkt->op->flags & IB_F_PAYLOAD && pkt->opcode >= IB_OPCODE_VENDOR_MIN);
+	return sr_in_loss(t) || sr_has_bitmap(pkt);
 }
 
 void sr_comp_rx(struct turn *t, const struct skua_pkt *pkt);
