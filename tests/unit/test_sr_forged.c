@@ -30,12 +30,13 @@ struct msg {
 static void connect(struct net *n, const struct msg *msg, unsigned int num, uint32_t log_window)
 {
 	net_open(n, &(struct rc_opt){ .mtu_code = 1, .log_sq = 9, .psn = { FIRST, 7 },
-				      .log_window = log_window,
+				      .log_window = log_window, .caps = SKUA_CAP_FLUSH,
 				      .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } },
 		 "port=nic0,loss=100%");
 	for (unsigned int k = 0; k < num; k++)
 		rc_post_quiet(&n->rc, 0, &n->rc.s[0].qp, &(struct rc_wr){
-			.op = msg[k].op, .len = msg[k].psns * MTU });
+			.op = msg[k].op, .len = msg[k].psns * MTU,
+			.flush = msg[k].op == SKUA_WQE_FLUSH ? SKUA_WQE_FLUSH_GLOBAL : 0 });
 	mini_ring(&n->rc.s[0].m, &n->rc.s[0].qp);
 	net_settle(n);
 }
@@ -309,6 +310,83 @@ static void test_next(void **state)
 	net_close(&n);
 }
 
+/* Of the second READ below, requests that side 0 has sent. */
+static void count_asked(void *priv, int i, bool sent, const uint8_t *frame, size_t len)
+{
+	unsigned int *num = priv;
+	struct skua_pkt pkt;
+
+	if (i || !sent)
+		return;
+	assert_int_equal(skua_pkt_parse(frame, len, &pkt), SKUA_PKT_OK);
+	*num += pkt.opcode == IB_OPCODE(SKUA_RC, READ_REQUEST) && pkt.psn == psn(5);
+}
+
+static bool is_asked(struct net *n)
+{
+	return rr_is(rc_lrc(&n->rc), rr_asked(1));
+}
+
+/* A READ, a FLUSH and a READ: this one, the last, is asked for again to learn what has come. */
+static void ask_last(struct net *n, unsigned int *asked)
+{
+	static const struct msg msg[] = {
+		{ SKUA_WQE_READ, 4 },	/* 0 */
+		{ SKUA_WQE_FLUSH, 1 },	/* 4 */
+		{ SKUA_WQE_READ, 4 },	/* 5 */
+	};
+
+	connect(n, msg, 3, 5);
+	*asked = 0;
+	n->seen = count_asked;
+	n->seen_priv = asked;
+	for (unsigned int k = 0; k < 100 && !is_asked(n); k++)
+		net_pass(n, 100000);
+	assert_true(is_asked(n));
+	assert_int_equal(*asked, 1);
+}
+
+/* The first READ is answered from packet @from on. */
+static void answer_first(struct net *n, uint32_t from)
+{
+	for (uint32_t at = from; at < 4; at++)
+		give_response(n, !at ? IB_OP_READ_RESP_FIRST : at == 3 ? IB_OP_READ_RESP_LAST :
+					 IB_OP_READ_RESP_MIDDLE, at);
+}
+
+/*
+ * A FLUSH has no number among READs: its response says nothing of the READ behind it, which was
+ * asked for again. That is not done once more when packets behind it have come.
+ */
+static void test_flush_answered(void **state)
+{
+	/* The response comes before its turn; likewise behind others, in a row; in its turn. */
+	enum { EARLY, ROW, TURN };
+	static struct net n;
+	unsigned int asked;
+
+	(void)state;
+	for (int k = EARLY; k <= TURN; k++) {
+		ask_last(&n, &asked);
+		rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_WRITE, .len = 8 * MTU });
+		net_settle(&n);
+		if (k == TURN)
+			ACK(&n, 4, 9);
+		if (k == ROW)
+			give_aeth(&n, 3, GOOD);
+		if (k != EARLY)
+			answer_first(&n, k == ROW);
+		assert_int_equal(una_of(&n), k == TURN ? 4 : 0);
+		give(&n, IB_OPCODE(RC, READ_RESP_ONLY), 4, GOOD, NULL, 0);
+		assert_int_equal(una_of(&n), k == TURN ? 5 : 0);
+		assert_true(in_loss(&n));
+		ACK(&n, 5, 9, 10, 11, 12, 13, 14, 15, 16);
+		net_settle(&n);
+		assert_int_equal(asked, 1);
+		net_close(&n);
+	}
+}
+
 /*
  * A WRITE has come, and waits for the READ before it. When that is answered only the READ is
  * complete: the WRITE may fail yet when its turn comes.
@@ -342,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_not_spoken),
 		cmocka_unit_test(test_next),
+		cmocka_unit_test(test_flush_answered),
 		cmocka_unit_test(test_held_fails),
 	};
 

@@ -101,7 +101,7 @@ bool sr_early_rx(struct turn *t, struct skua_lrc *lrc, const struct skua_pkt *pk
 	if (!none_lost(t, lrc, psn, start) || !take_cum(t, lrc, start))
 		return false;
 	if (rr_is(lrc, SKUA_LRC_RR_ASKED))
-		lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&m->at, psn)));
+		rr_answered(lrc, &m->at, &m->f, psn);
 	if (psn == una(t))
 		return take_next(t, lrc, pkt, m);
 	if (!comp_early(t, pkt, &m->f, m->at.psn))

@@ -112,6 +112,17 @@ static inline uint32_t rr_number(const struct walk_place *at, uint32_t psn)
 	return at->rr_seq + psn_sub(psn, at->psn) / ENGINE_READ_PSNS;
 }
 
+/*
+ * A response came: the request that @psn belongs to, of the message @f at @at, need not be asked
+ * for any more. A FLUSH has no number: this is that of the request behind it.
+ */
+static inline void rr_answered(struct skua_lrc *lrc, const struct walk_place *at,
+			       const struct flight *f, uint32_t psn)
+{
+	if (rrs_of(f->op, f->psns))
+		lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(at, psn)));
+}
+
 /* --- sr_read.c --- */
 /* The response @psn came: those before it that did not are holes. */
 void sr_read_gap(struct turn *t, struct skua_lrc *lrc, uint32_t psn);

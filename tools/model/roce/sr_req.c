@@ -643,7 +643,7 @@ static void take_response(struct turn *t, struct skua_lrc *lrc, const struct sku
 		return;
 	}
 	take_cum(t, lrc, w.f.op == SKUA_WQE_READ ? sr_part_start(&w.at, pkt->psn) : w.at.psn);
-	lrc->rr_held &= ~cpu_to_le32(rr_asked(rr_number(&w.at, pkt->psn)));
+	rr_answered(lrc, &w.at, &w.f, pkt->psn);
 	if (!advance(t, lrc))
 		return;
 	if (w.f.op == SKUA_WQE_READ)
