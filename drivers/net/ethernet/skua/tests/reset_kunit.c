@@ -155,6 +155,8 @@ static void test_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skua_hw_reset(dev), -ETIMEDOUT);
 	memset(t->regs, 0xff, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, skua_hw_reset(dev), -ENODEV);
+	/* A function that is not there is not written to. */
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(*(__le32 *)(t->regs + SKUA_REG_CTRL)), U32_MAX);
 }
 
 /* --- A slot reset --- */
