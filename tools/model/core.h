@@ -403,7 +403,7 @@ enum skua_vendor mr_check_own(struct skua_dev *dev, const struct mr_who *who, ui
 
 /**
  * struct mr_part - a part of the memory that a request accesses
- * @key: remote key
+ * @key: remote or local key
  * @va: address of what the request accesses
  * @len: bytes of that
  * @off: where in it the part begins

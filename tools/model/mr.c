@@ -397,41 +397,8 @@ static enum skua_vendor copy(struct skua_dev *dev, const struct mr_who *who,
 	return mr_copy(dev, mpt, va, buf, len, write);
 }
 
-static enum skua_vendor access(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
-			       uint64_t va, void *buf, uint32_t len, bool write)
-{
-	struct skua_mpt *mpt;
-	enum skua_vendor err;
-
-	if (!len)
-		return SKUA_VENDOR_NONE;
-	if (is_reserved(who, key)) {
-		err = write ? dma_write(dev, TLP_PAYLOAD, va, buf, len) :
-			      dma_read(dev, TLP_PAYLOAD, va, buf, len);
-		return err ? SKUA_VENDOR_KEY_DMA : SKUA_VENDOR_NONE;
-	}
-	err = mr_get(dev, who, key, &va, len, &mpt);
-	if (err)
-		return err;
-	err = copy(dev, who, mpt, va, buf, len, write);
-	ctx_put(dev, mpt);
-	return err;
-}
-
-enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
-			 uint64_t va, void *buf, uint32_t len)
-{
-	return access(dev, who, key, va, buf, len, false);
-}
-
-enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
-			  uint64_t va, const void *buf, uint32_t len)
-{
-	return access(dev, who, key, va, (void *)(uintptr_t)buf, len, true);
-}
-
-enum skua_vendor mr_write_part(struct skua_dev *dev, const struct mr_who *who,
-			       const struct mr_part *part, const void *buf)
+static enum skua_vendor access(struct skua_dev *dev, const struct mr_who *who,
+			       const struct mr_part *part, void *buf, bool write)
 {
 	struct skua_mpt *mpt;
 	enum skua_vendor err;
@@ -439,12 +406,39 @@ enum skua_vendor mr_write_part(struct skua_dev *dev, const struct mr_who *who,
 
 	if (!part->len)
 		return SKUA_VENDOR_NONE;
+	if (is_reserved(who, part->key)) {
+		err = write ? dma_write(dev, TLP_PAYLOAD, va + part->off, buf, part->bytes) :
+			      dma_read(dev, TLP_PAYLOAD, va + part->off, buf, part->bytes);
+		return err ? SKUA_VENDOR_KEY_DMA : SKUA_VENDOR_NONE;
+	}
 	err = mr_get(dev, who, part->key, &va, part->len, &mpt);
 	if (err)
 		return err;
-	err = copy(dev, who, mpt, va + part->off, (uint8_t *)(uintptr_t)buf, part->bytes, true);
+	err = copy(dev, who, mpt, va + part->off, buf, part->bytes, write);
 	ctx_put(dev, mpt);
 	return err;
+}
+
+enum skua_vendor mr_read(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			 uint64_t va, void *buf, uint32_t len)
+{
+	const struct mr_part all = { .key = key, .va = va, .len = len, .bytes = len };
+
+	return access(dev, who, &all, buf, false);
+}
+
+enum skua_vendor mr_write(struct skua_dev *dev, const struct mr_who *who, uint32_t key,
+			  uint64_t va, const void *buf, uint32_t len)
+{
+	const struct mr_part all = { .key = key, .va = va, .len = len, .bytes = len };
+
+	return access(dev, who, &all, (void *)(uintptr_t)buf, true);
+}
+
+enum skua_vendor mr_write_part(struct skua_dev *dev, const struct mr_who *who,
+			       const struct mr_part *part, const void *buf)
+{
+	return access(dev, who, part, (void *)(uintptr_t)buf, true);
 }
 
 /* Append a piece to the train's list, or extend the last one. False: the list is full. */
