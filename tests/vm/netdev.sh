@@ -78,12 +78,13 @@ same_state()
 	[ "$(netdev_state)" = "$STATE" ]
 }
 
-# A stream over one TCP connection; every byte is looked at, the count is in $TMP/tcp.count
+# A stream over one TCP connection, of $TCP_RATE bytes a second (as fast as it can be); every byte
+# is looked at, the count is in $TMP/tcp.count
 tcp_stream()
 {
 	cat >"$TMP/stream.py" <<-'END'
 	import socket, struct, sys
-	how, addr, count = sys.argv[1:]
+	how, addr, count, rate = sys.argv[1:]
 	# Closed with a reset: what waits for a lost NIC would keep the namespace
 	linger = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 	block = bytes(range(251)) * 64
@@ -104,14 +105,16 @@ tcp_stream()
 	else:
 	    c = socket.create_connection((addr, 5007))
 	    c.setsockopt(*linger)
+	    if rate:	# SO_MAX_PACING_RATE
+	        c.setsockopt(socket.SOL_SOCKET, 47, int(rate))
 	    while True:
 	        c.sendall(block)
 	END
-	serve tcp_s $NS1 python3 "$TMP/stream.py" server $IP4_1 "$TMP/tcp.count"
+	serve tcp_s $NS1 python3 "$TMP/stream.py" server $IP4_1 "$TMP/tcp.count" ""
 	# What the one before counted is not to be waited for
 	echo 0 >"$TMP/tcp.count"
 	ready tcp_s 5007 || return
-	serve tcp_c $NS2 python3 "$TMP/stream.py" client $IP4_1 -
+	serve tcp_c $NS2 python3 "$TMP/stream.py" client $IP4_1 - "${TCP_RATE-}"
 	tcp_goes_on
 }
 
@@ -128,6 +131,7 @@ tcp_goes_on()
 
 # traffic [N]: N pairs of RDMA programs (2) that would go on for ever; every other one waits
 # for events, the others poll, unless ALL_WAIT is set: a program that polls takes a processor.
+# So they run when nobody else wants it: devlink, the shell and python do not wait for them.
 # Servers s1, s2, ... run on the first function, clients c1, c2, ... on the second. They have
 # met by the end of this, and need the netdev no more: a server whose client cannot reach it
 # waits for ever, whatever becomes of its RDMA device.
@@ -137,13 +141,13 @@ traffic()
 
 	for ((i = 1; i <= n; i++)); do
 		# shellcheck disable=SC2086
-		serve s$i $NS1 stdbuf -oL ibv_rc_pingpong -d "$IB1" -g "$GID1" -n 100000000 \
+		serve s$i $NS1 nice -n 19 stdbuf -oL ibv_rc_pingpong -d "$IB1" -g "$GID1" -n 100000000 \
 			-p $((19000 + i)) ${how[i % 2]}
 	done
 	for ((i = 1; i <= n; i++)); do
 		ready s$i $((19000 + i)) || return
 		# shellcheck disable=SC2086
-		serve c$i $NS2 ibv_rc_pingpong -d "$IB2" -g "$GID2" -n 100000000 \
+		serve c$i $NS2 nice -n 19 ibv_rc_pingpong -d "$IB2" -g "$GID2" -n 100000000 \
 			-p $((19000 + i)) ${how[i % 2]} $IP4_1
 	done
 	need "programs meet" until_true 60 met "$n" && need "RDMA traffic" sends "$IB2" $((10 * n))
