@@ -9,6 +9,7 @@
  * so does the implicit region, which covers the address space of the process.
  * odp_dmabuf.c has regions over dma-bufs.
  */
+#include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <linux/dma-mapping.h>
 #include <linux/hmm.h>
@@ -119,6 +120,8 @@ int skua_ib_odp_block_init(struct skua_ib_odp_block *block, struct skua_ib_odp *
 	struct skua_ib_dev *dev = odp->dev;
 	int err;
 
+	KUNIT_STATIC_STUB_REDIRECT(skua_ib_odp_block_init, block, odp, umem, npages);
+
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	err = skua_ib_user_charge(odp->user, SKUA_IB_RES_MTT, npages);
@@ -146,6 +149,7 @@ err_umem:
 	ib_umem_odp_release(umem);
 	return err;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_odp_block_init);
 
 /*
  * The umem is released later, when no thread uses it any more. Until then the DMA addresses

@@ -215,21 +215,9 @@ static struct skua_ib_odp_block *skua_ib_odp_block_make(struct skua_ib_odp *odp,
 	return PTR_ERR_OR_ZERO(block) == -ENOSPC ? ERR_PTR(-EBUSY) : block;
 }
 
-/**
- * skua_ib_odp_dir_get() - get the block of an address, create it if needed
- * @odp: the region
- * @addr: the address
- * @fresh: filled in: the block was created by this call
- *
- * Allocations are charged to the memory control group of the process that registered the
- * region, whichever thread calls.
- *
- * Return: the block with a reference, -EBUSY if the caller should retry later, or another
- * negative errno.
- */
-struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr, bool *fresh)
+static struct skua_ib_odp_block *skua_ib_odp_dir_find(struct skua_ib_odp *odp,
+						      unsigned long index, bool *fresh)
 {
-	unsigned long index = (addr - odp->base) >> SKUA_ODP_LOG_BLOCK;
 	struct mem_cgroup *memcg, *old;
 	struct skua_ib_odp_block *block;
 
@@ -245,6 +233,37 @@ struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr,
 	}
 	if (!IS_ERR(block))
 		refcount_inc(&block->ref);
+	return block;
+}
+
+/**
+ * skua_ib_odp_dir_get() - get the block of an address, create it if needed
+ * @odp: the region
+ * @addr: the address
+ * @fresh: filled in: the block was created by this call
+ *
+ * Allocations are charged to the memory control group of the process that registered the
+ * region, whichever thread calls.
+ *
+ * Return: the block with a reference, -EBUSY if the caller should retry later, -EFAULT if the
+ * process has ended, or another negative errno.
+ */
+struct skua_ib_odp_block *skua_ib_odp_dir_get(struct skua_ib_odp *odp, u64 addr, bool *fresh)
+{
+	unsigned long index = (addr - odp->base) >> SKUA_ODP_LOG_BLOCK;
+	struct mm_struct *mm = odp->root->umem.owning_mm;
+	struct skua_ib_odp_block *block;
+
+	/*
+	 * ib_umem_odp_alloc_child() ends with mmput(). If that were the last one, the address space
+	 * would end there, with odp_sem held, for which a reset of the device waits; and user space
+	 * can make that take arbitrarily long.
+	 */
+	*fresh = false;
+	if (!mmget_not_zero(mm))
+		return ERR_PTR(-EFAULT);
+	block = skua_ib_odp_dir_find(odp, index, fresh);
+	mmput_async(mm);
 	return block;
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_odp_dir_get);

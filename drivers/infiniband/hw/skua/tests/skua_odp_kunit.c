@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of on-demand regions that are divided into blocks, without a device: a block that is
- * wanted when the device is gone.
+ * wanted when the device is gone, or the process, or while it ends.
  */
 #include <kunit/device.h>
+#include <kunit/static_stub.h>
 #include <kunit/test.h>
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
@@ -84,8 +85,55 @@ static void test_prepare(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, mm_has_notifiers(current->mm));
 }
 
+static int users_seen;
+
+static int see_users(struct skua_ib_odp_block *block, struct skua_ib_odp *odp,
+		     struct ib_umem_odp *umem, u64 npages)
+{
+	users_seen = atomic_read(&odp->root->umem.owning_mm->mm_users);
+	return PTR_ERR_OR_ZERO(umem) ?: -ENOMEM;
+}
+
+/*
+ * While a block is made the address space has one more user, so that the RDMA core's mmput() is not
+ * the last one: its end may take arbitrarily long, and a reset of the device would wait for it.
+ */
+static void test_user_of_mm(struct kunit *test)
+{
+	struct region *r = test->priv;
+	int users = atomic_read(&current->mm->mm_users);
+	struct skua_ib_odp_block *block;
+	bool fresh;
+
+	kunit_activate_static_stub(test, skua_ib_odp_block_init, see_users);
+	block = skua_ib_odp_dir_get(&r->odp, SKUA_ODP_BLOCK_SIZE, &fresh);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(block), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, users_seen, users + 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&current->mm->mm_users), users);
+}
+
+/* The process has ended, and only a device that has not noticed asks for its pages. */
+static void test_mm_ended(struct kunit *test)
+{
+	struct region *r = test->priv;
+	struct mm_struct *mm = r->odp.root->umem.owning_mm;
+	struct mm_struct *ended = kunit_kzalloc(test, sizeof(*ended), GFP_KERNEL);
+	struct skua_ib_odp_block *block;
+	bool fresh = true;
+
+	KUNIT_ASSERT_NOT_NULL(test, ended);
+	r->odp.root->umem.owning_mm = ended;
+	block = skua_ib_odp_dir_get(&r->odp, SKUA_ODP_BLOCK_SIZE, &fresh);
+	r->odp.root->umem.owning_mm = mm;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(block), -EFAULT);
+	KUNIT_EXPECT_FALSE(test, fresh);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ended->mm_users), 0);
+}
+
 static struct kunit_case skua_odp_cases[] = {
 	KUNIT_CASE(test_gone),
+	KUNIT_CASE(test_user_of_mm),
+	KUNIT_CASE(test_mm_ended),
 	KUNIT_CASE(test_prepare),
 	{}
 };
