@@ -9,10 +9,13 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/skua-abi.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <skua/hw/doorbell.h>
@@ -191,7 +194,7 @@ static bool mmap_ways(struct neg *n)
 	/* every protection of both */
 	for (prot = 0; ok && prot < 8; prot++) {
 		bool uar = prot == PROT_WRITE;
-		bool status = !(prot & (PROT_WRITE | PROT_EXEC));
+		bool status = !(prot & PROT_WRITE) && prot != PROT_EXEC;
 
 		ok = may_map(fd, r.uar_offset, pg, prot, MAP_SHARED, uar ? 0 : EINVAL) &&
 		     may_map(fd, r.status_offset, pg, prot, MAP_SHARED, status ? 0 : EPERM);
@@ -244,6 +247,56 @@ static bool mprotect_ways(struct neg *n)
 	close(fd);
 	return ok;
 }
+
+#ifdef __x86_64__
+static void faulted(int sig, siginfo_t *info, void *context)
+{
+	const greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)sig;
+	(void)info;
+	/* Bit 4 of a page fault's error code: it is about the fetch of an instruction. */
+	_exit(!(regs[REG_ERR] & 1 << 4));
+}
+
+/* A process that jumps to @p gets no instruction from there. */
+static bool cannot_run(void *p)
+{
+	struct sigaction action = { .sa_sigaction = faulted, .sa_flags = SA_SIGINFO };
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		sigaction(SIGSEGV, &action, NULL);
+		((void (*)(void))p)();
+		_exit(2);
+	}
+	return waitpid(pid, &status, 0) == pid &&
+	       (!status || fail("instructions of the status page are executed: %#x", status));
+}
+
+/* A status page that was mapped for reading and for execution can only be read. */
+static bool mmap_exec(struct neg *n)
+{
+	struct skua_alloc_ucontext_req in = {};
+	struct skua_alloc_ucontext_resp r;
+	size_t pg = sysconf(_SC_PAGESIZE);
+	int fd = open_uverbs(n);
+	void *p;
+	bool ok;
+
+	if (get_context(fd, &in, sizeof(in), &r, sizeof(r)))
+		die("get_context: %m");
+	p = mmap(NULL, pg, PROT_READ | PROT_EXEC, MAP_SHARED, fd, r.status_offset);
+	if (p == MAP_FAILED)
+		die("status page: %m");
+	ok = ((volatile struct skua_status_page *)p)->alive ? cannot_run(p) :
+							      fail("the status page says dead");
+	munmap(p, pg);
+	close(fd);
+	return ok;
+}
+#endif
 
 /* --- CQs ------------------------------------------------------------------------------ */
 
@@ -497,6 +550,9 @@ const struct neg_case cases_raw[] = {
 	{ "context response", context_response, .skua_only = true },
 	{ "mmap of each place, size, protection", mmap_ways, .skua_only = true },
 	{ "mprotect of the status page", mprotect_ways, .skua_only = true },
+#ifdef __x86_64__
+	{ "execution of the status page", mmap_exec, .skua_only = true },
+#endif
 	{ "CQ input", cq_udata, .skua_only = true },
 	{ "QP input", qp_udata, .skua_only = true },
 	{ "garbage input", garbage, .skua_only = true },

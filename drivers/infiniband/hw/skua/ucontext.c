@@ -258,8 +258,9 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
  * @kind: what is to be mapped
  * @flags: vm_flags of the VMA
  *
- * The UAR pages must be mapped write-only, the status page read-only, device memory in any
- * way but executable.
+ * The UAR pages must be mapped write-only, the status page read-only, device memory in any way.
+ * A mapping for reading and execution is allowed, because all for reading are that with the
+ * personality READ_IMPLIES_EXEC. The caller takes the right to execute away.
  *
  * Return: 0, -EINVAL or -EPERM.
  */
@@ -267,7 +268,7 @@ int skua_ib_mmap_check(enum skua_ib_mmap_kind kind, vm_flags_t flags)
 {
 	if (!(flags & VM_SHARED))
 		return -EINVAL;
-	if (flags & VM_EXEC)
+	if ((flags & (VM_READ | VM_EXEC)) == VM_EXEC)
 		return -EPERM;
 	switch (kind) {
 	case SKUA_IB_MMAP_UAR:
@@ -304,9 +305,12 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		goto out;
 	}
 
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
+	/* The kernel does this behind the callback, which is too late for what is mapped here. */
+	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	switch (map->kind) {
 	case SKUA_IB_MMAP_UAR:
-		vm_flags_clear(vma, VM_MAYREAD | VM_MAYEXEC);
+		vm_flags_clear(vma, VM_MAYREAD);
 		/*
 		 * Not write-combined: each doorbell store must reach the device
 		 * immediately and as a write of its own.
@@ -315,13 +319,13 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 					pgprot_noncached(vma->vm_page_prot), entry);
 		break;
 	case SKUA_IB_MMAP_PUSH:
-		vm_flags_clear(vma, VM_MAYREAD | VM_MAYEXEC);
+		vm_flags_clear(vma, VM_MAYREAD);
 		/* The eight stores to a push slot are to become one write of 64 bytes. */
 		err = rdma_user_mmap_io(ibuc, vma, map->uar.pfn, PAGE_SIZE,
 					pgprot_writecombine(vma->vm_page_prot), entry);
 		break;
 	case SKUA_IB_MMAP_STATUS:
-		vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
+		vm_flags_clear(vma, VM_MAYWRITE);
 		/*
 		 * A page of host memory with a reference from the mapping: it need not
 		 * be unmapped when the device is removed. It reads as zero then.
@@ -329,7 +333,6 @@ static int skua_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		err = vm_insert_page(vma, vma->vm_start, map->page);
 		break;
 	case SKUA_IB_MMAP_DM:
-		vm_flags_clear(vma, VM_MAYEXEC);
 		err = rdma_user_mmap_io(ibuc, vma, map->dm.pfn, map->dm.size,
 					pgprot_writecombine(vma->vm_page_prot), entry);
 		break;
