@@ -240,10 +240,14 @@ err_frmr:
 	return err;
 }
 
-/* The implicit region is registered with address 0 and the maximum of size_t. */
+/*
+ * The implicit region is registered with address 0 and the maximum of size_t, for which rdma-core
+ * sends U64_MAX from programs of 32 bits, too.
+ */
 static bool skua_ib_is_implicit(const struct skua_ib_range *range, u64 start)
 {
-	return !start && range->len == (in_compat_syscall() ? U32_MAX : U64_MAX);
+	return !start && (range->len == U64_MAX ||
+			  (in_compat_syscall() && range->len == U32_MAX));
 }
 
 static int skua_ib_reg_on_demand(struct skua_ib_mr *mr, struct ib_pd *ibpd, u64 start)
