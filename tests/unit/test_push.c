@@ -424,6 +424,31 @@ static void gone(void **state)
 	assert_null(push_take(s->f.dev, s->qp.qpn, 0, &n));
 }
 
+/* Slots of a page take on-chip memory from the first store on, once, until the device's reset. */
+static void pages(void **state)
+{
+	struct skua_dev *dev = rc.s[0].f.dev;
+	const struct onchip none = push_onchip(dev);
+	const __le64 slot[8] = {};
+	uint64_t each = 0;
+
+	(void)state;
+	assert_int_equal(none.num, 0);
+	for (unsigned int i = 0; i < 6; i++) {
+		struct onchip use;
+
+		bar(0, MINI_UAR + i / 2, SLOT(i % 2), slot, 8);
+		use = push_onchip(dev);
+		each = i ? each : use.bytes - none.bytes;
+		assert_int_equal(use.num, i / 2 + 1);
+		assert_int_equal(use.bytes, none.bytes + use.num * each);
+	}
+	assert_true(each >= 64);
+	push_reset(dev);
+	assert_int_equal(push_onchip(dev).num, 0);
+	assert_int_equal(push_onchip(dev).bytes, none.bytes);
+}
+
 /* Any words in any order: the device stays up, and what it did was the ring's. */
 static void random_words(void **state)
 {
@@ -472,6 +497,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(again, setup, teardown),
 		cmocka_unit_test_setup_teardown(reset, setup, teardown),
 		cmocka_unit_test_setup_teardown(gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(random_words, setup, teardown),
 	};
 

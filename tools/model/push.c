@@ -48,8 +48,15 @@ struct waiting {
 	uint8_t raw[WQE_BYTES];
 };
 
+/**
+ * struct push - what was pushed
+ * @page: slots of each UAR page that has been pushed to
+ * @pages: how many these are
+ * @waiting: WQEs
+ */
 struct push {
 	struct slots *page[SKUA_BAR_UAR_SIZE >> MODEL_LOG_PAGE_MIN];
+	uint32_t pages;
 	struct waiting waiting[1 << LOG_WAITING];
 };
 
@@ -62,12 +69,12 @@ int push_init(struct skua_dev *dev)
 struct onchip push_onchip(const struct skua_dev *dev)
 {
 	const struct push *p = dev->push;
-	struct onchip use = { .bytes = sizeof(p->waiting) };
 
-	for (unsigned int i = 0; i < sizeof(p->page) / sizeof(p->page[0]); i++)
-		use.num += p->page[i] ? 1 : 0;
-	use.bytes += use.num * sizeof(struct slots);
-	return use;
+	/* Asked for each context that the cache has no room for: nothing is counted here. */
+	return (struct onchip){
+		.num = p->pages,
+		.bytes = sizeof(p->waiting) + p->pages * sizeof(struct slots),
+	};
 }
 
 void push_reset(struct skua_dev *dev)
@@ -130,8 +137,10 @@ static struct slot *slot_at(struct skua_dev *dev, uint32_t page, uint32_t in)
 {
 	struct slots **s = &dev->push->page[page];
 
-	if (!*s)
+	if (!*s) {
 		*s = calloc(1, sizeof(**s));
+		dev->push->pages += *s ? 1 : 0;
+	}
 	return *s ? &(*s)->slot[(in - SKUA_UAR_PUSH) / SKUA_UAR_PUSH_SLOT_SIZE] : NULL;
 }
 
