@@ -222,23 +222,34 @@ static bool mmap_ways(struct neg *n)
 	return ok;
 }
 
-/* A status page that was mapped for reading stays so. */
-static bool mprotect_ways(struct neg *n)
+/* The status page of a context that is made for @fd */
+static void *map_status(int fd, int prot)
 {
 	struct skua_alloc_ucontext_req in = {};
 	struct skua_alloc_ucontext_resp r;
-	size_t pg = sysconf(_SC_PAGESIZE);
-	int fd = open_uverbs(n);
-	bool ok = true;
 	void *p;
 
 	if (get_context(fd, &in, sizeof(in), &r, sizeof(r)))
 		die("get_context: %m");
-	p = mmap(NULL, pg, PROT_READ, MAP_SHARED, fd, r.status_offset);
+	p = mmap(NULL, sysconf(_SC_PAGESIZE), prot, MAP_SHARED, fd, r.status_offset);
 	if (p == MAP_FAILED)
 		die("status page: %m");
-	if (!((volatile struct skua_status_page *)p)->alive)
-		ok = fail("the status page says dead");
+	return p;
+}
+
+static bool says_alive(const volatile struct skua_status_page *p)
+{
+	return p->alive || fail("the status page says dead");
+}
+
+/* A status page that was mapped for reading stays so. */
+static bool mprotect_ways(struct neg *n)
+{
+	size_t pg = sysconf(_SC_PAGESIZE);
+	int fd = open_uverbs(n);
+	void *p = map_status(fd, PROT_READ);
+	bool ok = says_alive(p);
+
 	if (ok && !mprotect(p, pg, PROT_READ | PROT_WRITE))
 		ok = fail("the status page was made writable");
 	if (ok && !mprotect(p, pg, PROT_READ | PROT_EXEC))
@@ -278,21 +289,11 @@ static bool cannot_run(void *p)
 /* A status page that was mapped for reading and for execution can only be read. */
 static bool mmap_exec(struct neg *n)
 {
-	struct skua_alloc_ucontext_req in = {};
-	struct skua_alloc_ucontext_resp r;
-	size_t pg = sysconf(_SC_PAGESIZE);
 	int fd = open_uverbs(n);
-	void *p;
-	bool ok;
+	void *p = map_status(fd, PROT_READ | PROT_EXEC);
+	bool ok = says_alive(p) && cannot_run(p);
 
-	if (get_context(fd, &in, sizeof(in), &r, sizeof(r)))
-		die("get_context: %m");
-	p = mmap(NULL, pg, PROT_READ | PROT_EXEC, MAP_SHARED, fd, r.status_offset);
-	if (p == MAP_FAILED)
-		die("status page: %m");
-	ok = ((volatile struct skua_status_page *)p)->alive ? cannot_run(p) :
-							      fail("the status page says dead");
-	munmap(p, pg);
+	munmap(p, sysconf(_SC_PAGESIZE));
 	close(fd);
 	return ok;
 }
