@@ -40,12 +40,12 @@ struct slots {
  * struct waiting - a pushed WQE that waits for its QP's turn
  * @qpn: the QP; 0: there is none
  * @index: block at which the WQE is
- * @raw: its segments
+ * @raw: its segments, aligned as in a ring
  */
 struct waiting {
 	uint32_t qpn;
 	uint32_t index;
-	uint8_t raw[WQE_BYTES];
+	uint8_t raw[WQE_BYTES] __attribute__((aligned(8)));
 };
 
 /**

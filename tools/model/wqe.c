@@ -91,12 +91,12 @@ static const void *take(struct cursor *c, uint32_t n)
 
 static bool take_raddr(struct cursor *c, const struct layout *l, struct wqe *out)
 {
-	const struct skua_wqe_raddr *r = take(c, 1);
+	const void *p = take(c, 1);
 	struct skua_wqe_raddr seg;
 
-	if (!r)
+	if (!p)
 		return false;
-	memcpy(&seg, r, sizeof(seg));
+	memcpy(&seg, p, sizeof(seg));
 	out->va = le64_to_cpu(seg.va);
 	out->rkey = le32_to_cpu(seg.rkey);
 	out->flush = le32_to_cpu(seg.flush);
