@@ -15,7 +15,7 @@
 #include "wire/fault.h"
 #include "wire/wire.h"
 
-#define LOG_MAX	40000
+#define LOG_MAX	80000
 
 /* What came out at the other end. */
 struct log {

@@ -206,6 +206,32 @@ static void test_iterations(void **state)
 	close_wire(f);
 }
 
+/*
+ * Passages are counted of all of WIRE_FLOW_PSNS packets, whatever their order. What is not
+ * remembered has the number of times that the flow went back instead, which are many here.
+ */
+static void test_remembered(void **state)
+{
+	struct fixture *f = open_wire(0, "rule=drop:iter=3-254");
+	const uint32_t first = 1000, last = first + WIRE_FLOW_PSNS - 1;
+
+	(void)state;
+	/* All PSNs below this one lie before the flow's first. */
+	send_psn(f, 7, first + 500);
+	for (uint32_t psn = first; psn <= last; psn++)
+		send_psn(f, 7, psn);
+	for (uint32_t psn = last; psn >= first; psn--)
+		send_psn(f, 7, psn);
+	drain(f);
+	assert_int_equal(stats(f)->fault_loss, 0);
+	/* One more, and the one in whose place it is counts as new. */
+	send_psn(f, 7, last + 1);
+	send_psn(f, 7, first);
+	drain(f);
+	assert_int_equal(stats(f)->fault_loss, 1);
+	close_wire(f);
+}
+
 /* After the end of all faults the same ones do the same again. */
 static void test_clear(void **state)
 {
@@ -540,6 +566,7 @@ static void test_many_flows(void **state)
 	unsigned int i;
 
 	(void)state;
+	assert_true(WIRE_FLOWS_MAX >= 4 * 10000);
 	for (i = 0; i < WIRE_FLOWS_MAX + 1000; i++) {
 		send_psn(f, i, i * 7);
 		drain(f);
@@ -643,6 +670,7 @@ int main(void)
 		cmocka_unit_test(test_language),
 		cmocka_unit_test(test_deterministic),
 		cmocka_unit_test(test_iterations),
+		cmocka_unit_test(test_remembered),
 		cmocka_unit_test(test_clear),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_frame_rule),

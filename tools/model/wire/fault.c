@@ -17,6 +17,9 @@
 
 #define PORTS			WIRE_PORTS_MAX
 
+/* PSNs of a flow that are remembered without memory of their own. A power of two. */
+#define FEW_PSNS		16
+
 struct flow_key {
 	uint8_t sgid[16];
 	uint8_t dgid[16];
@@ -44,7 +47,10 @@ _Static_assert(sizeof(struct flow_key) == 16 + 16 + 4 + 4 + 2 + 2, "flow key");
  * @drawn_for: index of the clause of rates that @drawn and @draw are of
  * @drawn: bits of the kinds of which @draw is known
  * @draw: what the draws of a kind begin with, see draw_flow()
- * @psn: recent PSNs: 24 bits of PSN, 8 bits of the number of its passages
+ * @n_psns: number of elements of @psn, a power of two
+ * @psn: recent PSNs, by their low bits: 24 bits of PSN, 8 bits of the number of its passages;
+ *	0: none
+ * @few: what @psn is until that is too small
  */
 struct wire_flow {
 	struct flow_key key;
@@ -61,7 +67,9 @@ struct wire_flow {
 	unsigned int drawn_for;
 	unsigned int drawn;
 	uint64_t draw[FAULT_KIND_MAX];
-	uint32_t psn[];
+	uint32_t n_psns;
+	uint32_t *psn;
+	uint32_t few[FEW_PSNS];
 };
 
 struct wire_faults {
@@ -70,7 +78,7 @@ struct wire_faults {
 	unsigned int n_clauses;
 	unsigned int n_flows;
 	uint32_t max_flows;
-	uint32_t n_psns;		/* of a flow */
+	uint32_t n_psns;		/* at most, of a flow */
 	uint32_t n_buckets;
 	struct wire_flow *newest;
 	struct wire_flow *oldest;
@@ -119,8 +127,22 @@ int wire_faults_room(struct wire_faults *f, uint32_t flows, uint32_t psns)
 	f->bucket = bucket;
 	f->n_buckets = n;
 	f->max_flows = flows;
-	f->n_psns = psns;
+	for (f->n_psns = 1; f->n_psns < psns && f->n_psns < IB_PSN_MASK; f->n_psns *= 2)
+		;
 	return 0;
+}
+
+/* Forget the flow's PSNs. */
+static void flow_forget(struct wire_flow *flow)
+{
+	if (flow->psn != flow->few)
+		free(flow->psn);
+}
+
+static void flow_free(struct wire_flow *flow)
+{
+	flow_forget(flow);
+	free(flow);
 }
 
 void wire_faults_destroy(struct wire_faults *f)
@@ -131,7 +153,7 @@ void wire_faults_destroy(struct wire_faults *f)
 		struct wire_flow *flow = f->newest;
 
 		f->newest = flow->older;
-		free(flow);
+		flow_free(flow);
 	}
 	free(f->clause);
 	free(f->bucket);
@@ -227,7 +249,7 @@ static struct wire_flow *flow_evict(struct wire_faults *f)
 void wire_faults_clear(struct wire_faults *f)
 {
 	while (f->n_flows) {
-		free(flow_evict(f));
+		flow_free(flow_evict(f));
 		f->n_flows--;
 	}
 	memset(f->ordinals, 0, sizeof(f->ordinals));
@@ -249,16 +271,19 @@ static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *
 		}
 
 	if (f->n_flows < f->max_flows) {
-		flow = malloc(sizeof(*flow) + f->n_psns * sizeof(flow->psn[0]));
+		flow = malloc(sizeof(*flow));
 		if (!flow)
 			return NULL;
 		f->n_flows++;
 	} else {
 		flow = flow_evict(f);
+		flow_forget(flow);
 		*evicted = 1;
 	}
-	memset(flow, 0, sizeof(*flow) + f->n_psns * sizeof(flow->psn[0]));
+	memset(flow, 0, sizeof(*flow));
 	flow->key = *key;
+	flow->psn = flow->few;
+	flow->n_psns = f->n_psns < FEW_PSNS ? f->n_psns : FEW_PSNS;
 	flow->ordinal = f->ordinals[key->port][key->class]++;
 	flow->first_psn = psn;
 	flow->high = -1;
@@ -267,6 +292,37 @@ static struct wire_flow *flow_get(struct wire_faults *f, const struct flow_key *
 	*pp = flow;
 	flow_link(f, flow);
 	return flow;
+}
+
+/* Remember four times as many PSNs. False: no more are allowed, or there is no memory. */
+static bool flow_grow(const struct wire_faults *f, struct wire_flow *flow)
+{
+	uint32_t n = flow->n_psns < f->n_psns / 4 ? flow->n_psns * 4 : f->n_psns;
+	uint32_t *psn = n > flow->n_psns ? calloc(n, sizeof(*psn)) : NULL;
+
+	if (!psn)
+		return false;
+	for (uint32_t i = 0; i < flow->n_psns; i++)
+		if (flow->psn[i])
+			psn[(flow->psn[i] >> 8) & (n - 1)] = flow->psn[i];
+	flow_forget(flow);
+	flow->psn = psn;
+	flow->n_psns = n;
+	return true;
+}
+
+/*
+ * Where the passages of the PSN at distance @rel from the flow's first one are counted. A flow of
+ * a few packets needs no more than a few places; one that has none left gets more.
+ */
+static uint32_t *flow_slot(const struct wire_faults *f, struct wire_flow *flow, int64_t rel)
+{
+	uint32_t *slot;
+
+	do
+		slot = &flow->psn[(uint64_t)rel & (flow->n_psns - 1)];
+	while (*slot && *slot >> 8 != ((uint32_t)rel & IB_PSN_MASK) && flow_grow(f, flow));
+	return slot;
 }
 
 /*
@@ -280,7 +336,7 @@ static uint32_t flow_passage(const struct wire_faults *f, struct wire_flow *flow
 {
 	uint32_t base = (flow->first_psn + (uint32_t)flow->high) & IB_PSN_MASK;
 	int64_t r = flow->high + ib_psn_diff(psn, base);
-	uint32_t *slot = &flow->psn[(uint64_t)r % f->n_psns];
+	uint32_t *slot = flow_slot(f, flow, r);
 	uint32_t tag = (uint32_t)r << 8;
 	uint32_t seen;
 

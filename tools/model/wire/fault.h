@@ -36,10 +36,11 @@ struct wire_held;
 struct wire_port;
 
 /*
- * Number of flows that are remembered; with more the least recently used one is dropped. Number
- * of PSNs of a flow whose passages are counted. Both are defaults, see wire_faults_room().
+ * Number of flows that are remembered, enough for 10,000 connections between two NICs with
+ * requests and responses in both directions; with more the least recently used one is dropped.
+ * Number of PSNs of a flow whose passages are counted. Both are defaults, see wire_faults_room().
  */
-#define WIRE_FLOWS_MAX		8192
+#define WIRE_FLOWS_MAX		65536
 #define WIRE_FLOW_PSNS		1024
 
 /**
@@ -82,7 +83,10 @@ struct wire_fate {
 struct wire_faults *wire_faults_create(uint64_t seed);
 void wire_faults_destroy(struct wire_faults *f);
 
-/* Set the number of flows and PSNs to remember, before the first frame. Returns 0 or -1. */
+/*
+ * Set the number of flows and PSNs to remember, before the first frame; that of PSNs is rounded up
+ * to a power of two. Returns 0 or -1.
+ */
 int wire_faults_room(struct wire_faults *f, uint32_t flows, uint32_t psns);
 
 /* Add a specification, completely or not at all. Returns 0, or -1 with a message. */
