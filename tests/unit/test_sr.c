@@ -591,6 +591,35 @@ static void test_silent(void **state)
 }
 
 /*
+ * A response to a READ is missing when the path fails, for longer than it takes until the peer is
+ * asked as rarely as it ever is. The last response is there, so that it is of no use to ask for
+ * that one: when the path is back the first one is asked for, without waiting for the ACK timeout.
+ */
+static void test_read_outage(void **state)
+{
+	static struct net n;
+	char err[200];
+
+	(void)state;
+	net_open(&n, &(struct rc_opt){ .mtu_code = 3, .log_sq = 9, .log_rq = 8, .timeout = 31,
+				       .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } }, "delay=20us");
+	for (unsigned int k = 0; k < 8; k++)
+		writes(&n, 1, 42000);
+	assert_int_equal(wire_fault(n.wire, "rule=drop:port=nic1,op=rc_read_resp_middle,count=1", err,
+				    sizeof(err)), 0);
+	rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 32 * 1024 });
+	net_pass(&n, 45000);
+	assert_int_equal(wire_port_stats(n.port[1])->fault_loss, 1);
+	assert_int_equal(wire_fault(n.wire, "loss=100%", err, sizeof(err)), 0);
+	net_pass(&n, SEC);
+	rc_expect_none(&n.rc, 0, false);
+	wire_fault_clear(n.wire);
+	net_pass(&n, SEC);
+	rc_expect(&n.rc, 0, false, SKUA_CQE_OK);
+	net_close(&n);
+}
+
+/*
  * The last responses to a READ are lost. Of what is under way nothing comes: it is asked for the last
  * one, once, after the time for that, and each probe that was counted was sent. It does not
  * come either the first time.
@@ -916,6 +945,7 @@ int main(void)
 		cmocka_unit_test(test_waits_lost),
 		cmocka_unit_test(test_one_place),
 		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_read_outage),
 		cmocka_unit_test(test_read_tail),
 		cmocka_unit_test(test_read_first),
 		cmocka_unit_test(test_read_shorter),

@@ -239,11 +239,15 @@ static void judge(struct turn *t, struct skua_lrc *lrc)
 	}
 }
 
-/* Who answers nothing is asked less and less often. */
+/*
+ * Who answers nothing is asked less and less often. In the end the count alternates between two
+ * numbers that mean the same wait: by whether it is odd ask_again() chooses what it asks for.
+ */
 static void count_silence(struct skua_lrc *lrc)
 {
-	if (le32_get_bits(lrc->probes, SKUA_LRC_PROBES) < SR_BACKOFF_MAX)
-		lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + 1);
+	bool more = le32_get_bits(lrc->probes, SKUA_LRC_PROBES) <= SR_BACKOFF_MAX;
+
+	lrc->probes = cpu_to_le32(le32_to_cpu(lrc->probes) + (more ? 1 : -1));
 }
 
 /*
