@@ -274,6 +274,30 @@ static void test_not_limited(void **state)
 	rc_close(&rc);
 }
 
+/* A long READ is several requests, each of which the peer counts as a message. */
+static void test_parts_count(void **state)
+{
+	uint32_t psn;
+	bool ackreq;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &(struct rc_opt){ .mtu_code = 1, .timeout = 20 });
+	rc_recv(&rc, 1, 0, 64);
+	rc_recv(&rc, 1, 0, 64);
+	post(&rc, SKUA_WQE_READ, 3 * ENGINE_READ_PSNS * MTU);
+	rc_pump(&rc);
+	rc_expect(&rc, 0, false, SKUA_CQE_OK);
+	/* There are two receives for these. */
+	for (unsigned int n = 0; n < 4; n++)
+		post(&rc, SKUA_WQE_SEND, 8);
+	assert_int_equal(sent(&rc, &psn, &ackreq), 2);
+	/* From the first one on again: as many as before. */
+	fake_advance(&rc.s[0].f, 5000000000);
+	assert_int_equal(sent(&rc, &psn, &ackreq), 2);
+	rc_close(&rc);
+}
+
 /* Rounding down takes nothing back. */
 static void test_rounding(void **state)
 {
@@ -426,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_count_in_response),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_not_limited),
+		cmocka_unit_test(test_parts_count),
 		cmocka_unit_test(test_rounding),
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_before_the_first),

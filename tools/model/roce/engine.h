@@ -372,6 +372,12 @@ static inline uint32_t rrs_of(enum skua_wqe_op op, uint32_t psns)
 	return (psns + ENGINE_READ_PSNS - 1) / ENGINE_READ_PSNS;
 }
 
+/* The number of the next message as the peer's MSN counts them: each request of a READ is one. */
+static inline uint32_t ssn_after(uint32_t ssn, enum skua_wqe_op op, uint32_t psns)
+{
+	return msn_add(ssn, op == SKUA_WQE_READ ? rrs_of(op, psns) : 1);
+}
+
 /* What selective repeat numbers, behind a message: those that take a receive ... */
 static inline uint32_t recv_seq_after(uint32_t seq, enum skua_wqe_op op)
 {

@@ -399,7 +399,7 @@ static bool next_wqe(struct turn *t, const struct wqe *w)
 	s->cur_psn = s->next_psn;
 	s->cur_sent = 0;
 	if (!op_is_local(w->op)) {
-		s->ssn = cpu_to_le32(msn_add(le32_to_cpu(s->ssn), 1));
+		s->ssn = cpu_to_le32(ssn_after(le32_to_cpu(s->ssn), w->op, req_psns(t, w)));
 		if (sr_set_up(s)) {
 			run_on(t, w);
 			s->recv_seq = cpu_to_le32(recv_seq_after(le32_to_cpu(s->recv_seq), w->op));

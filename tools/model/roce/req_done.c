@@ -149,7 +149,7 @@ bool req_complete(struct turn *t, const struct flight *f)
 	t->sqc->ci = cpu_to_le32(ci + f->blocks);
 	t->sqc->ci_psn = cpu_to_le32(end);
 	if (f->psns)
-		t->sqc->ci_ssn = cpu_to_le32(msn_add(le32_to_cpu(t->sqc->ci_ssn), 1));
+		t->sqc->ci_ssn = cpu_to_le32(ssn_after(le32_to_cpu(t->sqc->ci_ssn), f->op, f->psns));
 	if (sqc_is(t, SKUA_SQC_CI_SEQ))
 		sr_follow_ci(t, f);
 	t->sqc->first = 0;

@@ -132,7 +132,7 @@ bool sr_walk_to(struct turn *t, struct sr_walk *w, uint32_t psn)
 		w->at.psn = psn_add(w->at.psn, w->f.psns);
 		if (!w->f.psns)
 			continue;
-		w->at.ssn = msn_add(w->at.ssn, 1);
+		w->at.ssn = ssn_after(w->at.ssn, w->f.op, w->f.psns);
 		w->at.recv_seq = recv_seq_after(w->at.recv_seq, w->f.op);
 		w->at.rr_seq = rr_seq_after(w->at.rr_seq, w->f.op, w->f.psns);
 	}
