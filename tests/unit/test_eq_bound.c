@@ -170,6 +170,8 @@ static void comp_room(void **state)
 	cqs_make(r, 0, OBJECTS, EQN);
 	cqs_fire(r, 0, OBJECTS - 1);
 	assert_int_equal(full(r), OBJECTS - 1);
+	/* One link each, on the chip: there are no QPs. */
+	assert_in_range(eq_onchip(r->f.dev).num, OBJECTS, OBJECTS + 2);
 	assert_false(skua_dev_run(r->f.dev));
 	short_turns(r);
 	irqs = r->f.msix[VECTOR];

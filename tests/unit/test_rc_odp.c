@@ -689,6 +689,31 @@ static void everything_goes_wrong(void **state)
 	}
 }
 
+/* A fault is reported amid the turn of a QP, to which the transactions are counted as before. */
+static void turn_goes_on(void **state)
+{
+	struct skua_dev *dev;
+	struct skua_eqe_fault f;
+	struct tlp_qp *account;
+	char answer[64];
+	struct odp o;
+	struct qp qp;
+
+	(void)state;
+	odp_open(&o, &small, 4);
+	dev = o.rc.s[0].f.dev;
+	assert_int_equal(skua_dev_tlp(dev, "per-qp on", answer, sizeof(answer)), 0);
+	assert_int_equal(qp_get(dev, o.rc.s[0].qp.qpn, &qp), 0);
+	account = dev->tlp.qp;
+	assert_non_null(account);
+	qp.sqc->fault.flags = cpu_to_le32(SKUA_FAULT_PENDING);
+	fault_event(dev, qp.qpn, false);
+	assert_ptr_equal(dev->tlp.qp, account);
+	qp_put(dev, &qp);
+	assert_true(odp_fault(&o, 0, &f));
+	odp_close(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -709,6 +734,7 @@ int main(void)
 		cmocka_unit_test(taken_amid_a_message),
 		cmocka_unit_test(read_response_pauses),
 		cmocka_unit_test(everything_goes_wrong),
+		cmocka_unit_test(turn_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -364,11 +364,17 @@ static void comp_drain(struct skua_dev *dev, uint32_t eqn, unsigned int *left)
 
 /* --- asynchronous events --- */
 
-/* Offset of the pending word in the contexts of each kind of object. */
+/*
+ * Contexts of each kind of object; and, of those with asynchronous events, the offset of the
+ * pending word.
+ */
 static const struct {
 	enum skua_icm_table table;
 	size_t pending;
 } source[WAIT_KINDS] = {
+	[WAIT_COMP] = { SKUA_ICM_CQC, 0 },
+	[WAIT_FAULT_REQ] = { SKUA_ICM_SQC, 0 },
+	[WAIT_FAULT_RESP] = { SKUA_ICM_SQC, 0 },
 	[WAIT_CQ_ERR] = { SKUA_ICM_CQC, offsetof(struct skua_cqc, pending) },
 	[WAIT_QP] = { SKUA_ICM_SQC, offsetof(struct skua_sqc, pending) },
 	[WAIT_SRQ] = { SKUA_ICM_SRQC, offsetof(struct skua_srqc, pending) },
@@ -541,12 +547,16 @@ static bool fault_one(struct skua_dev *dev)
 	struct waitlist *list = &dev->events->fault;
 	enum wait_kind kind = link_kind(list->head);
 	uint32_t index = link_index(list->head);
+	/* It is written amid another QP's turn, to which the TLPs are counted. */
+	struct tlp_qp *turn = dev->tlp.qp;
 	struct skua_fault *f;
 	struct qp qp;
 	int err = 0;
 
-	if (qp_get_index(dev, index, &qp))
+	if (qp_get_index(dev, index, &qp)) {
+		dev->tlp.qp = turn;
 		return false;
+	}
 	f = kind == WAIT_FAULT_REQ ? &qp.sqc->fault : &qp.rqc->fault;
 	if (le32_to_cpu(f->flags) & SKUA_FAULT_PENDING)
 		err = fault_post(dev, &qp, f);
@@ -556,6 +566,7 @@ static bool fault_one(struct skua_dev *dev)
 		wait_del(dev, kind, index);
 	}
 	qp_put(dev, &qp);
+	dev->tlp.qp = turn;
 	return !err;
 }
 
