@@ -484,6 +484,7 @@ static struct ibv_srq *make_xsrq(struct ibv_xrcd *xrcd)
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
+		.srq_context = xrcd,
 		.pd = fake.pd,
 		.xrcd = xrcd,
 		.cq = cq,
@@ -492,6 +493,8 @@ static struct ibv_srq *make_xsrq(struct ibv_xrcd *xrcd)
 	uint32_t num;
 
 	assert_non_null(srq);
+	assert_ptr_equal(srq->srq_context, xrcd);
+	assert_ptr_equal(srq->pd, fake.pd);
 	assert_false(ibv_get_srq_num(srq, &num));
 	assert_int_equal(num, fake_srq(srq)->num);
 	return srq;

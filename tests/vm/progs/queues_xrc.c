@@ -41,6 +41,7 @@ static struct ibv_srq *make_xsrq(struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | (cq ? IBV_SRQ_INIT_ATTR_CQ : 0),
 		.srq_type = IBV_SRQT_XRC,
+		.srq_context = xrcd,
 		.pd = dev.pd,
 		.xrcd = xrcd,
 		.cq = cq,
@@ -406,6 +407,7 @@ static bool limit_reached(struct xrc *x, struct ibv_async_event *ev)
 	must(done(x->scq, 2, IBV_WC_SUCCESS));
 	must(poll(&pfd, 1, 10000) == 1 && !ibv_get_async_event(dev.ctx, ev));
 	must(ev->event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
+	must(ev->element.srq == x->srq[0] && ev->element.srq->srq_context == x->xrcd);
 	return true;
 }
 

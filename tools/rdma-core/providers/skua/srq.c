@@ -231,6 +231,9 @@ struct ibv_srq *skua_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_ini
 		errno = ret;
 		return NULL;
 	}
+	/* Only ibv_create_srq() does this by itself. */
+	srq->vsrq.srq.srq_context = attr->srq_context;
+	srq->vsrq.srq.pd = attr->pd;
 	return &srq->vsrq.srq;
 }
 
