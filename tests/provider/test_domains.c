@@ -109,21 +109,29 @@ static void test_domains(void **state)
 	crooked = false;
 	assert_int_equal(given, taken);
 
-	/* Of a parent domain none is made */
+	/* One of a parent domain is one of the domain below it, with what it is given itself */
 	attr.pd = pd;
-	assert_null(ibv_alloc_parent_domain(fake.ctx, &attr));
-	assert_int_equal(errno, EINVAL);
-	attr.pd = fake.pd;
-	attr.free = NULL;
-	assert_null(ibv_alloc_parent_domain(fake.ctx, &attr));
-	assert_int_equal(errno, EINVAL);
 	attr.comp_mask = 0;
 	attr.td = NULL;
 	pd2 = ibv_alloc_parent_domain(fake.ctx, &attr);
 	assert_non_null(pd2);
-	assert_false(ibv_dealloc_pd(pd2));
+	assert_int_equal(pd2->handle, fake.pd->handle);
 	assert_false(ibv_dealloc_pd(pd));
 	assert_false(ibv_dealloc_td(td));
+	assert_int_equal(ibv_dealloc_pd(fake.pd), EBUSY);
+	cattr.parent_domain = pd2;
+	cqx = ibv_create_cq_ex(fake.ctx, &cattr);
+	assert_non_null(cqx);
+	assert_int_equal(given, taken);
+	assert_int_equal(ibv_dealloc_pd(pd2), EBUSY);
+	fake_destroy_cq(ibv_cq_ex_to_cq(cqx));
+	assert_false(ibv_dealloc_pd(pd2));
+
+	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	attr.pd = fake.pd;
+	attr.free = NULL;
+	assert_null(ibv_alloc_parent_domain(fake.ctx, &attr));
+	assert_int_equal(errno, EINVAL);
 	tattr.comp_mask = 1;
 	assert_null(ibv_alloc_td(fake.ctx, &tattr));
 }

@@ -78,7 +78,7 @@ int skua_dealloc_td(struct ibv_td *ibtd)
 struct ibv_pd *skua_alloc_parent_domain(struct ibv_context *ctx,
 					struct ibv_parent_domain_init_attr *attr)
 {
-	struct skua_pd *pd;
+	struct skua_pd *base, *pd;
 
 	(void)ctx;
 	if (ibv_check_alloc_parent_domain(attr))
@@ -87,18 +87,20 @@ struct ibv_pd *skua_alloc_parent_domain(struct ibv_context *ctx,
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	/* No parent domain of a parent domain: which allocator counts would be unclear. */
-	if (to_spd(attr->pd)->domain ||
-	    (attr->comp_mask & ALLOCATORS && (!attr->alloc || !attr->free))) {
+	if (attr->comp_mask & ALLOCATORS && (!attr->alloc || !attr->free)) {
 		errno = EINVAL;
 		return NULL;
 	}
+	/* Of a parent domain only the domain below it: thread domain and allocator are the new one's. */
+	base = to_spd(attr->pd);
+	if (base->domain)
+		base = base->domain;
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
 
-	ibv_initialize_parent_domain(&pd->ibv_pd, attr->pd);
-	pd->domain = to_spd(attr->pd);
+	ibv_initialize_parent_domain(&pd->ibv_pd, &base->ibv_pd);
+	pd->domain = base;
 	atomic_fetch_add(&pd->domain->refs, 1);
 	if (attr->td) {
 		pd->td = to_std(attr->td);
