@@ -453,7 +453,7 @@ err_message:
 	return err;
 }
 
-/* Replace the channel of queue @i, which has failed. */
+/* Replace the channel of queue @i, which has failed or has no receive buffers. */
 static int skua_en_restart(struct skua_en *en, unsigned int i)
 {
 	struct skua_en_channel *ch[SKUA_EN_MAX_CHANNELS], *old = en->channel[i];
@@ -471,8 +471,15 @@ static int skua_en_restart(struct skua_en *en, unsigned int i)
 	__netif_tx_unlock_bh(txq);
 	err = skua_en_steer(en, &en->conf, ch);
 	if (err) {
-		/* The old channel stays until the next attempt; its queue remains stopped. */
 		skua_en_channel_start(old);
+		/*
+		 * The queue of a channel that has failed remains stopped until the next attempt.
+		 * One that lacked receive buffers works. It may have them before the next attempt,
+		 * which then leaves it alone, and with an empty send ring no completion wakes its
+		 * queue.
+		 */
+		if (!test_bit(SKUA_EN_CH_FAILED, &old->flags) && !READ_ONCE(en->dead))
+			netif_tx_wake_queue(txq);
 		skua_en_channels_destroy(&ch[i], 1);
 		return err;
 	}
