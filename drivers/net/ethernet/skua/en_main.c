@@ -156,6 +156,16 @@ static int skua_en_check(const struct skua_en *en)
 	return 0;
 }
 
+/* The device is about to be taken down. It may still take commands. */
+static void skua_en_leave(struct skua_en *en)
+{
+	WRITE_ONCE(en->dead, true);
+	/* This work sends commands, and no lock excludes it while the device goes down. */
+	cancel_work_sync(&en->hw_stats_work);
+	/* The device's counters restart at zero. */
+	memset(en->hw_seen, 0, sizeof(en->hw_seen));
+}
+
 /* The device is up (again): attach the netdev, and open it if it was open. */
 static int skua_en_attach(struct skua_en *en)
 {
@@ -188,7 +198,7 @@ static int skua_en_attach(struct skua_en *en)
 	return 0;
 
 err_pd:
-	WRITE_ONCE(en->dead, true);
+	skua_en_leave(en);
 	skua_pd_free(en->dev, en->pdn);
 	netdev_err(en->ndev, "the queues cannot be made: %pe\n", ERR_PTR(err));
 	return err;
@@ -208,11 +218,7 @@ static void skua_en_detach(struct skua_en *en)
 	/* What it has counted since the last query would be lost, if it still takes commands. */
 	schedule_work(&en->hw_stats_work);
 	flush_work(&en->hw_stats_work);
-	WRITE_ONCE(en->dead, true);
-	/* This work sends commands, and no lock excludes it while the device goes down. */
-	cancel_work_sync(&en->hw_stats_work);
-	/* The device's counters restart at zero. */
-	memset(en->hw_seen, 0, sizeof(en->hw_seen));
+	skua_en_leave(en);
 }
 
 static void skua_en_client_down(struct auxiliary_device *adev, enum skua_down_reason reason)
