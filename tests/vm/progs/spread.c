@@ -30,7 +30,8 @@ struct end {
 
 static struct end from, to;
 static enum ibv_wr_opcode op = IBV_WR_RDMA_WRITE;
-static unsigned int few = 16, many = 10000, size = 64, list = 1, window = 256, depth, repetitions = 9;
+static unsigned int few = 16, many = 10000, size = 64, list = 1, window = 256, depth;
+static unsigned int repetitions = 9;
 static unsigned long messages = 100000;
 
 /* --- both ends --------------------------------------------------------------- */
@@ -213,7 +214,9 @@ static void option(int c, const char *arg)
 {
 	switch (c) {
 	case 'o':
-		op = !strcmp(arg, "send") ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+		if (strcmp(arg, "send") && strcmp(arg, "write"))
+			die("-o write or send");
+		op = *arg == 's' ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
 		break;
 	case 'q':
 		if (sscanf(arg, "%u,%u", &few, &many) != 2 || !few || many < few)
