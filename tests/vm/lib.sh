@@ -294,6 +294,30 @@ wire()
 		{ [ "$1" = off ] || [ "$(vm_ctl model fault "$1")" = ok ]; }
 }
 
+# cmd_rules [SPEC]: rules for the commands of the first device, in place of those before; none
+cmd_rules()
+{
+	local answer
+
+	answer=$(vm_ctl model cmd-fault "nic0/off;${1-}") && [ "$answer" = ok ] && return
+	echo "rules ${1-}: ${answer:-no answer}"
+	return 1
+}
+
+# cmd_rules_hit [RULE]: this one, or any, has made somebody suffer
+cmd_rules_hit()
+{
+	local pattern="${1:+$1 seen [0-9]+ }hit [1-9]"
+
+	[[ $(vm_ctl model cmd-fault nic0/show) =~ $pattern ]]
+}
+
+# The first host reaches the second one now
+ping_once()
+{
+	in1 ping -q -c 1 -W 1 $IP4_2
+}
+
 # selective_repeat true|false: of the first device, which is reloaded and connected anew
 selective_repeat()
 {
