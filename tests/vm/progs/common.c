@@ -102,6 +102,18 @@ double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+void sort_values(double *v, unsigned int n)
+{
+	qsort(v, n, sizeof(*v), by_value);
+}
+
 /* --- devices and QPs ------------------------------------------------------ */
 
 const struct link_attr link_default = {

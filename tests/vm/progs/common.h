@@ -37,6 +37,8 @@ int tap_end(void);
 /* --- time ----------------------------------------------------------------- */
 
 double now(void);
+/* In order, the smallest first. */
+void sort_values(double *v, unsigned int n);
 
 /* --- random numbers: a hash of a counter, so that any place can be reached ------ */
 

@@ -18,16 +18,9 @@
 static struct dev dev;
 static unsigned int times = 21;
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void tell(const char *name, double *seconds, unsigned int n)
 {
-	qsort(seconds, n, sizeof(*seconds), by_value);
+	sort_values(seconds, n);
 	printf("%s %.1f\n", name, seconds[n / 2] * 1e6);
 	fflush(stdout);
 }

@@ -155,7 +155,8 @@ static double rate(unsigned int num)
 	double began = now();
 
 	while (sent < messages || received < wanted) {
-		for (unsigned int i = 0; i < BATCH && posted < messages && posted - sent < most; i += n) {
+		for (unsigned int i = 0;
+		     i < BATCH && posted < messages && posted - sent < most; i += n) {
 			n = post(from.qp[next], left);
 			posted += n;
 			left -= n;
@@ -173,13 +174,6 @@ static double rate(unsigned int num)
 		}
 	}
 	return messages / (now() - began);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static double told(unsigned int num)
@@ -205,7 +199,7 @@ static void measure(void)
 		ratio[i] = 2 * r / (before + after);
 		before = after;
 	}
-	qsort(ratio, repetitions, sizeof(*ratio), by_value);
+	sort_values(ratio, repetitions);
 	printf("%u of %u: %.1f %% (%.1f to %.1f)\n", many, few, 100 * ratio[repetitions / 2],
 	       100 * ratio[repetitions / 4], 100 * ratio[repetitions * 3 / 4]);
 }
