@@ -547,16 +547,12 @@ static bool fault_one(struct skua_dev *dev)
 	struct waitlist *list = &dev->events->fault;
 	enum wait_kind kind = link_kind(list->head);
 	uint32_t index = link_index(list->head);
-	/* It is written amid another QP's turn, to which the TLPs are counted. */
-	struct tlp_qp *turn = dev->tlp.qp;
 	struct skua_fault *f;
 	struct qp qp;
 	int err = 0;
 
-	if (qp_get_index(dev, index, &qp)) {
-		dev->tlp.qp = turn;
+	if (qp_get_index(dev, index, &qp))
 		return false;
-	}
 	f = kind == WAIT_FAULT_REQ ? &qp.sqc->fault : &qp.rqc->fault;
 	if (le32_to_cpu(f->flags) & SKUA_FAULT_PENDING)
 		err = fault_post(dev, &qp, f);
@@ -566,14 +562,17 @@ static bool fault_one(struct skua_dev *dev)
 		wait_del(dev, kind, index);
 	}
 	qp_put(dev, &qp);
-	dev->tlp.qp = turn;
 	return !err;
 }
 
 static void fault_drain(struct skua_dev *dev, unsigned int *left)
 {
+	/* This may be amid another QP's turn, to which the TLPs are counted. */
+	struct tlp_qp *turn = dev->tlp.qp;
+
 	while (dev->events->fault.head && *left && fault_one(dev))
 		--*left;
+	dev->tlp.qp = turn;
 }
 
 static enum wait_kind fault_kind(bool responder)
