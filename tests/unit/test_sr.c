@@ -605,8 +605,8 @@ static void test_read_outage(void **state)
 				       .ext = { SKUA_EXT_ALWAYS, SKUA_EXT_ALWAYS } }, "delay=20us");
 	for (unsigned int k = 0; k < 8; k++)
 		writes(&n, 1, 42000);
-	assert_int_equal(wire_fault(n.wire, "rule=drop:port=nic1,op=rc_read_resp_middle,count=1", err,
-				    sizeof(err)), 0);
+	assert_int_equal(wire_fault(n.wire, "rule=drop:port=nic1,op=rc_read_resp_middle,count=1",
+				    err, sizeof(err)), 0);
 	rc_post(&n.rc, 0, &(struct rc_wr){ .op = SKUA_WQE_READ, .len = 32 * 1024 });
 	net_pass(&n, 45000);
 	assert_int_equal(wire_port_stats(n.port[1])->fault_loss, 1);

@@ -132,7 +132,7 @@ int wire_faults_room(struct wire_faults *f, uint32_t flows, uint32_t psns)
 	return 0;
 }
 
-/* Forget the flow's PSNs. */
+/* What its PSNs take; they must not be looked at any more. */
 static void flow_forget(struct wire_flow *flow)
 {
 	if (flow->psn != flow->few)
@@ -311,6 +311,12 @@ static bool flow_grow(const struct wire_faults *f, struct wire_flow *flow)
 	return true;
 }
 
+/* Does this element of a flow's PSNs count the one at distance @rel? */
+static bool counts(uint32_t slot, int64_t rel)
+{
+	return slot && slot >> 8 == ((uint32_t)rel & IB_PSN_MASK);
+}
+
 /*
  * Where the passages of the PSN at distance @rel from the flow's first one are counted. A flow of
  * a few packets needs no more than a few places; one that has none left gets more.
@@ -321,7 +327,7 @@ static uint32_t *flow_slot(const struct wire_faults *f, struct wire_flow *flow, 
 
 	do
 		slot = &flow->psn[(uint64_t)rel & (flow->n_psns - 1)];
-	while (*slot && *slot >> 8 != ((uint32_t)rel & IB_PSN_MASK) && flow_grow(f, flow));
+	while (*slot && !counts(*slot, rel) && flow_grow(f, flow));
 	return slot;
 }
 
@@ -337,7 +343,6 @@ static uint32_t flow_passage(const struct wire_faults *f, struct wire_flow *flow
 	uint32_t base = (flow->first_psn + (uint32_t)flow->high) & IB_PSN_MASK;
 	int64_t r = flow->high + ib_psn_diff(psn, base);
 	uint32_t *slot = flow_slot(f, flow, r);
-	uint32_t tag = (uint32_t)r << 8;
 	uint32_t seen;
 
 	if (r <= flow->last)
@@ -347,14 +352,14 @@ static uint32_t flow_passage(const struct wire_faults *f, struct wire_flow *flow
 	if (r > flow->high) {
 		flow->high = r;
 		seen = 0;
-	} else if (*slot && (*slot & ~0xffu) == tag) {
+	} else if (counts(*slot, r)) {
 		seen = *slot & 0xff;
 	} else {
 		seen = flow->rewinds;
 	}
 	if (seen > 0xfe)
 		seen = 1 + seen % 0xfe;
-	*slot = tag | (seen + 1);
+	*slot = (uint32_t)r << 8 | (seen + 1);
 	return seen;
 }
 
