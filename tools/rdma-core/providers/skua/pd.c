@@ -91,7 +91,7 @@ struct ibv_pd *skua_alloc_parent_domain(struct ibv_context *ctx,
 		errno = EINVAL;
 		return NULL;
 	}
-	/* Of a parent domain only the domain below it: thread domain and allocator are the new one's. */
+	/* Of a parent domain the domain below it: thread domain and allocator are the new one's. */
 	base = to_spd(attr->pd);
 	if (base->domain)
 		base = base->domain;
