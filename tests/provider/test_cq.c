@@ -7,8 +7,10 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <semaphore.h>
 #include <time.h>
 
 #include "fake.h"
@@ -306,6 +308,258 @@ static void test_same_number(void **state)
 	expect_none();
 	complete_send(a, 4);
 	expect(4, a);
+}
+
+/* --- one thread polls, others create ------------------------------------------------- */
+
+/* A CQ without a lock, and @a and @b there. */
+static void make_single(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 16,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+	};
+	struct ibv_cq_ex *cqx = ibv_create_cq_ex(fake.ctx, &attr);
+
+	assert_non_null(cqx);
+	fake_destroy_qp(a);
+	fake_destroy_qp(b);
+	fake_destroy_cq(cq);
+	cq = ibv_cq_ex_to_cq(cqx);
+	assert_true(to_scq(cq)->lock.off);
+	a = fake_make_qp(cq, IBV_QPT_RC);
+	b = fake_make_qp(cq, IBV_QPT_RC);
+}
+
+/*
+ * What the fake kernel makes is for one thread. So these have a number and CQs, which is
+ * what the CQ looks at.
+ */
+#define CREATED	1000
+
+static struct skua_qp created[CREATED];
+static atomic_bool polling, all_created;
+
+static void *create(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	while (!atomic_load(&polling))
+		;
+	for (i = 0; i < CREATED; i++) {
+		created[i].vqp.qp.qp_num = 16 + i;
+		created[i].vqp.qp.send_cq = cq;
+		created[i].vqp.qp.recv_cq = cq;
+		skua_cq_attach(to_scq(cq), &created[i]);
+	}
+	atomic_store(&all_created, true);
+	return NULL;
+}
+
+static void destroy_created(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < CREATED; i++)
+		skua_cq_detach(to_scq(cq), &created[i]);
+}
+
+/* No completion is lost while the table grows. */
+static void test_create_while_polling(void **state)
+{
+	unsigned int round, n = 0;
+	pthread_t creator;
+
+	(void)state;
+	for (round = 0; round < 50; round++) {
+		make_single();
+		memset(created, 0, sizeof(created));
+		atomic_store(&polling, false);
+		atomic_store(&all_created, false);
+		assert_false(pthread_create(&creator, NULL, create, NULL));
+		while (!atomic_load(&all_created)) {
+			/* Of another QP than the one before, so that it is searched for. */
+			complete_send(a, ++n);
+			expect(n, a);
+			complete_send(b, ++n);
+			expect(n, b);
+			fake_dbs_clear();
+			atomic_store(&polling, true);
+		}
+		assert_false(pthread_join(creator, NULL));
+		destroy_created();
+		complete_send(a, ++n);
+		expect(n, a);
+	}
+}
+
+/* Tables that were replaced stay readable, and all QPs are in the new one. */
+static void test_table_replaced(void **state)
+{
+	struct ibv_qp *qp[100];
+	struct skua_cq_table *old;
+	unsigned int i, used = 0;
+
+	(void)state;
+	old = atomic_load(&to_scq(cq)->table);
+	for (i = 0; i < 100; i++)
+		qp[i] = fake_make_qp(cq, IBV_QPT_RC);
+	/* Of 102, as many buckets as keep chains short. */
+	assert_int_equal(atomic_load(&to_scq(cq)->table)->mask, 127);
+	for (i = 0; i <= old->mask; i++)
+		used += !!atomic_load(&old->bucket[i]);
+	assert_int_equal(used, old->mask + 1);
+	for (i = 0; i < 100; i++) {
+		complete_send(qp[i], i);
+		expect(i, qp[i]);
+	}
+	for (i = 0; i < 100; i++)
+		fake_destroy_qp(qp[i]);
+}
+
+/*
+ * Another thread is in the middle of a change, which it makes under the lock, and what is
+ * searched cannot be found: the poll waits for its end.
+ */
+static sem_t searching;
+static atomic_bool polled;
+
+static void says_searching(enum fake_barrier kind)
+{
+	if (kind == FAKE_FROM_DEVICE)
+		sem_post(&searching);
+}
+
+static void *poll_one(void *wc)
+{
+	int n = ibv_poll_cq(cq, 1, wc);
+
+	atomic_store(&polled, true);
+	return n == 1 ? wc : NULL;
+}
+
+static pthread_t poller;
+static struct ibv_wc polled_wc;
+
+static void start_poller(void)
+{
+	struct timespec pause = { .tv_nsec = 50 * 1000 * 1000 };
+
+	assert_false(sem_init(&searching, 0, 0));
+	atomic_store(&polled, false);
+	fake.on_barrier = says_searching;
+	assert_false(pthread_create(&poller, NULL, poll_one, &polled_wc));
+	sem_wait(&searching);
+	/* Who does not wait has given up by then. */
+	nanosleep(&pause, NULL);
+	assert_false(atomic_load(&polled));
+}
+
+static void end_poller(uint64_t wr_id)
+{
+	void *wc;
+
+	skua_unlock(&to_scq(cq)->table_lock);
+	assert_false(pthread_join(poller, &wc));
+	fake.on_barrier = NULL;
+	sem_destroy(&searching);
+	assert_ptr_equal(wc, &polled_wc);
+	assert_int_equal(polled_wc.wr_id, wr_id);
+	expect_none();
+}
+
+static void test_search_again(void **state)
+{
+	_Atomic(struct skua_qp *) *head;
+	struct skua_cq_table *t;
+	struct skua_qp *first;
+
+	(void)state;
+	make_single();
+	complete_send(a, 7);
+	skua_lock(&to_scq(cq)->table_lock);
+	t = atomic_load(&to_scq(cq)->table);
+	head = &t->bucket[a->qp_num & t->mask];
+	first = atomic_exchange(head, NULL);
+	start_poller();
+	atomic_store(head, first);
+	end_poller(7);
+}
+
+/* The same of an SRQ's, of which the QP is looked for first. */
+static void shared_again(struct ibv_srq *srq, uint32_t qpn, bool hide_qp)
+{
+	struct skua_cq *scq = to_scq(cq);
+	struct skua_cq_table *t;
+	struct ibv_recv_wr wr = { .wr_id = 8 }, *bad;
+	_Atomic(struct skua_qp *) *head;
+	struct skua_srq *first_srq;
+	struct skua_qp *first_qp;
+	struct skua_cqe cqe = {
+		.qpn = cpu_to_le32(qpn),
+		.srqn = cpu_to_le32(fake_srq(srq)->num),
+		.own = cpu_to_le32(SKUA_CQE_F_SRQ),
+	};
+
+	assert_false(ibv_post_srq_recv(srq, &wr, &bad));
+	cqe.what = fake_what(fake_srq_take(fake_srq(srq)), SKUA_CQE_RECV, SKUA_CQE_OK);
+	fake_cqe(fake_cq(cq), &cqe);
+	skua_lock(&scq->table_lock);
+	t = atomic_load(&scq->table);
+	head = &t->bucket[qpn & t->mask];
+	first_qp = atomic_load(head);
+	first_srq = atomic_load(&scq->xsrqs);
+	if (hide_qp)
+		atomic_store(head, NULL);
+	else
+		atomic_store(&scq->xsrqs, NULL);
+	start_poller();
+	atomic_store(head, first_qp);
+	atomic_store(&scq->xsrqs, first_srq);
+	end_poller(8);
+	assert_int_equal(polled_wc.qp_num, qpn);
+}
+
+static void test_search_shared_again(void **state)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 3, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(fake.pd, &init);
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .srq = srq };
+	struct ibv_xrcd_init_attr xattr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex ex = {
+		.attr = { .max_wr = 3, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = fake.pd,
+	};
+	struct ibv_qp *qp;
+
+	(void)state;
+	make_single();
+	assert_non_null(srq);
+	attr.send_cq = cq;
+	attr.recv_cq = cq;
+	qp = ibv_create_qp(fake.pd, &attr);
+	assert_non_null(qp);
+	fake_modify(qp, IBV_QPS_RTS);
+	shared_again(srq, qp->qp_num, true);
+	fake_destroy_qp(qp);
+	assert_false(ibv_destroy_srq(srq));
+
+	ex.cq = cq;
+	ex.xrcd = ibv_open_xrcd(fake.ctx, &xattr);
+	srq = ibv_create_srq_ex(fake.ctx, &ex);
+	assert_non_null(srq);
+	shared_again(srq, 0x777, false);
+	assert_false(ibv_destroy_srq(srq));
+	assert_false(ibv_close_xrcd(ex.xrcd));
 }
 
 /* --- resize -------------------------------------------------------------------------- */
@@ -777,6 +1031,8 @@ int main(void)
 		CASE(lost_two), CASE(lost_ex), CASE(arm_serial), CASE(error_seen), CASE(error_recv),
 		CASE(error_unacknowledged), CASE(error_modify), CASE(error_events),
 		CASE(error_kick_again), CASE(error_kick_reset), CASE(error_kick_order),
+		CASE(create_while_polling), CASE(table_replaced), CASE(search_again),
+		CASE(search_shared_again),
 	};
 
 	return cmocka_run_group_tests_name("provider cq", tests, NULL, NULL);

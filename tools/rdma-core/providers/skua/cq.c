@@ -2,10 +2,11 @@
 /*
  * Skua provider: completion queues: polling, and the QPs that complete there.
  *
- * A CQ has a table of the QPs that complete on it. So a poll finds the QP of a CQE under
- * the CQ's own lock, and can report all outstanding work as flushed once the device is
- * lost.
+ * A CQ has a table of the QPs that complete on it. So a poll finds the QP of a CQE without
+ * a lock of the whole context, and can report all outstanding work as flushed once the device
+ * is lost.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "skua.h"
@@ -28,32 +29,93 @@ static enum ibv_wc_status wc_status(unsigned int status)
 
 /* --- the table of QPs -------------------------------------------------- */
 
+/*
+ * In a CQ whose lock is off one thread at a time polls, and destroys QPs or takes them to
+ * RESET. But any thread may create QPs there, while that one polls. So
+ *
+ * - all changes are made under a lock that is never off;
+ * - polls search without that. Of two things that a search reads, as a QP and its link, one
+ *   may be older. So it can come from one chain into another and miss a QP, but finds no
+ *   wrong one;
+ * - what finds nothing is done once more under the lock, before the CQE is given up.
+ */
+
+#define CQ_MIN_BUCKETS	16
+
+static struct skua_cq_table *table_alloc(uint32_t size)
+{
+	struct skua_cq_table *t = calloc(1, sizeof(*t) + size * sizeof(t->bucket[0]));
+
+	if (t)
+		t->mask = size - 1;
+	return t;
+}
+
+int skua_cq_table_init(struct skua_cq *cq)
+{
+	struct skua_cq_table *t = table_alloc(CQ_MIN_BUCKETS);
+
+	skua_lock_init(&cq->table_lock, false);
+	atomic_init(&cq->table, t);
+	return t ? 0 : ENOMEM;
+}
+
+void skua_cq_table_free(struct skua_cq *cq)
+{
+	struct skua_cq_table *t, *old;
+
+	for (t = atomic_load_explicit(&cq->table, memory_order_relaxed); t; t = old) {
+		old = t->old;
+		free(t);
+	}
+}
+
 static enum skua_side cq_link(const struct skua_cq *cq, const struct skua_qp *qp)
 {
 	/* A QP with both queues on one CQ is in its table once, by the send side's link. */
 	return qp->vqp.qp.send_cq == &cq->vcq.cq ? SKUA_SEND : SKUA_RECV;
 }
 
-static void cq_hash(struct skua_cq *cq, struct skua_qp **bucket, uint32_t mask,
-		    struct skua_qp *qp)
+static _Atomic(struct skua_qp *) *table_head(struct skua_cq_table *t, uint32_t qpn)
 {
-	struct skua_qp **head = &bucket[qp->vqp.qp.qp_num & mask];
+	return &t->bucket[qpn & t->mask];
+}
 
-	qp->next[cq_link(cq, qp)] = *head;
-	*head = qp;
+/* A poll that sees the link sees what the QP has. */
+static void cq_hash(struct skua_cq *cq, struct skua_cq_table *t, struct skua_qp *qp)
+{
+	_Atomic(struct skua_qp *) *head = table_head(t, qp->vqp.qp.qp_num);
+
+	atomic_store_explicit(&qp->next[cq_link(cq, qp)],
+			      atomic_load_explicit(head, memory_order_relaxed),
+			      memory_order_release);
+	atomic_store_explicit(head, qp, memory_order_release);
+}
+
+/*
+ * It comes to an end though cq_grow() relinks the chain: a link that was changed leads to a
+ * QP that was relinked before, so from there on the way does not turn back. And a table
+ * grows some 20 times at most.
+ */
+static struct skua_qp *cq_lookup(struct skua_cq *cq, uint32_t qpn)
+{
+	struct skua_cq_table *t = atomic_load_explicit(&cq->table, memory_order_acquire);
+	struct skua_qp *qp;
+
+	for (qp = atomic_load_explicit(table_head(t, qpn), memory_order_acquire);
+	     qp && qp->vqp.qp.qp_num != qpn;
+	     qp = atomic_load_explicit(&qp->next[cq_link(cq, qp)], memory_order_acquire))
+		;
+	return qp;
 }
 
 static __attribute__((noinline)) struct skua_qp *cq_search(struct skua_cq *cq, uint32_t qpn)
 {
-	struct skua_qp *qp;
+	struct skua_qp *qp = cq_lookup(cq, qpn);
 
-	for (qp = cq->bucket[qpn & cq->mask]; qp; qp = qp->next[cq_link(cq, qp)]) {
-		if (qp->vqp.qp.qp_num == qpn) {
-			cq->last = qp;
-			return qp;
-		}
-	}
-	return NULL;
+	if (qp)
+		cq->last = qp;
+	return qp;
 }
 
 /* cq->last points here while no QP was found yet: no QP can have this number. */
@@ -67,42 +129,79 @@ static inline struct skua_qp *cq_find(struct skua_cq *cq, uint32_t qpn)
 	return likely(qp->vqp.qp.qp_num == qpn) ? qp : cq_search(cq, qpn);
 }
 
+/* What cq_find() did not find. */
+static struct skua_qp *cq_find_again(struct skua_cq *cq, uint32_t qpn)
+{
+	struct skua_qp *qp;
+
+	skua_lock(&cq->table_lock);
+	qp = cq_search(cq, qpn);
+	skua_unlock(&cq->table_lock);
+	return qp;
+}
+
+/* For what changes both the table and what the pollers have. */
+static void cq_lock_all(struct skua_cq *cq)
+{
+	skua_lock(&cq->lock);
+	skua_lock(&cq->table_lock);
+}
+
+/* Last the one that skua_destroy_cq() takes, as that may free the CQ from then on. */
+static void cq_unlock_all(struct skua_cq *cq)
+{
+	skua_unlock(&cq->lock);
+	skua_unlock(&cq->table_lock);
+}
+
+/* Move all QPs to a larger table. */
+static void cq_rehash(struct skua_cq *cq, struct skua_cq_table *new, struct skua_cq_table *old)
+{
+	struct skua_qp *qp, *next;
+	uint32_t i;
+
+	for (i = 0; i <= old->mask; i++) {
+		for (qp = atomic_load_explicit(&old->bucket[i], memory_order_relaxed); qp;
+		     qp = next) {
+			next = atomic_load_explicit(&qp->next[cq_link(cq, qp)],
+						    memory_order_relaxed);
+			cq_hash(cq, new, qp);
+		}
+	}
+	/* A poll may still read it. All old ones together are smaller than the new one. */
+	new->old = old;
+	atomic_store_explicit(&cq->table, new, memory_order_release);
+}
+
 /*
  * Keep the chains short as QPs are added. The new table is allocated outside the
  * spinlock; without memory the chains grow, which is slower but right.
  */
 static void cq_grow(struct skua_cq *cq)
 {
-	struct skua_qp **new, **old, *qp, *next;
-	uint32_t size, i;
+	struct skua_cq_table *new, *old;
+	uint32_t size;
 
-	skua_lock(&cq->lock);
-	size = cq->nqps > cq->mask ? 2 * (cq->mask + 1) : 0;
-	skua_unlock(&cq->lock);
+	skua_lock(&cq->table_lock);
+	old = atomic_load_explicit(&cq->table, memory_order_relaxed);
+	size = cq->nqps > old->mask ? 2 * (old->mask + 1) : 0;
+	skua_unlock(&cq->table_lock);
 	if (!size)
 		return;
 
-	new = calloc(size, sizeof(*new));
+	new = table_alloc(size);
 	if (!new)
 		return;
 
-	skua_lock(&cq->lock);
-	old = cq->bucket;
-	if (size <= cq->mask + 1) {
-		/* Another thread has grown the table in between. */
-		old = new;
-	} else {
-		for (i = 0; i <= cq->mask; i++) {
-			for (qp = old[i]; qp; qp = next) {
-				next = qp->next[cq_link(cq, qp)];
-				cq_hash(cq, new, size - 1, qp);
-			}
-		}
-		cq->bucket = new;
-		cq->mask = size - 1;
+	cq_lock_all(cq);
+	old = atomic_load_explicit(&cq->table, memory_order_relaxed);
+	/* Another thread may have grown the table in between. */
+	if (size > old->mask + 1) {
+		cq_rehash(cq, new, old);
+		new = NULL;
 	}
-	skua_unlock(&cq->lock);
-	free(old);
+	cq_unlock_all(cq);
+	free(new);
 }
 
 static uint32_t cqe_is_shared(const struct skua_cqe *cqe)
@@ -182,21 +281,24 @@ static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 /* After the QP was reset: drop its CQEs that were not polled. */
 void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp)
 {
-	skua_lock(&cq->lock);
+	cq_lock_all(cq);
 	cq_clean_locked(cq, qp, NULL);
-	skua_unlock(&cq->lock);
+	cq_unlock_all(cq);
 }
 
 /* Remove a QP from the table, and its CQEs from the ring. */
 static void cq_forget(struct skua_cq *cq, struct skua_qp *qp)
 {
-	struct skua_qp **p;
+	_Atomic(struct skua_qp *) *p;
+	struct skua_qp *at;
 
 	cq_clean_locked(cq, qp, NULL);
-	p = &cq->bucket[qp->vqp.qp.qp_num & cq->mask];
-	while (*p != qp)
-		p = &(*p)->next[cq_link(cq, *p)];
-	*p = qp->next[cq_link(cq, qp)];
+	p = table_head(atomic_load_explicit(&cq->table, memory_order_relaxed),
+		       qp->vqp.qp.qp_num);
+	while (at = atomic_load_explicit(p, memory_order_relaxed), at != qp)
+		p = &at->next[cq_link(cq, at)];
+	at = atomic_load_explicit(&qp->next[cq_link(cq, qp)], memory_order_relaxed);
+	atomic_store_explicit(p, at, memory_order_release);
 	qp->known[cq_link(cq, qp)] = false;
 	cq->nqps--;
 	if (qp->vqp.qp.send_cq == &cq->vcq.cq)
@@ -210,53 +312,62 @@ static void cq_forget(struct skua_cq *cq, struct skua_qp *qp)
 /*
  * Add a QP that has one or both of its queues here. If the table still has a QP of this
  * number, the kernel has destroyed that, and its thread has not come to
- * skua_cq_detach() yet: remove it now, or it would take CQEs of the new QP with it.
+ * skua_cq_detach() yet: remove it now, or it would take CQEs of the new QP with it. If the
+ * lock is off nobody polls then, as the program must not do that while it destroys a QP.
  */
 void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp)
 {
 	struct skua_qp *old;
 
 	cq_grow(cq);
-	skua_lock(&cq->lock);
+	cq_lock_all(cq);
 	cq->users++;
-	old = cq_find(cq, qp->vqp.qp.qp_num);
+	/* Not cq_find(): cq->last is the poller's. */
+	old = cq_lookup(cq, qp->vqp.qp.qp_num);
 	if (old)
 		cq_forget(cq, old);
-	cq_hash(cq, cq->bucket, cq->mask, qp);
+	cq_hash(cq, atomic_load_explicit(&cq->table, memory_order_relaxed), qp);
 	qp->known[cq_link(cq, qp)] = true;
 	cq->nqps++;
 	if (qp->vqp.qp.send_cq == &cq->vcq.cq)
 		list_add_tail(&cq->sides[SKUA_SEND], &qp->side[SKUA_SEND]);
 	if (qp->vqp.qp.recv_cq == &cq->vcq.cq)
 		list_add_tail(&cq->sides[SKUA_RECV], &qp->side[SKUA_RECV]);
-	skua_unlock(&cq->lock);
+	cq_unlock_all(cq);
 }
 
 /* After the QP was destroyed. */
 void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp)
 {
-	skua_lock(&cq->lock);
+	cq_lock_all(cq);
 	if (qp->known[cq_link(cq, qp)])
 		cq_forget(cq, qp);
 	cq->users--;
-	skua_unlock(&cq->lock);
+	cq_unlock_all(cq);
 }
 
 static struct skua_srq *cq_find_srq(struct skua_cq *cq, uint32_t srqn)
 {
 	struct skua_srq *srq;
 
-	list_for_each(&cq->xsrqs, srq, in_cq)
-		if (srq->srqn == srqn)
-			return srq;
-	return NULL;
+	for (srq = atomic_load_explicit(&cq->xsrqs, memory_order_acquire);
+	     srq && srq->srqn != srqn;
+	     srq = atomic_load_explicit(&srq->next, memory_order_acquire))
+		;
+	return srq;
 }
 
 /* Remove an XRC SRQ from the list, and its CQEs from the ring. */
 static void cq_forget_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
+	_Atomic(struct skua_srq *) *p = &cq->xsrqs;
+	struct skua_srq *at;
+
 	cq_clean_locked(cq, NULL, srq);
-	list_del(&srq->in_cq);
+	while (at = atomic_load_explicit(p, memory_order_relaxed), at != srq)
+		p = &at->next;
+	at = atomic_load_explicit(&srq->next, memory_order_relaxed);
+	atomic_store_explicit(p, at, memory_order_release);
 	srq->known = false;
 }
 
@@ -265,24 +376,26 @@ void skua_cq_attach_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
 	struct skua_srq *old;
 
-	skua_lock(&cq->lock);
+	cq_lock_all(cq);
 	cq->users++;
 	old = cq_find_srq(cq, srq->srqn);
 	if (old)
 		cq_forget_srq(cq, old);
-	list_add_tail(&cq->xsrqs, &srq->in_cq);
+	old = atomic_load_explicit(&cq->xsrqs, memory_order_relaxed);
+	atomic_store_explicit(&srq->next, old, memory_order_release);
+	atomic_store_explicit(&cq->xsrqs, srq, memory_order_release);
 	srq->known = true;
-	skua_unlock(&cq->lock);
+	cq_unlock_all(cq);
 }
 
 /* After the SRQ was destroyed. */
 void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
 {
-	skua_lock(&cq->lock);
+	cq_lock_all(cq);
 	if (srq->known)
 		cq_forget_srq(cq, srq);
 	cq->users--;
-	skua_unlock(&cq->lock);
+	cq_unlock_all(cq);
 }
 
 /* --- polling ----------------------------------------------------------- */
@@ -429,14 +542,27 @@ static inline void rcvd_by_type(const struct skua_qp *qp, const struct skua_cqe 
 		dgram_to_wc(cqe, wc);
 }
 
+/* The SRQ that a CQE is of: that of the QP *@qp, or if that is NULL afterwards an XRC SRQ. */
+static struct skua_srq *cq_find_shared(struct skua_cq *cq, const struct skua_cqe *cqe,
+				       struct skua_qp **qp)
+{
+	*qp = cq_find_sharing(cq, cqe);
+	return *qp ? to_ssrq((*qp)->vqp.qp.srq) : cq_find_srq(cq, le32_to_cpu(cqe->srqn));
+}
+
 /* A receive through an SRQ: that of the QP, or an XRC SRQ. */
 static __attribute__((noinline)) bool shared_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
 						   unsigned int opcode, struct ibv_wc *wc)
 {
-	struct skua_qp *qp = cq_find_sharing(cq, cqe);
 	struct skua_srq *srq;
+	struct skua_qp *qp;
 
-	srq = qp ? to_ssrq(qp->vqp.qp.srq) : cq_find_srq(cq, le32_to_cpu(cqe->srqn));
+	srq = cq_find_shared(cq, cqe, &qp);
+	if (unlikely(!srq)) {
+		skua_lock(&cq->table_lock);
+		srq = cq_find_shared(cq, cqe, &qp);
+		skua_unlock(&cq->table_lock);
+	}
 	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id, cq, cqe)))
 		return false;
 	rcvd_fill(cqe, opcode, wc);
@@ -512,6 +638,8 @@ static __attribute__((noinline)) bool cqe_any_to_wc(struct skua_cq *cq, const st
 		return opcode < SKUA_CQE_RECV_ETH && shared_to_wc(cq, cqe, opcode, wc);
 	qp = cq_find(cq, le32_to_cpu(cqe->qpn));
 	if (unlikely(!qp))
+		qp = cq_find_again(cq, le32_to_cpu(cqe->qpn));
+	if (unlikely(!qp))
 		return false;
 	/* A queue that completes on another CQ is protected by the lock of that. */
 	if (opcode == SKUA_CQE_REQ) {
@@ -560,6 +688,7 @@ static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 	uint32_t ci, pi;
 	int n = 0;
 
+	skua_lock(&cq->table_lock);
 	list_for_each(&cq->sides[SKUA_SEND], qp, side[SKUA_SEND]) {
 		ci = atomic_load_explicit(&qp->sq.ci, memory_order_relaxed);
 		pi = atomic_load_explicit(&qp->sq.pi, memory_order_acquire);
@@ -579,6 +708,7 @@ static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 				   &wc[n++]);
 		atomic_store_explicit(&qp->rq.ci, ci, memory_order_release);
 	}
+	skua_unlock(&cq->table_lock);
 	return n;
 }
 

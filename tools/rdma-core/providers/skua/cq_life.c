@@ -9,8 +9,6 @@
 #include "skuadv.h"
 #include "db.h"
 
-#define CQ_MIN_BUCKETS	16
-
 static void cq_set_ring(struct skua_cq *cq, void *ring, uint32_t log_size)
 {
 	cq->ring = (uint8_t *)ring + cqe_before(cq);
@@ -45,7 +43,7 @@ static void cq_free(struct skua_context *ctx, struct skua_cq *cq)
 		skua_dbr_free(ctx, cq->dbr);
 	if (cq->buf.len)
 		skua_mem_free(&cq->buf);
-	free(cq->bucket);
+	skua_cq_table_free(cq);
 	skua_parent_put(cq->pd);
 	free(cq);
 }
@@ -55,13 +53,10 @@ static int cq_setup(struct skua_context *ctx, struct skua_cq *cq,
 {
 	cq->uar = ctx->uar;
 	cq->status = ctx->status;
-	cq->mask = CQ_MIN_BUCKETS - 1;
 	cq->last = &skua_no_qp;
 	list_head_init(&cq->sides[SKUA_SEND]);
 	list_head_init(&cq->sides[SKUA_RECV]);
-	list_head_init(&cq->xsrqs);
-	cq->bucket = calloc(CQ_MIN_BUCKETS, sizeof(struct skua_qp *));
-	if (!cq->bucket)
+	if (skua_cq_table_init(cq))
 		return ENOMEM;
 	if (skua_mem_alloc_in(ctx, cq->pd, &cq->buf, (size_t)1 << (cq->log_cqe + cq->log_size),
 			      SKUADV_RES_CQ))
@@ -176,9 +171,9 @@ int skua_destroy_cq(struct ibv_cq *ibcq)
 	bool busy;
 	int ret;
 
-	skua_lock(&cq->lock);
+	skua_lock(&cq->table_lock);
 	busy = cq->users;
-	skua_unlock(&cq->lock);
+	skua_unlock(&cq->table_lock);
 	if (busy)
 		return EBUSY;
 	ret = ibv_cmd_destroy_cq(ibcq);

@@ -172,9 +172,21 @@ enum skua_side {
 };
 
 /**
+ * struct skua_cq_table - QPs that complete on a CQ, by the low bits of their number
+ * @old: the table that this one replaced, or NULL
+ * @mask: buckets less one
+ * @bucket: first QP of each
+ */
+struct skua_cq_table {
+	struct skua_cq_table *old;
+	uint32_t mask;
+	_Atomic(struct skua_qp *) bucket[];
+};
+
+/**
  * struct skua_cq - completion queue
  * @vcq: libibverbs' part
- * @lock: serialises the pollers; protects all below but @arm_serial
+ * @lock: serialises the pollers; protects all below but @arm_serial and what @table_lock does
  * @ring: the CQEs: the last 64 bytes of the first
  * @log_cqe: log2 of the bytes of each
  * @log_size: log2 of their number
@@ -186,13 +198,14 @@ enum skua_side {
  * @status: the context's status page
  * @dbr: doorbell record
  * @uar: UAR page
- * @bucket: QPs that complete here, by the low bits of their number
- * @mask: buckets less one
- * @nqps: QPs in the table
+ * @table: QPs that complete here; changed under @table_lock
+ * @xsrqs: XRC SRQs that complete here; changed under @table_lock
  * @overwritten: the device may write where CQEs were not polled
+ * @table_lock: serialises the changes of queues that complete here, also where @lock is not
+ *	taken; taken inside that; protects @nqps, @users and @sides
+ * @nqps: QPs in the table
  * @users: queues that were attached and not yet detached
  * @sides: queues that complete here, in order of creation, by side
- * @xsrqs: XRC SRQs that complete here
  * @pd: parent domain that it was made with, or NULL
  * @wc: the completion that ibv_start_poll() or ibv_next_poll() returned last
  * @cqe: its entry in the ring
@@ -213,13 +226,13 @@ struct skua_cq {
 	const struct skua_status_page *status;
 	struct skua_cq_dbr *dbr;
 	void *uar;
-	struct skua_qp **bucket;
-	uint32_t mask;
-	uint32_t nqps;
+	_Atomic(struct skua_cq_table *) table;
+	_Atomic(struct skua_srq *) xsrqs;
 	bool overwritten;
+	struct skua_lock table_lock;
+	uint32_t nqps;
 	uint32_t users;
 	struct list_head sides[SKUA_SIDES];
-	struct list_head xsrqs;
 	struct skua_pd *pd;
 	struct ibv_wc wc;
 	const struct skua_cqe *cqe;
@@ -399,9 +412,9 @@ struct skua_push {
  * @push: under the lock of @sq
  * @dbr: doorbell record
  * @uar: UAR page
- * @next: link in a bucket of the CQ of each side; under that CQ's lock
- * @side: link in the list of queues of the CQ of each side; under that CQ's lock
- * @known: it is in that CQ's buckets; indexed as @next, under that CQ's lock
+ * @next: link in a bucket of the CQ of each side; changed under that CQ's table_lock
+ * @side: link in the list of queues of the CQ of each side; under that CQ's table_lock
+ * @known: it is in that CQ's buckets; indexed as @next, under that CQ's table_lock
  * @pd: parent domain that it was made with, or NULL
  * @buf: both rings' memory
  * @rate_limit: kbit/s, as last set
@@ -417,7 +430,7 @@ struct skua_qp {
 	struct skua_push push;
 	struct skua_qp_dbr *dbr;
 	void *uar;
-	struct skua_qp *next[SKUA_SIDES];
+	_Atomic(struct skua_qp *) next[SKUA_SIDES];
 	struct list_node side[SKUA_SIDES];
 	bool known[SKUA_SIDES];
 	struct skua_pd *pd;
@@ -443,7 +456,7 @@ struct skua_srq_slot {
 /**
  * struct skua_srq - shared receive queue
  * @vsrq: libibverbs' part
- * @lock: protects all below but @srqn, @in_cq and @known; taken inside a CQ's
+ * @lock: protects all below but @srqn, @next and @known; taken inside a CQ's
  * @ring: the WQEs
  * @slot: by position
  * @head: first free position
@@ -456,8 +469,8 @@ struct skua_srq_slot {
  * @max_sge: most scatter elements of a WQE
  * @srqn: its number in CQEs
  * @dbr: doorbell record
- * @in_cq: XRC: link in the list of its CQ; under that CQ's lock
- * @known: it is in that list; under that CQ's lock
+ * @next: XRC: link in the list of its CQ; changed under that CQ's table_lock
+ * @known: it is in that list; under that CQ's table_lock
  * @buf: the ring's memory
  */
 struct skua_srq {
@@ -475,7 +488,7 @@ struct skua_srq {
 	uint32_t max_sge;
 	uint32_t srqn;
 	struct skua_srq_dbr *dbr;
-	struct list_node in_cq;
+	_Atomic(struct skua_srq *) next;
 	bool known;
 	struct skua_mem buf;
 };
@@ -648,6 +661,8 @@ extern struct skua_qp skua_no_qp;
 bool skua_cq_next(struct skua_cq *cq, struct ibv_wc *wc);
 int skua_arm_cq(struct ibv_cq *cq, int solicited_only);
 void skua_cq_event(struct ibv_cq *cq);
+int skua_cq_table_init(struct skua_cq *cq);
+void skua_cq_table_free(struct skua_cq *cq);
 void skua_cq_attach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_detach(struct skua_cq *cq, struct skua_qp *qp);
 void skua_cq_clean(struct skua_cq *cq, struct skua_qp *qp);
