@@ -171,7 +171,9 @@ struct skua_resize_cq_resp {
  * 16 << log_rq_stride bytes, rounded up to 64 bytes as a whole), then the send
  * ring (64 << log_sq bytes). has_sq and has_rq are zero for a queue that is
  * not there (SRQ, XRC). With UVERBS_ATTR_CREATE_QP_BUF_UMEM the buffer is where that says,
- * and buf_addr means nothing.
+ * and buf_addr means nothing. A buffer that is shorter than a page, and within one, may share
+ * the page with other buffers and with doorbell records: it is pinned once for all of them,
+ * and must be writable as for these.
  */
 struct skua_create_qp_req {
 	__aligned_u64 buf_addr;

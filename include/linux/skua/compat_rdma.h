@@ -72,6 +72,7 @@ static inline int ib_no_udata_io(struct ib_udata *udata)
 #define ib_umem_get_attr_or_va(dev, attrs, id, addr, size, access)			\
 	((void)(attrs), ib_umem_get(dev, addr, size, access))
 /* No attributes describe buffers of QPs: none is valid. */
+#define UVERBS_ATTR_CREATE_QP_BUF_UMEM		(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 1)
 #define UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM	(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 2)
 #define UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM	(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM + 3)
 #define ib_umem_get_cq_buf_or_va(dev, attrs, addr, size, access)		\

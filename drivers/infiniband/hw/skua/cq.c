@@ -248,7 +248,7 @@ static int skua_ib_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_at
 err_cq:
 	skua_ib_cq_withdraw(dev, cq);
 err_pin:
-	skua_ib_db_unmap(uc, &cq->db);
+	skua_ib_db_unmap(&cq->db);
 	skua_ib_umem_unmap(dev, &cq->mem);
 err_user:
 	skua_ib_user_disown(cq->user, SKUA_IB_RES_CQ);
@@ -302,7 +302,7 @@ static int skua_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		return 0;
 	}
 	skua_ib_cq_withdraw(dev, cq);
-	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &cq->db);
+	skua_ib_db_unmap(&cq->db);
 	skua_ib_umem_unmap(dev, &cq->mem);
 	skua_ib_user_disown(cq->user, SKUA_IB_RES_CQ);
 	return 0;

@@ -206,17 +206,16 @@ static int skua_ib_queues(struct skua_ib_dev *dev, struct skua_ib_qp *qp, struct
 }
 
 /* Free the rings, which the device no longer uses. */
-static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp,
-			    struct ib_udata *udata)
+static void skua_ib_qp_free(struct skua_ib_dev *dev, struct skua_ib_qp *qp)
 {
 	if (skua_ib_qp_is_kernel(qp)) {
 		skua_ib_kernel_free(dev, qp);
 		return;
 	}
 	/* An XRC target has no rings. */
-	if (!qp->mem.umem)
+	if (!qp->db.page)
 		return;
-	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &qp->db);
+	skua_ib_db_unmap(&qp->db);
 	skua_ib_umem_unmap(dev, &qp->mem);
 }
 
@@ -331,7 +330,7 @@ static int skua_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 err_qp:
 	skua_qp_destroy(dev->core, &qp->core);
 err_free:
-	skua_ib_qp_free(dev, qp, udata);
+	skua_ib_qp_free(dev, qp);
 err_user:
 	skua_ib_user_disown(qp->user, SKUA_IB_RES_QP);
 	return err;
@@ -361,7 +360,7 @@ static int skua_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		skua_ib_cq_forget(qp, true);
 	}
 	skua_qp_destroy(dev->core, &qp->core);
-	skua_ib_qp_free(dev, qp, udata);
+	skua_ib_qp_free(dev, qp);
 	skua_ib_user_disown(qp->user, SKUA_IB_RES_QP);
 	return 0;
 }

@@ -59,18 +59,39 @@ static int skua_ib_check_req(struct skua_ib_dev *dev, const struct skua_create_q
 	       skua_ib_check_sq_req(dev, req, cap) ?: skua_ib_check_rq_req(dev, req, cap);
 }
 
-/* Pin the buffer of both rings, given by a uverbs attribute or by @req->buf_addr. */
-static struct ib_umem *skua_ib_user_umem(struct skua_ib_dev *dev, struct ib_udata *udata,
-					 const struct skua_create_qp_req *req, u64 size)
+/*
+ * Pin the buffer of both rings, given by a uverbs attribute or by @req->buf_addr. Rings that are
+ * short share pages with those of other QPs.
+ */
+static int skua_ib_user_rings(struct skua_ib_dev *dev, struct ib_udata *udata,
+			      struct skua_ib_umem *mem, const struct skua_create_qp_req *req,
+			      u64 size)
 {
 	struct uverbs_attr_bundle *attrs = rdma_udata_to_uverbs_attr_bundle(udata);
+	struct ib_umem *umem;
+	int err;
 
 	if (uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM) ||
 	    uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM))
-		return ERR_PTR(skua_ib_refuse(dev, -EOPNOTSUPP,
-					      "create_qp: separate RQ and SQ buffers"));
-	return ib_umem_get_attr_or_va(&dev->ibdev, attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM,
+		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: separate RQ and SQ buffers");
+	if (!uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM) &&
+	    !(req->buf_addr & (SKUA_WQE_BLOCK - 1)) && skua_ib_ring_shares(req->buf_addr, size))
+		return skua_ib_ring_map(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext,
+								  ibuc),
+					req->buf_addr, mem);
+	umem = ib_umem_get_attr_or_va(&dev->ibdev, attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM,
 				      req->buf_addr, size, 0);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	if (ib_umem_offset(umem) & (SKUA_WQE_BLOCK - 1))
+		err = skua_ib_refuse(dev, -EINVAL,
+				     "create_qp: buffer at page offset %d, must be aligned to %d",
+				     ib_umem_offset(umem), SKUA_WQE_BLOCK);
+	else
+		err = skua_ib_umem_map(dev, mem, umem, false, false);
+	if (err)
+		ib_umem_release(umem);
+	return err;
 }
 
 static int skua_ib_user_pin(struct skua_ib_dev *dev, struct ib_udata *udata,
@@ -80,7 +101,6 @@ static int skua_ib_user_pin(struct skua_ib_dev *dev, struct ib_udata *udata,
 	struct skua_ib_ucontext *uc =
 		rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc);
 	u64 sq_pos = 0, size;
-	struct ib_umem *umem;
 	int err;
 
 	if (req->has_rq)
@@ -91,34 +111,20 @@ static int skua_ib_user_pin(struct skua_ib_dev *dev, struct ib_udata *udata,
 		return skua_ib_refuse(dev, -EINVAL,
 				      "create_qp: buffer of %llu bytes at %#llx, the rings need %llu",
 				      req->buf_len, req->buf_addr, size);
-	umem = skua_ib_user_umem(dev, udata, req, size);
-	if (IS_ERR(umem))
-		return PTR_ERR(umem);
-	if (ib_umem_offset(umem) & (SKUA_WQE_BLOCK - 1)) {
-		err = skua_ib_refuse(dev, -EINVAL,
-				     "create_qp: buffer at page offset %d, must be aligned to %d",
-				     ib_umem_offset(umem), SKUA_WQE_BLOCK);
-		goto err_umem;
-	}
-	err = skua_ib_umem_map(dev, &qp->mem, umem, false, false);
+	err = skua_ib_user_rings(dev, udata, &qp->mem, req, size);
 	if (err)
-		goto err_umem;
+		return err;
 	err = skua_ib_db_map(uc, req->dbr_addr, &qp->db);
-	if (err)
-		goto err_map;
+	if (err) {
+		skua_ib_umem_unmap(dev, &qp->mem);
+		return err;
+	}
 	if (req->has_rq)
 		in->rq.ring = skua_ib_umem_xlat(&qp->mem, 0);
 	if (req->has_sq)
 		in->sq.ring = skua_ib_umem_xlat(&qp->mem, sq_pos);
 	in->sq.dbr = cpu_to_le64(qp->db.dma);
 	return 0;
-
-err_map:
-	skua_ib_umem_unmap(dev, &qp->mem);
-	return err;
-err_umem:
-	ib_umem_release(umem);
-	return err;
 }
 
 /* Other QPs receive through an SRQ or not at all. */

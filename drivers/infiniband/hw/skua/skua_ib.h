@@ -252,8 +252,8 @@ struct skua_ib_mmap {
  * @status_map: mmap entry of the status page
  * @status: the status page
  * @link: entry in the device's list
- * @db_lock: protects @db_pages and their reference counts
- * @db_pages: pages pinned for doorbell records
+ * @page_lock: protects @pages and their reference counts
+ * @pages: pages pinned for doorbell records and short rings, by the number of the page
  */
 struct skua_ib_ucontext {
 	struct ib_ucontext ibuc;
@@ -266,8 +266,8 @@ struct skua_ib_ucontext {
 	struct skua_ib_mmap *status_map;
 	struct skua_status_page *status;
 	struct list_head link;
-	struct mutex db_lock; /* see above */
-	struct list_head db_pages;
+	struct mutex page_lock; /* see above */
+	struct xarray pages;
 };
 
 static inline struct skua_ib_ucontext *to_skua_ucontext(struct ib_ucontext *ibuc)
@@ -328,10 +328,12 @@ extern const struct ib_device_ops skua_ib_mcast_ops;
 
 /* --- umem.c: address translation of pinned user memory --- */
 struct skua_ib_frmr;
+struct skua_ib_page;
 
 /**
  * struct skua_ib_umem - a pinned buffer and its translation
  * @umem: the pinned pages
+ * @shared: instead of @umem: the page that the buffer shares with others
  * @user: the account that the MTT entries of a dma-buf are charged to, since these pages do
  *	not count against RLIMIT_MEMLOCK; NULL for other memory
  * @revocable: the exporter may revoke the pages at any time. They are always listed in the
@@ -347,6 +349,7 @@ struct skua_ib_frmr;
  */
 struct skua_ib_umem {
 	struct ib_umem *umem;
+	struct skua_ib_page *shared;
 	struct skua_ib_user *user;
 	bool revocable;
 	struct skua_ib_frmr *frmr;
@@ -369,21 +372,23 @@ void skua_ib_umem_mtt_free(struct skua_ib_dev *dev, struct skua_ib_umem *m);
 struct skua_xlat skua_ib_umem_xlat(const struct skua_ib_umem *m, u64 pos);
 void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m);
 
-/* --- db.c: doorbell records in user memory --- */
-struct skua_ib_db_page;
+/* --- db.c: doorbell records and short rings in user memory --- */
 
 /**
  * struct skua_ib_db - a doorbell record
- * @page: the pinned page, shared with other records
+ * @page: the pinned page, shared with others
  * @dma: its bus address
  */
 struct skua_ib_db {
-	struct skua_ib_db_page *page;
+	struct skua_ib_page *page;
 	dma_addr_t dma;
 };
 
 int skua_ib_db_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_db *db);
-void skua_ib_db_unmap(struct skua_ib_ucontext *uc, struct skua_ib_db *db);
+void skua_ib_db_unmap(struct skua_ib_db *db);
+bool skua_ib_ring_shares(u64 va, u64 size);
+int skua_ib_ring_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_umem *m);
+void skua_ib_page_put(struct skua_ib_page *page);
 
 /* --- mr.c, dmabuf.c, fastreg.c, mw.c --- */
 

@@ -235,7 +235,7 @@ static void skua_ib_srq_free(struct skua_ib_dev *dev, struct skua_ib_srq *srq,
 		skua_ib_kernel_srq_free(dev, srq);
 		return;
 	}
-	skua_ib_db_unmap(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), &srq->db);
+	skua_ib_db_unmap(&srq->db);
 	skua_ib_umem_unmap(dev, &srq->mem);
 }
 

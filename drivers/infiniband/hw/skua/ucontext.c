@@ -203,8 +203,8 @@ static int skua_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *uda
 	if (skua_ib_dead(dev))
 		return -EIO;
 
-	mutex_init(&uc->db_lock);
-	INIT_LIST_HEAD(&uc->db_pages);
+	mutex_init(&uc->page_lock);
+	xa_init_flags(&uc->pages, XA_FLAGS_ACCOUNT);
 	uc->user = skua_ib_user_get(dev);
 	if (!uc->user)
 		return -ENOMEM;
@@ -244,6 +244,8 @@ static void skua_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	struct skua_ib_ucontext *uc = to_skua_ucontext(ibuc);
 
+	/* All queues are gone. */
+	WARN_ON_ONCE(!xa_empty(&uc->pages));
 	mmdrop(uc->mm);
 	skua_ib_ucontext_withdraw(to_skua_dev(ibuc->device), uc);
 	if (uc->push_map)

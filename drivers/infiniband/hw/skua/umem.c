@@ -206,6 +206,10 @@ EXPORT_SYMBOL_IF_KUNIT(skua_ib_umem_xlat);
  */
 void skua_ib_umem_unmap(struct skua_ib_dev *dev, struct skua_ib_umem *m)
 {
+	if (m->shared) {
+		skua_ib_page_put(m->shared);
+		m->shared = NULL;
+	}
 	if (!m->umem)
 		return;
 	/* Releasing a revocable buffer calls its revoke callback, which needs the entries. */

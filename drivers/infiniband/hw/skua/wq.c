@@ -127,10 +127,9 @@ static int skua_ib_wq_qp(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
 	return skua_qp_create(dev->core, &wq->core, &in, false);
 }
 
-static void skua_ib_wq_unpin(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
-			     struct skua_ib_wq *wq)
+static void skua_ib_wq_unpin(struct skua_ib_dev *dev, struct skua_ib_wq *wq)
 {
-	skua_ib_db_unmap(uc, &wq->db);
+	skua_ib_db_unmap(&wq->db);
 	skua_ib_umem_unmap(dev, &wq->mem);
 }
 
@@ -164,7 +163,7 @@ static int skua_ib_wq_init(struct skua_ib_dev *dev, struct skua_ib_wq *wq, struc
 err_qp:
 	skua_qp_destroy(dev->core, &wq->core);
 err_pin:
-	skua_ib_wq_unpin(dev, uc, wq);
+	skua_ib_wq_unpin(dev, wq);
 err_user:
 	skua_ib_user_disown(wq->user, SKUA_IB_RES_QP);
 	return err;
@@ -209,7 +208,7 @@ static int skua_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	struct skua_ib_wq *wq = to_skua_wq(ibwq);
 
 	skua_qp_destroy(dev->core, &wq->core);
-	skua_ib_wq_unpin(dev, rdma_udata_to_drv_context(udata, struct skua_ib_ucontext, ibuc), wq);
+	skua_ib_wq_unpin(dev, wq);
 	skua_ib_user_disown(wq->user, SKUA_IB_RES_QP);
 	kfree(wq);
 	return 0;
