@@ -43,11 +43,13 @@ bool fake_step_fails(void)
 }
 
 void *__real_calloc(size_t n, size_t size);
+void *__real_aligned_alloc(size_t align, size_t size);
 void __real_free(void *p);
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int __real_munmap(void *addr, size_t len);
 int __real_ibv_dontfork_range(void *addr, size_t len);
 void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
 void __wrap_free(void *p);
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int __wrap_munmap(void *addr, size_t len);
@@ -79,21 +81,37 @@ static unsigned int mapped_find(const void *p)
 	return i;
 }
 
+static void *hold(void *p)
+{
+	unsigned int i = held_find(NULL);
+
+	assert_int_not_equal(i, FAKE_MAX_HELD);
+	held[i] = p;
+	fake.allocs++;
+	return p;
+}
+
 void *__wrap_calloc(size_t n, size_t size)
 {
-	unsigned int i;
+	if (fake_step_fails()) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return hold(__real_calloc(n, size));
+}
+
+/* Not zeroed, and seen to be not. */
+void *__wrap_aligned_alloc(size_t align, size_t size)
+{
 	void *p;
 
 	if (fake_step_fails()) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	p = __real_calloc(n, size);
-	i = held_find(NULL);
-	assert_int_not_equal(i, FAKE_MAX_HELD);
-	held[i] = p;
-	fake.allocs++;
-	return p;
+	p = __real_aligned_alloc(align, size);
+	memset(p, 0xa5, size);
+	return hold(p);
 }
 
 void __wrap_free(void *p)

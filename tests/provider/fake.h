@@ -245,6 +245,7 @@ struct ibv_cq *fake_make_cq(int cqe);
 /* Attributes of a QP with an indirection table and a hash key of FAKE_RSS_KEY bytes */
 struct ibv_qp_init_attr_ex fake_rss_attr(struct ibv_rwq_ind_table *table, uint8_t *key);
 struct ibv_qp *fake_make_qp(struct ibv_cq *cq, enum ibv_qp_type type);
+size_t fake_page(void);
 struct ibv_qp *fake_make_qp_cap(struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
 				enum ibv_qp_type type, const struct ibv_qp_cap *cap);
 void fake_modify(struct ibv_qp *qp, enum ibv_qp_state state);

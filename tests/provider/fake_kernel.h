@@ -17,6 +17,5 @@ void fake_kernel_reset(void);
 #define FAKE_DM_PAGE		2
 #define FAKE_PUSH_PAGE		4
 #define FAKE_FILE_PAGES		5
-size_t fake_page(void);
 
 #endif /* SKUA_TESTS_PROVIDER_FAKE_KERNEL_H */

@@ -116,6 +116,18 @@ static struct ibv_qp *make(enum ibv_qp_type type, struct ibv_qp_cap *cap)
 	return qp;
 }
 
+/* Rings of at most half a page share pages, others do not. */
+static uint64_t ring_align(uint64_t len)
+{
+	uint64_t size = 64;
+
+	if (len > fake_page() / 2)
+		return fake_page();
+	while (size < len)
+		size *= 2;
+	return size;
+}
+
 /* What is told is what can be posted */
 static void test_qp_sizes(void **state)
 {
@@ -174,7 +186,7 @@ static void test_qp_sizes(void **state)
 					 ((o->qp_req.has_rq ? 16ULL << (o->qp_req.log_rq +
 						o->qp_req.log_rq_stride) : 0) + 63) / 64 * 64 +
 					 64ULL * blocks);
-			assert_int_equal(o->qp_req.buf_addr % fake.lim.uar_size, 0);
+			assert_int_equal(o->qp_req.buf_addr % ring_align(o->qp_req.buf_len), 0);
 			assert_int_equal(o->qp_req.dbr_addr % SKUA_DBR_ALIGN, 0);
 
 			assert_false(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init));
@@ -928,6 +940,65 @@ static void test_records(void **state)
 	assert_int_equal(fake.maps, maps);
 }
 
+static bool same_page(uint64_t a, uint64_t b)
+{
+	return a / fake_page() == b / fake_page();
+}
+
+/* So do short rings, those of each size among themselves; larger ones have pages of their own */
+static void test_short_rings(void **state)
+{
+	static const struct ibv_qp_cap small = { 8, 0, 1, 0, 0 }, medium = { 16, 0, 1, 0, 0 },
+				       half = { 16, 20, 1, 1, 0 }, large = { 64, 0, 1, 0, 0 };
+	static const struct ibv_qp_cap *cap[] = { &small, &medium, &half, &large };
+	enum { N = 40 };
+	struct ibv_qp *qp[4][N];
+	const struct skua_create_qp_req *a, *b;
+	unsigned int i, j, k;
+	long maps, first = fake.maps;
+
+	(void)state;
+	cq = fake_make_cq(1);
+	maps = fake.maps;
+	for (i = 0; i < N; i++)
+		for (k = 0; k < 4; k++)
+			qp[k][i] = fake_make_qp_cap(cq, cq, IBV_QPT_RC, cap[k]);
+	/* Of 512, 1,024 and 1,536 bytes; their records, of which the CQ has one, are in 3 pages */
+	assert_int_equal(fake_qp(qp[2][0])->qp_req.buf_len, 1536);
+	assert_int_equal(fake.maps - maps, N / 8 + N / 4 + N / 2 + N + 2);
+	for (i = 0; i < 4 * N; i++) {
+		a = &fake_qp(qp[i / N][i % N])->qp_req;
+		memset((void *)(uintptr_t)a->buf_addr, 0x55, a->buf_len);
+		for (j = 0; j < i; j++) {
+			b = &fake_qp(qp[j / N][j % N])->qp_req;
+			assert_true(a->buf_addr + a->buf_len <= b->buf_addr ||
+				    b->buf_addr + b->buf_len <= a->buf_addr);
+			if (same_page(a->buf_addr, b->buf_addr))
+				assert_int_equal(i / N, j / N);
+		}
+	}
+	/* A hole is filled again, with zeroes, and nothing else is written */
+	for (k = 0; k < 3; k++) {
+		uint64_t at = fake_qp(qp[k][7])->qp_req.buf_addr;
+
+		fake_destroy_qp(qp[k][7]);
+		qp[k][7] = fake_make_qp_cap(cq, cq, IBV_QPT_RC, cap[k]);
+		a = &fake_qp(qp[k][7])->qp_req;
+		assert_int_equal(a->buf_addr, at);
+		for (i = 0; i < a->buf_len; i++)
+			assert_int_equal(((uint8_t *)(uintptr_t)at)[i], 0);
+	}
+	for (i = 0; i < 4 * N; i++) {
+		a = &fake_qp(qp[i / N][i % N])->qp_req;
+		for (j = 0; j < a->buf_len && i % N != 7; j++)
+			assert_int_equal(((uint8_t *)(uintptr_t)a->buf_addr)[j], 0x55);
+	}
+	for (i = 0; i < 4 * N; i++)
+		fake_destroy_qp(qp[i / N][i % N]);
+	fake_destroy_cq(cq);
+	assert_int_equal(fake.maps, first);
+}
+
 #define CASE(f)		cmocka_unit_test_setup_teardown(test_##f, fake_setup_open, fake_teardown)
 #define CLOSED(f)	cmocka_unit_test_setup_teardown(test_##f, setup_closed, fake_teardown)
 
@@ -941,7 +1012,7 @@ int main(void)
 		CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
 		CASE(qp_caps),
 		CASE(qp_modify), CASE(qp_ece), CASE(qp_ece_some), CASE(cq_sizes), CASE(cq_refused),
-		CASE(cq_busy), CASE(srq_busy), CASE(srq_recv_sge), CASE(records),
+		CASE(cq_busy), CASE(srq_busy), CASE(srq_recv_sge), CASE(records), CASE(short_rings),
 	};
 
 	return cmocka_run_group_tests_name("provider objects", tests, NULL, NULL);

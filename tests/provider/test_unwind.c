@@ -392,9 +392,9 @@ static const struct creation creations[] = {
 	/* Itself, buckets, ring, no fork; records of a page that is there; command */
 	{ "CQ", make_cq, undo_cq, 5, true },
 	{ "CQ of a domain", make_cq_in, undo_cq_ex, 5, true },
-	/* Itself, rings, no fork, requests of either side, command */
-	{ "QP", make_qp, undo_qp, 6, true },
-	{ "QP of a domain", make_qp_in, undo_qp, 6, true },
+	/* Itself, a page for rings, no fork, requests of either side, command */
+	{ "QP", make_qp, undo_qp, 7, true },
+	{ "QP of a domain", make_qp_in, undo_qp, 7, true },
 	{ "XRC target", make_target, undo_qp, 2, true },
 	{ "opened XRC target", make_open_qp, undo_qp, 2, true },
 	{ "RSS QP", make_rss, undo_qp, 2, true },

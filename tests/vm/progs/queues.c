@@ -457,6 +457,7 @@ int main(int argc, char **argv)
 		{ "send queue drained", case_sqd },
 		{ "send queue drained, not before all is acknowledged", case_sqd_waits },
 		{ "communication established", case_comm_est },
+		{ "short rings share pages", case_short_rings },
 		{ "work queue with a bad WQE", case_wq_error },
 		{ "work queue whose CQ has no room", case_wq_fatal },
 		{ "what is not offered", case_not_offered },

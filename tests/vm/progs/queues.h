@@ -47,4 +47,7 @@ bool case_xrc_basic(void);
 bool case_wq_error(void);
 bool case_wq_fatal(void);
 
+/* queues_short.c */
+bool case_short_rings(void);
+
 #endif /* PROGS_QUEUES_H */

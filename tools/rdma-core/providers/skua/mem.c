@@ -1,57 +1,186 @@
 // SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB)
 /*
- * Memory that the device accesses: rings, and pages of doorbell records.
+ * Memory that the device accesses: rings, and pages of doorbell records and of short rings.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include <ccan/ilog.h>
+
 #include "skua.h"
+#include "skuadv.h"
 
 /* One cache line for each record, so that no two QPs write to the same line. */
-#define DBR_STRIDE	64
+#define DBR_LOG		6
+#define CHUNK_MAX	(1UL << (DBR_LOG + SKUA_SLAB_SIZES - 1))
 
 /**
- * struct skua_dbr_page - a page of doorbell records
- * @node: in the context's list; pages with a free slot stand before full ones
- * @buf: the page
- * @slots: records in it
+ * struct skua_slab - a page that is given out in chunks of one size
+ * @node: in the context's list of that size; pages with a free chunk stand before full ones
+ * @ctx: the context
+ * @addr: the page
+ * @log: log2 of the bytes of a chunk
+ * @chunks: chunks in it
  * @used: how many are given out
  * @free: bitmap of the others
  */
-struct skua_dbr_page {
+struct skua_slab {
 	struct list_node node;
-	struct skua_mem buf;
-	unsigned int slots;
+	struct skua_context *ctx;
+	void *addr;
+	unsigned int log;
+	unsigned int chunks;
 	unsigned int used;
 	uint64_t free[];
 };
 
+/* Zeroed memory for a structure that is aligned to cache lines, or NULL with errno set. */
+void *skua_zalloc_lines(size_t size)
+{
+	void *p = aligned_alloc(SKUA_LINE, size);
+
+	if (p)
+		memset(p, 0, size);
+	return p;
+}
+
+/* Zeroed pages. Returns NULL with errno set. */
+static void *pages_map(size_t len)
+{
+	void *addr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (addr == MAP_FAILED)
+		return NULL;
+	/* The pages are pinned: a fork must not make the parent copy them. */
+	if (ibv_dontfork_range(addr, len)) {
+		err = errno;
+		munmap(addr, len);
+		errno = err;
+		return NULL;
+	}
+	return addr;
+}
+
+static void pages_unmap(void *addr, size_t len)
+{
+	ibv_dofork_range(addr, len);
+	munmap(addr, len);
+}
+
+static struct list_head *slab_list(struct skua_context *ctx, unsigned int log)
+{
+	return &ctx->slabs[log - DBR_LOG];
+}
+
+static struct skua_slab *slab_add(struct skua_context *ctx, unsigned int log)
+{
+	unsigned int chunks = ctx->page_size >> log;
+	unsigned int words = (chunks + 63) / 64;
+	struct skua_slab *slab;
+	unsigned int i;
+
+	slab = calloc(1, sizeof(*slab) + words * sizeof(slab->free[0]));
+	if (!slab)
+		return NULL;
+	slab->addr = pages_map(ctx->page_size);
+	if (!slab->addr) {
+		free(slab);
+		return NULL;
+	}
+	slab->ctx = ctx;
+	slab->log = log;
+	slab->chunks = chunks;
+	for (i = 0; i < chunks; i++)
+		slab->free[i / 64] |= 1ULL << (i % 64);
+	list_add(slab_list(ctx, log), &slab->node);
+	return slab;
+}
+
+static void slab_del(struct skua_slab *slab)
+{
+	list_del(&slab->node);
+	pages_unmap(slab->addr, slab->ctx->page_size);
+	free(slab);
+}
+
+/* A zeroed chunk, or NULL with errno set. */
+static void *chunk_alloc(struct skua_context *ctx, unsigned int log, struct skua_slab **from)
+{
+	struct list_head *list = slab_list(ctx, log);
+	struct skua_slab *slab;
+	void *chunk = NULL;
+	unsigned int i;
+
+	pthread_mutex_lock(&ctx->slab_lock);
+	slab = list_top(list, struct skua_slab, node);
+	if (!slab || slab->used == slab->chunks)
+		slab = slab_add(ctx, log);
+	if (!slab)
+		goto out;
+
+	for (i = 0; !slab->free[i]; i++)
+		;
+	i = i * 64 + __builtin_ctzll(slab->free[i]);
+	slab->free[i / 64] &= ~(1ULL << (i % 64));
+	if (++slab->used == slab->chunks) {
+		list_del(&slab->node);
+		list_add_tail(list, &slab->node);
+	}
+	chunk = (uint8_t *)slab->addr + ((size_t)i << log);
+	memset(chunk, 0, (size_t)1 << log);
+	*from = slab;
+out:
+	pthread_mutex_unlock(&ctx->slab_lock);
+	return chunk;
+}
+
+static void chunk_free(struct skua_slab *slab, void *chunk)
+{
+	unsigned int i = ((uint8_t *)chunk - (uint8_t *)slab->addr) >> slab->log;
+	struct skua_context *ctx = slab->ctx;
+
+	pthread_mutex_lock(&ctx->slab_lock);
+	slab->free[i / 64] |= 1ULL << (i % 64);
+	slab->used--;
+	list_del(&slab->node);
+	list_add(slab_list(ctx, slab->log), &slab->node);
+	if (!slab->used)
+		slab_del(slab);
+	pthread_mutex_unlock(&ctx->slab_lock);
+}
+
 /* errno is set on failure. */
 int skua_mem_alloc(struct skua_context *ctx, struct skua_mem *buf, size_t len)
 {
-	int ret;
-
 	len = align(len, ctx->page_size);
-	buf->addr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (buf->addr == MAP_FAILED)
+	buf->addr = pages_map(len);
+	if (!buf->addr)
 		return errno;
-	/* The pages are pinned: a fork must not make the parent copy them. */
-	if (ibv_dontfork_range(buf->addr, len)) {
-		ret = errno;
-		munmap(buf->addr, len);
-		errno = ret;
-		return ret;
-	}
 	buf->len = len;
+	buf->slab = NULL;
+	buf->owner = NULL;
+	return 0;
+}
+
+/* A part of a page. Of many short rings fewer pages are in use, and pinned. */
+static int mem_alloc_chunk(struct skua_context *ctx, struct skua_mem *buf, size_t len)
+{
+	unsigned int log = len > 1UL << DBR_LOG ? ilog64(len - 1) : DBR_LOG;
+
+	buf->addr = chunk_alloc(ctx, log, &buf->slab);
+	if (!buf->addr)
+		return errno;
+	buf->len = (size_t)1 << log;
 	buf->owner = NULL;
 	return 0;
 }
 
 /*
  * As skua_mem_alloc(), but by the allocator of the parent domain @pd if that has one and
- * it does not return IBV_ALLOCATOR_USE_DEFAULT.
+ * it does not return IBV_ALLOCATOR_USE_DEFAULT. Short rings of QPs share pages.
  */
 int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_mem *buf,
 		      size_t len, uint64_t type)
@@ -59,11 +188,13 @@ int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_
 	void *addr = IBV_ALLOCATOR_USE_DEFAULT;
 	int ret;
 
-	len = align(len, ctx->page_size);
 	if (pd && pd->alloc)
-		addr = pd->alloc(&pd->ibv_pd, pd->pd_context, len, ctx->page_size, type);
+		addr = pd->alloc(&pd->ibv_pd, pd->pd_context, align(len, ctx->page_size),
+				 ctx->page_size, type);
 	if (addr == IBV_ALLOCATOR_USE_DEFAULT)
-		return skua_mem_alloc(ctx, buf, len);
+		return type == SKUADV_RES_QP && len <= ctx->page_size / 2 && len <= CHUNK_MAX ?
+			       mem_alloc_chunk(ctx, buf, len) : skua_mem_alloc(ctx, buf, len);
+	len = align(len, ctx->page_size);
 	if (!addr) {
 		errno = ENOMEM;
 		return ENOMEM;
@@ -81,6 +212,7 @@ int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_
 	memset(addr, 0, len);
 	buf->addr = addr;
 	buf->len = len;
+	buf->slab = NULL;
 	buf->owner = pd;
 	buf->type = type;
 	return 0;
@@ -90,96 +222,58 @@ void skua_mem_free(struct skua_mem *buf)
 {
 	struct skua_pd *pd = buf->owner;
 
-	ibv_dofork_range(buf->addr, buf->len);
-	if (pd)
+	if (buf->slab) {
+		chunk_free(buf->slab, buf->addr);
+	} else if (pd) {
+		ibv_dofork_range(buf->addr, buf->len);
 		pd->free(&pd->ibv_pd, pd->pd_context, buf->addr, buf->type);
-	else
-		munmap(buf->addr, buf->len);
-}
-
-static struct skua_dbr_page *dbr_page_add(struct skua_context *ctx)
-{
-	unsigned int slots = ctx->page_size / DBR_STRIDE;
-	unsigned int words = (slots + 63) / 64;
-	struct skua_dbr_page *page;
-	unsigned int i;
-
-	page = calloc(1, sizeof(*page) + words * sizeof(page->free[0]));
-	if (!page)
-		return NULL;
-	if (skua_mem_alloc(ctx, &page->buf, ctx->page_size)) {
-		free(page);
-		return NULL;
+	} else {
+		pages_unmap(buf->addr, buf->len);
 	}
-	page->slots = slots;
-	for (i = 0; i < slots; i++)
-		page->free[i / 64] |= 1ULL << (i % 64);
-	list_add(&ctx->dbr_pages, &page->node);
-	return page;
-}
-
-static void dbr_page_del(struct skua_dbr_page *page)
-{
-	list_del(&page->node);
-	skua_mem_free(&page->buf);
-	free(page);
 }
 
 /* A zeroed doorbell record, or NULL with errno set. */
 void *skua_dbr_alloc(struct skua_context *ctx)
 {
-	struct skua_dbr_page *page;
-	void *dbr = NULL;
-	unsigned int i;
+	struct skua_slab *slab;
 
-	pthread_mutex_lock(&ctx->dbr_lock);
-	page = list_top(&ctx->dbr_pages, struct skua_dbr_page, node);
-	if (!page || page->used == page->slots)
-		page = dbr_page_add(ctx);
-	if (!page)
-		goto out;
-
-	for (i = 0; !page->free[i]; i++)
-		;
-	i = i * 64 + __builtin_ctzll(page->free[i]);
-	page->free[i / 64] &= ~(1ULL << (i % 64));
-	if (++page->used == page->slots) {
-		list_del(&page->node);
-		list_add_tail(&ctx->dbr_pages, &page->node);
-	}
-	dbr = (uint8_t *)page->buf.addr + (size_t)i * DBR_STRIDE;
-	memset(dbr, 0, DBR_STRIDE);
-out:
-	pthread_mutex_unlock(&ctx->dbr_lock);
-	return dbr;
+	return chunk_alloc(ctx, DBR_LOG, &slab);
 }
 
 void skua_dbr_free(struct skua_context *ctx, void *dbr)
 {
-	uintptr_t base = (uintptr_t)dbr & ~(ctx->page_size - 1);
-	unsigned int i = ((uintptr_t)dbr - base) / DBR_STRIDE;
-	struct skua_dbr_page *page;
+	uintptr_t page = (uintptr_t)dbr & ~(ctx->page_size - 1);
+	struct skua_slab *slab;
 
-	pthread_mutex_lock(&ctx->dbr_lock);
-	list_for_each(&ctx->dbr_pages, page, node) {
-		if ((uintptr_t)page->buf.addr != base)
-			continue;
-		page->free[i / 64] |= 1ULL << (i % 64);
-		page->used--;
-		list_del(&page->node);
-		list_add(&ctx->dbr_pages, &page->node);
-		if (!page->used)
-			dbr_page_del(page);
-		break;
-	}
-	pthread_mutex_unlock(&ctx->dbr_lock);
+	pthread_mutex_lock(&ctx->slab_lock);
+	list_for_each(slab_list(ctx, DBR_LOG), slab, node)
+		if ((uintptr_t)slab->addr == page)
+			break;
+	pthread_mutex_unlock(&ctx->slab_lock);
+	chunk_free(slab, dbr);
 }
 
-/* A program that closes a device with objects left leaves pages as well. */
-void skua_dbr_cleanup(struct skua_context *ctx)
+void skua_slabs_init(struct skua_context *ctx)
 {
-	struct skua_dbr_page *page, *next;
+	unsigned int i;
 
-	list_for_each_safe(&ctx->dbr_pages, page, next, node)
-		dbr_page_del(page);
+	pthread_mutex_init(&ctx->slab_lock, NULL);
+	for (i = 0; i < SKUA_SLAB_SIZES; i++)
+		list_head_init(&ctx->slabs[i]);
+}
+
+/*
+ * A program that closes a device with objects left leaves pages as well. The kernel may still
+ * have them pinned, for another context on the same file, which must not get others at their
+ * addresses: they stay, as other memory of such objects does.
+ */
+void skua_slabs_cleanup(struct skua_context *ctx)
+{
+	struct skua_slab *slab, *next;
+	unsigned int i;
+
+	for (i = 0; i < SKUA_SLAB_SIZES; i++)
+		list_for_each_safe(&ctx->slabs[i], slab, next, node)
+			free(slab);
+	pthread_mutex_destroy(&ctx->slab_lock);
 }

@@ -402,7 +402,7 @@ static int qp_alloc_rings(struct skua_context *ctx, struct skua_qp *qp,
 /* A QP without rings. @parent: parent domain or NULL; its reference goes to the QP. */
 struct skua_qp *skua_qp_alloc(struct skua_context *ctx, struct skua_pd *parent)
 {
-	struct skua_qp *qp = calloc(1, sizeof(*qp));
+	struct skua_qp *qp = skua_zalloc_lines(sizeof(*qp));
 
 	if (!qp)
 		return NULL;

@@ -166,9 +166,8 @@ static int skua_setup(struct skua_context *ctx, int cmd_fd)
 	ctx->log_cqe = env && !strcmp(env, "128") ? SKUA_LOG_CQE_LARGE : SKUA_LOG_CQE;
 	if (skua_has(ctx, SKUA_CAP_SCATTER_CQE))
 		ctx->scatter = skua_scatter_env();
-	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	pthread_mutex_init(&ctx->kick_lock, NULL);
-	list_head_init(&ctx->dbr_pages);
+	skua_slabs_init(ctx);
 	verbs_set_ops(&ctx->ibv_ctx, &skua_ops);
 	return 0;
 }
@@ -251,9 +250,8 @@ static void skua_free_context(struct ibv_context *ibctx)
 {
 	struct skua_context *ctx = to_sctx(ibctx);
 
-	skua_dbr_cleanup(ctx);
+	skua_slabs_cleanup(ctx);
 	pthread_mutex_destroy(&ctx->kick_lock);
-	pthread_mutex_destroy(&ctx->dbr_lock);
 	skua_unmap(ctx);
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);

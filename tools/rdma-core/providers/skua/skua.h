@@ -31,25 +31,30 @@
 /* A CQE has 16 bits for the WQE's index, so that a ring has at most 65536 entries. */
 #define SKUA_RING_MAX		65536U
 
+/* Bytes of a line of the processor's caches. */
+#define SKUA_LINE		64
+
 /* log2 of the bytes of a plain CQE, and of one with room for payload. */
 #define SKUA_LOG_CQE		6
 #define SKUA_LOG_CQE_LARGE	7
 
 /**
  * struct skua_mem - memory that the device reads or writes
- * @addr: first byte, page aligned, zeroed, not inherited over fork()
- * @len: bytes, whole pages
+ * @addr: first byte, zeroed, not inherited over fork()
+ * @len: bytes: whole pages, or a power of 2 that is less than a page
+ * @slab: what it is a part of if it is less than a page, else NULL
  * @owner: parent domain whose allocator it comes from, NULL: mmap()
  * @type: enum skuadv_res_type that the allocator was given, if @owner is set
  */
 struct skua_mem {
 	void *addr;
 	size_t len;
+	struct skua_slab *slab;
 	struct skua_pd *owner;
 	uint64_t type;
 };
 
-struct skua_dbr_page;
+struct skua_slab;
 
 /**
  * struct skua_lock - a spinlock that is not taken in single-threaded objects
@@ -97,6 +102,9 @@ static ALWAYS_INLINE inline void skua_unlock(struct skua_lock *l)
 		skua_unlock_taken(l);
 }
 
+/* Sizes of chunks: 64 bytes to 32 KiB. */
+#define SKUA_SLAB_SIZES		10
+
 /**
  * struct skua_context - one opened device
  * @ibv_ctx: libibverbs' part
@@ -108,8 +116,8 @@ static ALWAYS_INLINE inline void skua_unlock(struct skua_lock *l)
  * @push_lock: of the slots that QPs share
  * @status: the driver's status page, read only
  * @page_size: bytes of a page of the system
- * @dbr_lock: protects @dbr_pages and the pages' bitmaps
- * @dbr_pages: pages of doorbell records with a free slot first
+ * @slab_lock: protects @slabs and what they have
+ * @slabs: pages that are given out in chunks, by the size of these; with a free chunk first
  * @kick_lock: held by a kick, and while the indices of a QP return to 0
  * @scatter: SKUA_CREATE_QP_SCATTER_*: whose payload may come in CQEs
  * @log_cqe: log2 of the bytes of a CQE, unless the program says otherwise
@@ -125,8 +133,8 @@ struct skua_context {
 	pthread_spinlock_t push_lock;
 	const struct skua_status_page *status;
 	size_t page_size;
-	pthread_mutex_t dbr_lock;
-	struct list_head dbr_pages;
+	pthread_mutex_t slab_lock;
+	struct list_head slabs[SKUA_SLAB_SIZES];
 	pthread_mutex_t kick_lock;
 	uint32_t scatter;
 	uint32_t log_cqe;
@@ -275,43 +283,43 @@ struct skua_ah {
 /**
  * struct skua_sq - send queue
  * @lock: serialises the posters
+ * @tell: SKUA_TELL_*: how the device is told of new WQEs; 0: by a doorbell
  * @ring: the WQEs
  * @pi: free-running producer index in blocks; changed under @lock
  * @ci: block after the newest completed WQE; changed under the CQ's lock
  * @sent: for each block of the ring, the WQE that starts there
  * @blocks: size of the ring
  * @mask: @blocks less one
- * @max_sge: most gather elements of a WQE
- * @max_inline: most bytes of an inline payload
- * @addr: how WQEs name their destination
- * @head_segs: segments of the control segment and of that
- * @raddr_segs: segments of a remote address, 0 for datagrams
- * @ops: BIT(enum ibv_wr_opcode) of what ibv_post_send() may post
+ * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
  * @plain_ops: those of @ops that encode_plain() can encode
  * @plain_inline: most inline bytes that it takes
  * @first_op: what to add to an opcode to find it in the encoder's table
- * @sig: SKUA_WQE_F_SIGNALED if every WQE is, else 0
- * @tell: SKUA_TELL_*: how the device is told of new WQEs; 0: by a doorbell
+ * @head_segs: segments of the control segment and of that
+ * @raddr_segs: segments of a remote address, 0 for datagrams
+ * @max_sge: most gather elements of a WQE
+ * @max_inline: most bytes of an inline payload
+ * @ops: BIT(enum ibv_wr_opcode) of what ibv_post_send() may post
+ * @addr: how WQEs name their destination
  */
 struct skua_sq {
 	struct skua_lock lock;
+	uint32_t tell;
 	struct skua_sq_ring ring;
 	_Atomic(uint32_t) pi;
 	_Atomic(uint32_t) ci;
 	struct skua_sent *sent;
 	uint32_t blocks;
 	uint32_t mask;
-	uint32_t max_sge;
-	uint32_t max_inline;
-	enum skua_addr addr;
-	uint32_t head_segs;
-	uint32_t raddr_segs;
-	uint32_t ops;
+	uint32_t sig;
 	uint32_t plain_ops;
 	uint32_t plain_inline;
 	uint32_t first_op;
-	uint32_t sig;
-	uint32_t tell;
+	uint32_t head_segs;
+	uint32_t raddr_segs;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint32_t ops;
+	enum skua_addr addr;
 };
 
 /* A doorbell only if the device's event index asks for it; by a push if the WQE fits. */
@@ -407,12 +415,12 @@ struct skua_push {
  * struct skua_qp - queue pair
  * @vqp: libibverbs' part
  * @sq: send queue
- * @rq: receive queue
- * @batch: ibv_wr_*() calls; under the lock of @sq
- * @push: under the lock of @sq
  * @dbr: doorbell record
  * @uar: UAR page
  * @next: link in a bucket of the CQ of each side; changed under that CQ's table_lock
+ * @rq: receive queue
+ * @batch: ibv_wr_*() calls; under the lock of @sq
+ * @push: under the lock of @sq
  * @side: link in the list of queues of the CQ of each side; under that CQ's table_lock
  * @known: it is in that CQ's buckets; indexed as @next, under that CQ's table_lock
  * @pd: parent domain that it was made with, or NULL
@@ -421,16 +429,19 @@ struct skua_push {
  * @is_rss: it has no queues of its own and spreads frames over work queues
  * @ece_set: ibv_set_ece() was called
  * @ece: the options that it set
+ *
+ * Of many queue pairs none is in the processor's caches when it is its turn: what a send and its
+ * completion touch is in two lines, @sq to @next, beside the first one of @vqp.
  */
 struct skua_qp {
 	struct verbs_qp vqp;
-	struct skua_sq sq;
-	struct skua_rq rq;
-	struct skua_batch batch;
-	struct skua_push push;
+	_Alignas(SKUA_LINE) struct skua_sq sq;
 	struct skua_qp_dbr *dbr;
 	void *uar;
 	_Atomic(struct skua_qp *) next[SKUA_SIDES];
+	struct skua_rq rq;
+	struct skua_batch batch;
+	struct skua_push push;
 	struct list_node side[SKUA_SIDES];
 	bool known[SKUA_SIDES];
 	struct skua_pd *pd;
@@ -440,6 +451,8 @@ struct skua_qp {
 	bool ece_set;
 	uint32_t ece;
 };
+_Static_assert(offsetof(struct skua_qp, rq) - offsetof(struct skua_qp, sq) <= 2 * SKUA_LINE,
+	       "what sends touch is in two lines");
 
 /**
  * struct skua_srq_slot - what software remembers of an SRQ's WQE
@@ -579,13 +592,15 @@ static inline bool skua_has(const struct skua_context *ctx, uint64_t cap)
 bool skua_is_ours(struct ibv_device *device);
 
 /* mem.c */
+void *skua_zalloc_lines(size_t size);
 int skua_mem_alloc(struct skua_context *ctx, struct skua_mem *buf, size_t len);
 int skua_mem_alloc_in(struct skua_context *ctx, struct skua_pd *pd, struct skua_mem *buf,
 		      size_t len, uint64_t type);
 void skua_mem_free(struct skua_mem *buf);
 void *skua_dbr_alloc(struct skua_context *ctx);
 void skua_dbr_free(struct skua_context *ctx, void *dbr);
-void skua_dbr_cleanup(struct skua_context *ctx);
+void skua_slabs_init(struct skua_context *ctx);
+void skua_slabs_cleanup(struct skua_context *ctx);
 
 /* verbs.c */
 int skua_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,

@@ -94,7 +94,7 @@ struct ibv_wq *skua_create_wq(struct ibv_context *ibctx, struct ibv_wq_init_attr
 	struct skua_wq *wq;
 	int ret;
 
-	wq = calloc(1, sizeof(*wq));
+	wq = skua_zalloc_lines(sizeof(*wq));
 	if (!wq)
 		return NULL;
 	skua_lock_init(&wq->qp.sq.lock, false);
@@ -220,7 +220,7 @@ struct ibv_qp *skua_create_rss_qp(struct ibv_context *ctx, struct ibv_qp_init_at
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	qp = calloc(1, sizeof(*qp));
+	qp = skua_zalloc_lines(sizeof(*qp));
 	if (!qp)
 		return NULL;
 	qp->is_rss = true;
