@@ -564,6 +564,11 @@ static void take(void *priv, void *frame, size_t len, bool icrc_pending)
 		wire_port_again(f->port);
 }
 
+static void take_soon(void *priv, const void *frame, size_t len)
+{
+	skua_dev_rx_soon(((struct fake *)priv)->dev, frame, len);
+}
+
 static bool take_train(void *priv, void *head, size_t len, const struct skua_train *train)
 {
 	struct fake *f = priv;
@@ -613,6 +618,7 @@ void fake_join(struct fake *f, struct wire *w, const char *name)
 		die("no port");
 	wire_port_on_room(f->port, room);
 	wire_port_trains(f->port, &trains);
+	wire_port_on_next(f->port, take_soon);
 }
 
 struct wire *fake_wire(struct fake *f, uint64_t seed)

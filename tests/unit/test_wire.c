@@ -39,6 +39,7 @@ struct station {
 	unsigned int depth;
 	unsigned int rooms;		/* times it was told that there is room */
 	unsigned int again;		/* times it wants the next frame once more */
+	unsigned int told;		/* frames it was told of before they came */
 };
 
 static void make(uint8_t *frame, uint8_t dst, uint8_t src, uint32_t seq)
@@ -795,6 +796,41 @@ static void test_tap(void **state)
 	}
 }
 
+/* --- hints --- */
+
+static void soon(void *priv, const void *frame, size_t len)
+{
+	struct station *s = priv;
+	uint32_t seq;
+
+	assert_int_equal(len, 60);
+	memcpy(&seq, (const uint8_t *)frame + 14, sizeof(seq));
+	/* All before the one in front of it have come. */
+	assert_int_equal(seq, s->n + 2);
+	assert_int_equal(s->depth, 0);
+	s->told++;
+}
+
+/* A station is told of each frame that has come while another one is in front of it. */
+static void test_next(void **state)
+{
+	struct fixture *f = *state;
+	struct station *a = &f->st[0], *b = &f->st[1];
+
+	wire_port_on_next(b->port, soon);
+	for (uint32_t seq = 1; seq <= 5; seq++)
+		send_frame(a, 0xff, 1, seq, 60);
+	drain(f);
+	assert_int_equal(b->n, 5);
+	assert_int_equal(b->told, 4);
+	/* One that is alone is not announced. */
+	send_frame(a, 0xff, 1, 6, 60);
+	drain(f);
+	assert_int_equal(b->n, 6);
+	assert_int_equal(b->told, 4);
+	assert_int_equal(a->told + f->st[2].told, 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -813,7 +849,7 @@ int main(void)
 		T(test_dgram_full),
 		T(test_slow_peer),
 		T(test_peer_waits),
-		T(test_again), T(test_dgram_descriptors),
+		T(test_again), T(test_next), T(test_dgram_descriptors),
 		T(test_dgram_address),
 		T(test_tap),
 	};

@@ -41,6 +41,9 @@
  */
 #define ROOM_MIN	4096
 
+/* Of a context that is needed soon: its entry's header and the hot sectors of an SQC. */
+#define PREFETCH_LINES	(1 + SKUA_SQC_HOT / CTX_SECTOR)
+
 static struct ctx_ent *ent_at(const struct ctx_cache *c, uint32_t place)
 {
 	return (struct ctx_ent *)(c->mem + (size_t)place * c->stride);
@@ -535,6 +538,20 @@ void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t ind
 	forget(dev, ent, missing);
 	dev_fatal(dev, why);
 	return NULL;
+}
+
+/* The first context of the chain is the one, or nothing is lost but this. */
+void ctx_prefetch(const struct skua_dev *dev, enum skua_icm_table table, uint32_t index)
+{
+	const struct ctx_cache *c = &dev->icm->table[table].cache;
+	uint32_t place = chain(c, hash(c, index));
+	const uint8_t *ent;
+
+	if (!place)
+		return;
+	ent = (const uint8_t *)ent_at(c, place - 1);
+	for (unsigned int i = 0; i < PREFETCH_LINES; i++)
+		__builtin_prefetch(ent + i * CTX_SECTOR, 1);
 }
 
 void *ctx_get(struct skua_dev *dev, enum skua_icm_table table, uint32_t index)

@@ -345,6 +345,8 @@ void *ctx_get(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 void *ctx_get_part(struct skua_dev *dev, enum skua_icm_table table, uint32_t index,
 		   uint32_t sectors);
 bool ctx_need(struct skua_dev *dev, void *ctx);
+/* A hint: the context is needed soon, so that the host may load what is cached of it. */
+void ctx_prefetch(const struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 /* The same for an entry that begins its life: all zero, dirty, ICM is not read. */
 void *ctx_new(struct skua_dev *dev, enum skua_icm_table table, uint32_t index);
 void ctx_put(struct skua_dev *dev, void *ctx);
@@ -895,6 +897,8 @@ void pace_set(struct skua_dev *dev, struct qp *qp);
 
 /* --- roce/: the engine --- */
 struct roce_in;
+/* A hint: this frame is received next. */
+void roce_rx_soon(const struct skua_dev *dev, const void *frame, size_t len);
 /*
  * A frame that port.c found to be RoCEv2 for one of our addresses, or for a group
  * with members here.

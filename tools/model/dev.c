@@ -209,6 +209,11 @@ bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pendin
 	return more;
 }
 
+void skua_dev_rx_soon(struct skua_dev *dev, const void *frame, size_t len)
+{
+	roce_rx_soon(dev, frame, len);
+}
+
 bool skua_dev_rx_train(struct skua_dev *dev, void *head, size_t len,
 		       const struct skua_train *train)
 {

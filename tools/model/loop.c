@@ -136,6 +136,11 @@ static void port_rx(void *priv, void *frame, size_t len, bool icrc_pending)
 		wire_port_again(fn->port);
 }
 
+static void port_rx_soon(void *priv, const void *frame, size_t len)
+{
+	skua_dev_rx_soon(((struct function *)priv)->dev, frame, len);
+}
+
 static bool port_rx_train(void *priv, void *head, size_t len, const struct skua_train *train)
 {
 	return skua_dev_rx_train(((struct function *)priv)->dev, head, len, train);
@@ -199,6 +204,7 @@ int loop_add_nic(struct loop *l, struct function *fn, const struct opt_nic *nic,
 		return loop_error(fn->name, strerror(errno));
 	wire_port_on_room(fn->port, port_room);
 	wire_port_trains(fn->port, &trains);
+	wire_port_on_next(fn->port, port_rx_soon);
 	vfu_set_dev(fn->vfu, fn->dev);
 	return 0;
 }

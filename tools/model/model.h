@@ -178,6 +178,8 @@ int skua_dev_peer_write(struct skua_dev *dev, uint64_t addr, const void *buf, si
  * skua_dev_run(), which has to be called when there are no more frames.
  */
 bool skua_dev_rx(struct skua_dev *dev, void *frame, size_t len, bool icrc_pending);
+/* A hint: this frame is received next. */
+void skua_dev_rx_soon(struct skua_dev *dev, const void *frame, size_t len);
 /*
  * Receive a train from the wire: the headers of the first packet, and its length. False: the
  * packets have to be given one by one.

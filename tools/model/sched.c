@@ -483,6 +483,16 @@ static bool turn(struct skua_dev *dev, struct qp *qp, uint32_t index)
 	return more;
 }
 
+/* The one behind it in its class is most likely the next one. */
+static void next_soon(const struct skua_dev *dev)
+{
+	const struct sched *s = dev->sched;
+	uint32_t next = s->list[READY + s->turn].head;
+
+	if (next)
+		ctx_prefetch(dev, SKUA_ICM_SQC, next - 1);
+}
+
 bool sched_run(struct skua_dev *dev)
 {
 	unsigned int looks = LOOKS;
@@ -495,6 +505,7 @@ bool sched_run(struct skua_dev *dev)
 
 		if ((n && dev_turn_over(dev)) || !next_ready(dev, &index, &looks))
 			break;
+		next_soon(dev);
 		if (qp_get_sq_index(dev, index, &qp))
 			continue;
 		if (turn(dev, &qp, index))

@@ -286,6 +286,44 @@ bool roce_run(struct skua_dev *dev)
 	return e->group_head != e->group_tail;
 }
 
+/* The packet's BTH, if the frame looks like a RoCE packet, of which nothing is checked, or NULL. */
+static const struct ib_bth *bth_at_a_glance(const uint8_t *frame, size_t len)
+{
+	size_t at = ETH_HDR_LEN;
+	uint16_t type;
+
+	if (len < ETH_HDR_LEN + ETH_VLAN_LEN)
+		return NULL;
+	type = be16_get(((const struct eth_hdr *)frame)->type);
+	if (type == ETH_TYPE_VLAN) {
+		at += ETH_VLAN_LEN;
+		type = be16_get(frame + at - 2);
+	}
+	if (type == ETH_TYPE_IPV4)
+		at += sizeof(struct ipv4_hdr);
+	else if (type == ETH_TYPE_IPV6)
+		at += sizeof(struct ipv6_hdr);
+	else
+		return NULL;
+	if (len < at + sizeof(struct udp_hdr) + sizeof(struct ib_bth) ||
+	    be16_get(((const struct udp_hdr *)(frame + at))->dport) != ROCE_UDP_PORT)
+		return NULL;
+	return (const struct ib_bth *)(frame + at + sizeof(struct udp_hdr));
+}
+
+void roce_rx_soon(const struct skua_dev *dev, const void *frame, size_t len)
+{
+	const struct ib_bth *bth = bth_at_a_glance(frame, len);
+	uint32_t index;
+
+	if (!bth)
+		return;
+	index = qp_index(be24_get(bth->dqpn));
+	ctx_prefetch(dev, SKUA_ICM_SQC, index);
+	if (bth->opcode != IB_OPCODE(RC, ACK))
+		ctx_prefetch(dev, SKUA_ICM_RQC, index);
+}
+
 void roce_rx(struct skua_dev *dev, struct roce_in *in)
 {
 	enum skua_pkt_status status = in->status;

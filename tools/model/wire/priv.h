@@ -103,7 +103,8 @@ static inline struct wire_buf *wire_queue_peek(const struct wire_queue *q, uint3
  * @name: for counters, captures and fault rules
  * @inside: it leads to stations of this process, not to a link
  * @rx: gives a frame to the station of this thread; NULL: there is none
- * @priv: first argument of @rx and @room
+ * @soon: tells it of the frame behind that one, or NULL
+ * @priv: first argument of @rx, @soon and @room
  * @trains: functions of a station that takes trains, else NULL
  * @again: set by the station in @rx: it wants to get the same frame again
  * @only_mac: frames with another source address than @mac are dropped
@@ -148,6 +149,7 @@ struct wire_port {
 	char name[WIRE_NAME_MAX];
 	bool inside;
 	void (*rx)(void *priv, void *frame, size_t len, bool icrc_pending);
+	void (*soon)(void *priv, const void *frame, size_t len);
 	void *priv;
 	const struct wire_trains *trains;
 	bool again;

@@ -236,6 +236,12 @@ struct wire_port *wire_add_dev(struct wire *w, const char *name,
 	return port;
 }
 
+void wire_port_on_next(struct wire_port *port,
+		       void (*soon)(void *priv, const void *frame, size_t len))
+{
+	port->soon = soon;
+}
+
 int wire_fault(struct wire *w, const char *spec, char *err, size_t errlen)
 {
 	return wire_faults_add(w->faults, spec, err, errlen);
@@ -664,6 +670,14 @@ void wire_port_idle(struct wire_port *port)
 	port->retry_at = 0;
 }
 
+/* What is behind the frame that is delivered. */
+static void tell_next(struct wire_port *port)
+{
+	const struct wire_buf *next = port->q.slot[(port->q.head + 1) % WIRE_QUEUE_FRAMES];
+
+	port->soon(port->priv, next->data, next->len);
+}
+
 /* Only the frames queued at the start: a station may answer each frame with another one. */
 static void deliver(struct wire_port *port)
 {
@@ -676,6 +690,8 @@ static void deliver(struct wire_port *port)
 		if (end && done++ && wire_now(port->w) >= end)
 			break;
 		buf = port->q.slot[port->q.head % WIRE_QUEUE_FRAMES];
+		if (n && port->soon)
+			tell_next(port);
 		port->again = false;
 		if (buf->train) {
 			budget -= (int)buf->cost;

@@ -113,6 +113,12 @@ struct wire_port *wire_add_dev(struct wire *w, const char *name,
 					  bool icrc_pending),
 			       void *priv);
 /*
+ * Have the station told of the frame that it receives next, while it has another one: a hint,
+ * of which it may load what it needs for it. Of a train it is the first packet's headers.
+ */
+void wire_port_on_next(struct wire_port *port,
+		       void (*soon)(void *priv, const void *frame, size_t len));
+/*
  * Restrict the station to this source address: a frame with another one is dropped and counted
  * (drop_spoof), and its address is not learnt.
  */
