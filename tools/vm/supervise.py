@@ -612,7 +612,6 @@ class Run:
             return rc or PANIC, f"exit {rc}, kernel reports:\n{reports}"
         return rc, f"exit {rc}"
 
-
     def emulator_broke(self):
         """The kernel replaces its own instructions by way of a breakpoint. An emulated CPU may
         translate the breakpoint while another one's store takes it away, and keep it (QEMU 11.1
