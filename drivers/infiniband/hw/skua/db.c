@@ -168,16 +168,10 @@ bool skua_ib_ring_shares(u64 va, u64 size)
 int skua_ib_ring_map(struct skua_ib_ucontext *uc, u64 va, struct skua_ib_umem *m)
 {
 	struct skua_ib_page *page = skua_ib_page_get(uc, va);
-	dma_addr_t dma;
 
 	if (IS_ERR(page))
 		return PTR_ERR(page);
-	dma = skua_ib_page_dma(page, va);
-	*m = (struct skua_ib_umem) {
-		.shared = page,
-		.mode = SKUA_XLAT_CONTIG,
-		.base = dma & SKUA_MTT_ADDR,
-		.offset = dma & ~SKUA_MTT_ADDR,
-	};
+	*m = (struct skua_ib_umem) { .shared = page, .mode = SKUA_XLAT_CONTIG };
+	skua_ib_umem_contig(m, skua_ib_page_dma(page, va));
 	return 0;
 }

@@ -63,11 +63,10 @@ static int skua_ib_check_req(struct skua_ib_dev *dev, const struct skua_create_q
  * Pin the buffer of both rings, given by a uverbs attribute or by @req->buf_addr. Rings that are
  * short share pages with those of other QPs.
  */
-static int skua_ib_user_rings(struct skua_ib_dev *dev, struct ib_udata *udata,
-			      struct skua_ib_umem *mem, const struct skua_create_qp_req *req,
-			      u64 size)
+static int skua_ib_user_rings(struct skua_ib_dev *dev, struct skua_ib_ucontext *uc,
+			      struct uverbs_attr_bundle *attrs, struct skua_ib_umem *mem,
+			      const struct skua_create_qp_req *req, u64 size)
 {
-	struct uverbs_attr_bundle *attrs = rdma_udata_to_uverbs_attr_bundle(udata);
 	struct ib_umem *umem;
 	int err;
 
@@ -76,9 +75,7 @@ static int skua_ib_user_rings(struct skua_ib_dev *dev, struct ib_udata *udata,
 		return skua_ib_refuse(dev, -EOPNOTSUPP, "create_qp: separate RQ and SQ buffers");
 	if (!uverbs_attr_is_valid(attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM) &&
 	    !(req->buf_addr & (SKUA_WQE_BLOCK - 1)) && skua_ib_ring_shares(req->buf_addr, size))
-		return skua_ib_ring_map(rdma_udata_to_drv_context(udata, struct skua_ib_ucontext,
-								  ibuc),
-					req->buf_addr, mem);
+		return skua_ib_ring_map(uc, req->buf_addr, mem);
 	umem = ib_umem_get_attr_or_va(&dev->ibdev, attrs, UVERBS_ATTR_CREATE_QP_BUF_UMEM,
 				      req->buf_addr, size, 0);
 	if (IS_ERR(umem))
@@ -111,7 +108,8 @@ static int skua_ib_user_pin(struct skua_ib_dev *dev, struct ib_udata *udata,
 		return skua_ib_refuse(dev, -EINVAL,
 				      "create_qp: buffer of %llu bytes at %#llx, the rings need %llu",
 				      req->buf_len, req->buf_addr, size);
-	err = skua_ib_user_rings(dev, udata, &qp->mem, req, size);
+	err = skua_ib_user_rings(dev, uc, rdma_udata_to_uverbs_attr_bundle(udata), &qp->mem, req,
+				 size);
 	if (err)
 		return err;
 	err = skua_ib_db_map(uc, req->dbr_addr, &qp->db);

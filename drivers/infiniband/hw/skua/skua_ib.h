@@ -362,6 +362,13 @@ struct skua_ib_umem {
 	struct skua_mtt mtt;
 };
 
+/* Where a buffer begins that is contiguous on the bus. */
+static inline void skua_ib_umem_contig(struct skua_ib_umem *m, dma_addr_t start)
+{
+	m->base = start & SKUA_MTT_ADDR;
+	m->offset = start & ~SKUA_MTT_ADDR;
+}
+
 u8 skua_ib_umem_mode(size_t npages, bool contig, bool may_inline);
 int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct ib_umem *umem,
 			bool may_inline);

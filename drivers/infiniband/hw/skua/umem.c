@@ -108,8 +108,7 @@ int skua_ib_umem_layout(struct skua_ib_dev *dev, struct skua_ib_umem *m, struct 
 	m->mode = m->revocable ? SKUA_XLAT_MTT :
 				 skua_ib_umem_mode(npages, contig, may_inline);
 	if (m->mode == SKUA_XLAT_CONTIG) {
-		m->base = start & SKUA_MTT_ADDR;
-		m->offset = start & ~SKUA_MTT_ADDR;
+		skua_ib_umem_contig(m, start);
 		return 0;
 	}
 	m->log_page = __ffs(pgsz);
