@@ -346,6 +346,52 @@ static void test_flush_depth(void **state)
 	rc_close(&rc);
 }
 
+/*
+ * A FLUSH is answered again although the context keeps a request that had its PSN 2^24 PSNs
+ * before. One that had another PSN is kept.
+ */
+static void test_flush_old_psn(void **state)
+{
+	const struct rc_opt opt = { .access = QP_ALL, .onchip = 1, .mtu_code = 1 };
+	struct skua_cmd_query_qp_out out;
+	struct mini_qp qp[20];
+	struct skua_rqc *rqc;
+	struct skua_pkt pkt;
+	struct rc rc;
+
+	(void)state;
+	rc_open(&rc, &opt);
+	/* Most of the packets are not seen. */
+	rc.s[1].f.unjudged = true;
+	forge(&rc, O(ATOMIC_WRITE), 0, 8, 0x11);
+	forge(&rc, O(ATOMIC_WRITE), 1, 8, 0x22);
+	for (uint32_t k = 0; k < 2; k++)
+		assert_true(next_answer(&rc, &pkt));
+	/* So many QPs that the context of the one which matters leaves the cache. */
+	for (unsigned int q = 0; q < N(qp); q++)
+		rc_qp(&rc, 1, &qp[q], &opt);
+	for (unsigned int q = 0; q < N(qp); q++)
+		mini_index(&rc.s[1].m, SKUA_CMD_QUERY_QP, qp[q].qpn, &out, sizeof(out));
+	rqc = mini_icm(&rc.s[1].m, SKUA_ICM_RQC, qp_index(rc.s[1].qp.qpn));
+	assert_int_equal(le32_to_cpu(rqc->epsn), 2);
+	/* As after 2^24 - 1 packets of WRITEs. */
+	rqc->epsn = cpu_to_le32(1);
+
+	for (uint32_t k = 0; k < 2; k++) {
+		forge(&rc, O(FLUSH), 1, 8, 0);
+		assert_true(next_answer(&rc, &pkt));
+		assert_int_equal(pkt.opcode, O(READ_RESP_ONLY));
+		assert_int_equal(pkt.psn, 1);
+	}
+	forge(&rc, O(ATOMIC_WRITE), 0, 8, 0x33);
+	assert_true(next_answer(&rc, &pkt));
+	assert_int_equal(pkt.psn, 0);
+	assert_int_equal(rc.s[1].buf[0], 0x22);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_DUPLICATE_REQUEST), 2);
+	assert_int_equal(rc_cnt(&rc, 1, SKUA_CNT_RX_MALFORMED), 0);
+	rc_close(&rc);
+}
+
 /* The length that an ATOMIC WRITE announces is 8. */
 static void test_atomic_write_length(void **state)
 {
@@ -488,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_atomic_write_source),
 		cmocka_unit_test(test_answers_and_duplicates),
 		cmocka_unit_test(test_flush_depth),
+		cmocka_unit_test(test_flush_old_psn),
 		cmocka_unit_test(test_atomic_write_length),
 		cmocka_unit_test(test_completer),
 		cmocka_unit_test(test_in_order),

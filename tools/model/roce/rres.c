@@ -92,6 +92,22 @@ static void rr_add(struct turn *t, struct skua_rr *rrc, const struct skua_rr *rr
 	t->rqc->rr_tail = cpu_to_le32(tail + 1);
 }
 
+/* The number of the request that a PSN is of. False: it is gone. */
+static bool rr_find(const struct turn *t, struct skua_rr *rrc, uint32_t psn, uint32_t *number)
+{
+	uint32_t tail = le32_to_cpu(t->rqc->rr_tail);
+
+	for (uint32_t i = 1; i <= SKUA_RR_PER_QP; i++) {
+		const struct skua_rr *rr = rr_at(rrc, tail - i);
+
+		*number = tail - i;
+		if (rr_op(rr) && !rr_is(rr, SKUA_RR_EARLY) &&
+		    psn_sub(psn, le32_to_cpu(rr->psn)) < rr_psns(t, rr))
+			return true;
+	}
+	return false;
+}
+
 /* --- FLUSH requests that wait for their answer --- */
 
 static uint32_t flush_waiting(const struct turn *t)
@@ -327,11 +343,34 @@ static void taken(struct turn *t, const struct skua_pkt *pkt, uint32_t psns)
 	sched_kick_resp(t->dev, t->qp->qpn);
 }
 
+/*
+ * What is kept of requests with this PSN, which is taken for the first time, is 2^24 PSNs old or
+ * older. A repeated FLUSH would be refused for it. False: the context cannot be had.
+ */
+static bool rr_outdated(struct turn *t, uint32_t psn)
+{
+	struct skua_rr *rrc;
+	uint32_t number;
+
+	/* There was none. */
+	if (!t->rqc->rr_tail)
+		return true;
+	rrc = ctx_get(t->dev, SKUA_ICM_RRC, qp_index(t->qp->qpn));
+	if (!rrc)
+		return false;
+	while (rr_find(t, rrc, psn, &number) && !rr_is(rr_at(rrc, number), SKUA_RR_PENDING)) {
+		rr_at(rrc, number)->op = 0;
+		ctx_dirty(t->dev, rrc);
+	}
+	ctx_put(t->dev, rrc);
+	return true;
+}
+
 /* Without a place the request is dropped. */
 static void flush_request(struct turn *t, const struct skua_pkt *pkt)
 {
 	if (!turn_need_rq_rest(t) || flush_waiting(t) == SKUA_RQC_FLUSHES ||
-	    !executed(t, do_flush(t, pkt)))
+	    !rr_outdated(t, pkt->psn) || !executed(t, do_flush(t, pkt)))
 		return;
 	flush_add(t, pkt->psn, next_msn(t));
 	taken(t, pkt, 1);
@@ -435,22 +474,6 @@ void rres_turn(struct turn *t, uint32_t psn)
 }
 
 /* --- a request of an earlier PSN --- */
-
-/* The number of the request that a PSN is of. False: it is gone. */
-static bool rr_find(const struct turn *t, struct skua_rr *rrc, uint32_t psn, uint32_t *number)
-{
-	uint32_t tail = le32_to_cpu(t->rqc->rr_tail);
-
-	for (uint32_t i = 1; i <= SKUA_RR_PER_QP; i++) {
-		const struct skua_rr *rr = rr_at(rrc, tail - i);
-
-		*number = tail - i;
-		if (rr_op(rr) && !rr_is(rr, SKUA_RR_EARLY) &&
-		    psn_sub(psn, le32_to_cpu(rr->psn)) < rr_psns(t, rr))
-			return true;
-	}
-	return false;
-}
 
 /* Is it the same kind of request? */
 static bool same_kind(const struct skua_rr *rr, const struct skua_pkt *pkt)
