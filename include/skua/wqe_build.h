@@ -91,6 +91,20 @@ static inline unsigned int skua_wqe_blocks(unsigned int nseg)
 }
 
 /**
+ * skua_wqe_max_sge() - gather elements that a queue of any type can have in a WQE
+ * @blocks: blocks of the largest WQE
+ *
+ * The control segment is before them, and the longest of what may be: the address vector of a
+ * datagram.
+ *
+ * Return: elements.
+ */
+static inline unsigned int skua_wqe_max_sge(unsigned int blocks)
+{
+	return blocks * SKUA_WQE_SEGS_PER_BLOCK - 1 - SKUA_WQE_AV_SEGS;
+}
+
+/**
  * skua_wqe_inline_segs() - segments that an inline payload takes up
  * @len: bytes of payload
  *

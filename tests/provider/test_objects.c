@@ -247,37 +247,52 @@ static void test_qp_promise(void **state)
 	fake_destroy_cq(cq);
 }
 
-/* With as many elements as were promised, an atomic still is a WQE that the device takes */
-static void test_qp_promise_atomic_sges(void **state)
+/*
+ * What is told may be asked for again: it is not more than ibv_query_device() tells, which holds
+ * for all types. With as many elements an atomic still is a WQE that the device takes.
+ */
+static void test_qp_promise_max_sge(void **state)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_XRC_SEND };
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_XRC_SEND, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET,
+	};
+	const uint32_t max = skua_wqe_max_sge(SKUA_WQE_MAX_SEGS / SKUA_WQE_SEGS_PER_BLOCK);
 	struct ibv_sge sge[SKUA_WQE_MAX_SEGS] = { { .length = 8 } };
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
 		.sg_list = sge,
 	}, *bad;
-	unsigned int t, head;
+	unsigned int t, asked;
 
 	(void)state;
+	assert_int_equal(max, 60);
 	cq = fake_make_cq(64);
-	for (t = 0; t < 2; t++) {
-		struct ibv_qp_cap cap = { .max_send_wr = 5, .max_inline_data = 900 };
+	for (t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+		struct ibv_qp_cap cap, told;
 		struct ibv_qp *qp;
 
-		head = types[t] == IBV_QPT_RC ? 3 : 4;
-		/* What is told is rounded up to whole blocks */
-		cap.max_send_sge = SKUA_WQE_MAX_SEGS - head - 1;
-		qp = make(types[t], &cap);
-		assert_non_null(qp);
-		assert_int_equal(cap.max_send_sge, SKUA_WQE_MAX_SEGS - head);
-		assert_true(cap.max_inline_data >= 900);
-		fake_modify(qp, IBV_QPS_RTS);
-		wr.num_sge = cap.max_send_sge;
-		assert_false(ibv_post_send(qp, &wr, &bad));
-		wr.num_sge++;
-		assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
-		fake_destroy_qp(qp);
-		cap = (struct ibv_qp_cap){ 5, 0, SKUA_WQE_MAX_SEGS - head + 1, 0, 0 };
+		for (asked = max - 3; asked <= max; asked++) {
+			cap = (struct ibv_qp_cap){ 5, 0, asked, 0, 900 };
+			qp = make(types[t], &cap);
+			assert_non_null(qp);
+			assert_in_range(cap.max_send_sge, asked, max);
+			assert_true(cap.max_inline_data >= 900);
+			assert_true(fake_qp(qp)->cap.max_send_sge <= max);
+			told = cap;
+			if (types[t] == IBV_QPT_RC || types[t] == IBV_QPT_XRC_SEND) {
+				fake_modify(qp, IBV_QPS_RTS);
+				wr.num_sge = cap.max_send_sge;
+				assert_false(ibv_post_send(qp, &wr, &bad));
+				wr.num_sge++;
+				assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+			}
+			fake_destroy_qp(qp);
+			qp = make(types[t], &cap);
+			assert_non_null(qp);
+			assert_memory_equal(&cap, &told, sizeof(cap));
+			fake_destroy_qp(qp);
+		}
+		cap = (struct ibv_qp_cap){ 5, 0, max + 1, 0, 0 };
 		assert_null(make(types[t], &cap));
 		assert_int_equal(errno, EINVAL);
 	}
@@ -1007,7 +1022,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CLOSED(context_limits), CLOSED(context_fails), CLOSED(context_import),
 		CASE(qp_sizes), CASE(qp_sizes_again), CASE(qp_promise), CASE(qp_promise_atomics),
-		CASE(qp_promise_atomic_sges),
+		CASE(qp_promise_max_sge),
 		CASE(qp_no_inline), CASE(qp_little_inline), CASE(qp_refused),
 		CASE(qp_ring_limit), CASE(qp_xrc_recv_cq),
 		CASE(qp_caps),

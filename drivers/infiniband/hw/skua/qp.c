@@ -28,15 +28,11 @@ static const struct {
  * skua_ib_max_send_sge() - maximum number of gather elements
  * @lim: limits of the device
  *
- * The largest WQE also contains a control segment and, in the worst case, the address
- * vector of a datagram.
- *
  * Return: the number.
  */
 u32 skua_ib_max_send_sge(const struct skua_limits *lim)
 {
-	return lim->max_wqe_blocks * SKUA_WQE_SEGS_PER_BLOCK - 1 -
-	       SKUA_WQE_AV_SEGS;
+	return skua_wqe_max_sge(lim->max_wqe_blocks);
 }
 EXPORT_SYMBOL_IF_KUNIT(skua_ib_max_send_sge);
 

@@ -303,8 +303,8 @@ static int sq_size(const struct skua_context *ctx, struct skua_sq *sq, struct ib
 {
 	const struct skua_alloc_ucontext_resp *lim = &ctx->lim;
 	bool atomics = sq->ops & BIT(IBV_WR_ATOMIC_CMP_AND_SWP);
-	/* An atomic has as many elements as any other request, and its operands besides. */
-	uint32_t max_sge = lim->max_wqe_blocks * SKUA_WQE_SEGS_PER_BLOCK - sq_head(sq) - atomics;
+	/* What ibv_query_device() tells; that leaves room for the operands of an atomic, too. */
+	uint32_t max_sge = skua_wqe_max_sge(lim->max_wqe_blocks);
 	uint64_t blocks;
 	uint32_t per_wr;
 
