@@ -512,8 +512,10 @@ static void test_ex(void **state)
 	assert_int_equal(ibv_wc_read_opcode(cqx), IBV_WC_RDMA_WRITE);
 	assert_int_equal(ibv_wc_read_qp_num(cqx), qp->qp_num);
 	assert_int_equal(ibv_wc_read_completion_ts(cqx), 123456789);
-	/* The device does not get the room before the end */
-	assert_int_equal(record(), 0);
+	/* The device has the room, and may write there: it is read no more */
+	assert_int_equal(record(), 1);
+	memset(fake_cq(cq)->ring, 0xee, sizeof(struct skua_cqe));
+	assert_int_equal(ibv_wc_read_completion_ts(cqx), 123456789);
 	assert_int_equal(ibv_next_poll(cqx), 0);
 	assert_int_equal(cqx->wr_id, 70);
 	assert_int_equal(cqx->status, IBV_WC_SUCCESS);
@@ -522,7 +524,7 @@ static void test_ex(void **state)
 	assert_int_equal(ibv_wc_read_wc_flags(cqx), IBV_WC_WITH_IMM);
 	assert_int_equal(ibv_wc_read_imm_data(cqx), htobe32(0xfeed));
 	assert_int_equal(ibv_next_poll(cqx), ENOENT);
-	assert_int_equal(record(), 0);
+	assert_int_equal(record(), 2);
 	ibv_end_poll(cqx);
 	assert_int_equal(record(), 2);
 	assert_int_equal(ibv_start_poll(cqx, &no_attr), ENOENT);
@@ -651,6 +653,115 @@ static void test_ex_wallclock(void **state)
 	assert_int_equal(wallclock(4, 0), 0);
 }
 
+/* --- room ------------------------------------------------------------------------------------- */
+
+/*
+ * A CQ as large as the queue that completes there is never too small: when the queue has room
+ * again, to post what the device completes at once, the CQ has room as well.
+ */
+
+static unsigned int again;	/* barriers until there is more */
+static struct ibv_srq *shared;
+
+static void post_more(enum fake_barrier kind)
+{
+	struct ibv_recv_wr wr = { .wr_id = 99 }, *bad;
+
+	if (kind != FAKE_FROM_DEVICE || --again)
+		return;
+	if (shared) {
+		assert_false(ibv_post_srq_recv(shared, &wr, &bad));
+		/* Fails the test if the CQ has no room */
+		fake_rcvd_shared(qp, fake_srq_take(fake_srq(shared)), 5);
+	} else {
+		fake_post_writes(qp, 1, 99);
+		fake_sent(qp, fake_qp(qp)->sq_tail - 1, SKUA_CQE_OK);
+	}
+}
+
+static void poll_with_more(unsigned int n)
+{
+	struct ibv_wc wc[17];
+
+	/* After the first one was taken, before the second */
+	again = 2;
+	fake.on_barrier = post_more;
+	assert_int_equal(ibv_poll_cq(cq, n + 1, wc), n + 1);
+	fake.on_barrier = NULL;
+	assert_int_equal(wc[n].wr_id, 99);
+}
+
+static void test_room_sends(void **state)
+{
+	struct ibv_qp_cap cap = { .max_send_wr = 16, .max_send_sge = 1 };
+	unsigned int i, turn;
+
+	(void)state;
+	fake_destroy_qp(qp);
+	qp = fake_make_qp_cap(cq, cq, IBV_QPT_RC, &cap);
+	fake_modify(qp, IBV_QPS_RTS);
+	/* The usual completions, and with an error first that all go the long way */
+	for (turn = 0; turn < 2; turn++) {
+		fake_post_writes(qp, 16, 0);
+		for (i = 0; i < 16; i++)
+			fake_sent(qp, 17 * turn + i, turn && !i ? SKUA_CQE_RNR_RETRY_EXC_ERR :
+								  SKUA_CQE_OK);
+		poll_with_more(16);
+	}
+}
+
+static void test_room_shared(void **state)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 15, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = 8, .max_send_sge = 1 } };
+	struct ibv_recv_wr wr = {}, *bad;
+	unsigned int i;
+
+	(void)state;
+	fake_destroy_qp(qp);
+	shared = ibv_create_srq(fake.pd, &attr);
+	init.srq = shared;
+	qp = ibv_create_qp(fake.pd, &init);
+	assert_non_null(qp);
+	fake_modify(qp, IBV_QPS_RTS);
+	for (i = 0; i < 15; i++) {
+		assert_false(ibv_post_srq_recv(shared, &wr, &bad));
+		fake_rcvd_shared(qp, fake_srq_take(fake_srq(shared)), 5);
+	}
+	fake_post_writes(qp, 1, 0);
+	fake_sent(qp, 0, SKUA_CQE_OK);
+	poll_with_more(16);
+	fake_destroy_qp(qp);
+	assert_false(ibv_destroy_srq(shared));
+	shared = NULL;
+	qp = fake_make_qp(cq, IBV_QPT_RC);
+}
+
+/* A program may post for each completion that it comes to, before it ends the poll */
+static void test_room_ex(void **state)
+{
+	struct ibv_qp_cap cap = { .max_send_wr = 16, .max_send_sge = 1 };
+	unsigned int i;
+
+	(void)state;
+	use_ex(1000000);
+	fake_destroy_qp(qp);
+	qp = fake_make_qp_cap(cq, cq, IBV_QPT_RC, &cap);
+	fake_modify(qp, IBV_QPS_RTS);
+	fake_post_writes(qp, 16, 0);
+	for (i = 0; i < 16; i++)
+		fake_sent(qp, i, SKUA_CQE_OK);
+	assert_int_equal(ibv_start_poll(cqx, &no_attr), 0);
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(cqx->wr_id, i);
+		fake_post_writes(qp, 1, 16 + i);
+		fake_sent(qp, 16 + i, SKUA_CQE_OK);
+		assert_int_equal(ibv_next_poll(cqx), 0);
+	}
+	ibv_end_poll(cqx);
+}
+
 /* --- events --------------------------------------------------------------------------------- */
 
 static uint32_t record_at_barrier;
@@ -712,7 +823,8 @@ int main(void)
 		CASE(opcodes), CASE(statuses), CASE(unsignaled), CASE(receives),
 		CASE(datagrams), CASE(frames), CASE(not_believed), CASE(wrong_cq), CASE(turns),
 		CASE(many_qps), CASE(phase_first), CASE(ex), CASE(ex_phase_first), CASE(ex_dgram), CASE(ex_frame),
-		CASE(ex_wallclock), CASE(arm), CASE(arm_order),
+		CASE(ex_wallclock), CASE(room_sends), CASE(room_shared), CASE(room_ex),
+		CASE(arm), CASE(arm_order),
 	};
 
 	return cmocka_run_group_tests_name("provider poll", tests, NULL, NULL);

@@ -166,6 +166,43 @@ static void test_srq(void **state)
 	assert_false(ibv_destroy_srq(srq));
 }
 
+/* Of completions that nobody polled, as the program may have freed the memory by then. */
+static void test_srq_dropped(void **state)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 3, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = 1 } };
+	struct ibv_sge sge[3];
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 1 }, *bad;
+	unsigned int i, reset;
+	struct ibv_qp *q;
+
+	(void)state;
+	for (reset = 0; reset < 2; reset++) {
+		init.srq = ibv_create_srq(fake.pd, &attr);
+		q = ibv_create_qp(fake.pd, &init);
+		fake_modify(q, IBV_QPS_RTS);
+		for (i = 0; i < 3; i++) {
+			make_list(sge, 64, 0);
+			assert_false(ibv_post_srq_recv(init.srq, &wr, &bad));
+			fake_rcvd_shared(q, fake_srq_take(fake_srq(init.srq)), 8);
+		}
+		assert_int_equal(ibv_post_srq_recv(init.srq, &wr, &bad), ENOMEM);
+		if (reset)
+			fake_modify(q, IBV_QPS_RESET);
+		else
+			fake_destroy_qp(q);
+		check_list(64, 0);
+		/* The WQEs are free again */
+		for (i = 0; i < 3; i++)
+			assert_false(ibv_post_srq_recv(init.srq, &wr, &bad));
+		assert_int_equal(ibv_post_srq_recv(init.srq, &wr, &bad), ENOMEM);
+		if (reset)
+			fake_destroy_qp(q);
+		assert_false(ibv_destroy_srq(init.srq));
+	}
+}
+
 /* READs and atomics, at each place of the ring. */
 static void test_fetched(void **state)
 {
@@ -314,6 +351,7 @@ int main(void)
 		both(test_recv),
 		both(test_recv_short),
 		both(test_srq),
+		both(test_srq_dropped),
 		both(test_fetched),
 		both(test_not_fetched),
 		both(test_moved),

@@ -316,6 +316,30 @@ static void test_srq_qp_gone(void **state)
 	assert_false(ibv_destroy_srq(srq));
 }
 
+/* CQEs that nobody polled are not believed either when their QP goes */
+static void test_srq_qp_gone_not_believed(void **state)
+{
+	struct ibv_srq *srq = make_srq(7, 1);
+	struct ibv_qp *qp = make_sharing(srq);
+	unsigned int i;
+	int at;
+
+	(void)state;
+	assert_false(post_srq(srq, 1, 1));
+	at = fake_srq_take(fake_srq(srq));
+	for (i = 0; i < 3; i++)
+		fake_rcvd_shared(qp, at, 5);
+	fake_rcvd_shared(qp, 8, 5);
+	fake_destroy_qp(qp);
+	for (i = 0; i < 7; i++)
+		assert_false(post_srq(srq, i, 1));
+	assert_int_equal(post_srq(srq, 7, 1), ENOMEM);
+	for (i = 0; i < 7; i++)
+		assert_true(fake_srq_take(fake_srq(srq)) >= 0);
+	assert_int_equal(fake_srq_take(fake_srq(srq)), -1);
+	assert_false(ibv_destroy_srq(srq));
+}
+
 static void test_srq_grow(void **state)
 {
 	struct ibv_srq *srq = make_srq(7, 1);
@@ -898,7 +922,8 @@ static void test_rss(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		CASE(rq_post), CASE(rq_none), CASE(srq_post), CASE(srq_list), CASE(srq_qp_gone),
+		CASE(rq_post), CASE(rq_none), CASE(srq_post), CASE(srq_list),
+		CASE(srq_qp_gone), CASE(srq_qp_gone_not_believed),
 		CASE(srq_grow), CASE(srq_grow_no_limit), CASE(srq_grow_refused), CASE(srq_sizes),
 		CASE(xrc),
 		CASE(xrc_same_number), CASE(xrc_plain_number), CASE(xrc_number_of_qp),

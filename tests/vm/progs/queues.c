@@ -458,6 +458,8 @@ int main(int argc, char **argv)
 		{ "send queue drained, not before all is acknowledged", case_sqd_waits },
 		{ "communication established", case_comm_est },
 		{ "short rings share pages", case_short_rings },
+		{ "a CQ has room for what is posted during an extended poll", case_room_extended },
+		{ "a CQ has room for what another thread posts", case_room_threads },
 		{ "work queue with a bad WQE", case_wq_error },
 		{ "work queue whose CQ has no room", case_wq_fatal },
 		{ "what is not offered", case_not_offered },

@@ -50,4 +50,8 @@ bool case_wq_fatal(void);
 /* queues_short.c */
 bool case_short_rings(void);
 
+/* queues_room.c */
+bool case_room_extended(void);
+bool case_room_threads(void);
+
 #endif /* PROGS_QUEUES_H */

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "skua.h"
 #include "db.h"
@@ -234,37 +235,38 @@ static bool cqe_is_of(struct skua_cq *cq, const struct skua_cqe *cqe, const stru
 	return qp ? sharing == qp : !sharing && le32_to_cpu(cqe->srqn) == srq->srqn;
 }
 
-/* Discard a CQE. If its WQE was an SRQ's, it goes back to the SRQ's free list. */
-static void cqe_drop(const struct skua_cq *cq, const struct skua_cqe *cqe,
-		     const struct skua_qp *qp)
+/* The SRQ of a QP, or NULL. */
+static struct skua_srq *qp_srq(const struct skua_qp *qp)
 {
-	uint64_t wr_id;
-
-	if (qp && qp->vqp.qp.srq && cqe_is_shared(cqe))
-		skua_srq_take(to_ssrq(qp->vqp.qp.srq), skua_cqe_wqe_index(cqe), &wr_id, cq, cqe);
+	return qp && qp->vqp.qp.srq ? to_ssrq(qp->vqp.qp.srq) : NULL;
 }
 
 /*
  * Remove the CQEs of a QP or an SRQ from the ring. The others move towards the newest, and
  * the consumer index advances by the number removed. The phase belongs to the slot, not to
- * the CQE that is moved into it.
+ * the CQE that is moved into it. WQEs of the QP's SRQ go back to its free list: it is locked,
+ * so that nobody posts there before the device has the room for what that completes.
  */
 static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 			    const struct skua_srq *srq)
 {
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	struct skua_srq *shared = qp_srq(qp);
 	uint32_t end = ci, gone = 0, i;
 
 	while (end - ci <= cq->ring_mask && skua_cqe_is_new(cqe_at(cq, end), end, cq->log_size))
 		end++;
 	udma_from_device_barrier();
 
+	if (shared)
+		pthread_spin_lock(&shared->lock);
 	for (i = end; i != ci; i--) {
 		struct skua_cqe *cqe = cqe_at(cq, i - 1), *to;
 		__le32 phase;
 
 		if (cqe_is_of(cq, cqe, qp, srq)) {
-			cqe_drop(cq, cqe, qp);
+			if (shared && cqe_is_shared(cqe))
+				skua_srq_drop(shared, skua_cqe_wqe_index(cqe));
 			gone++;
 		} else if (gone) {
 			to = cqe_at(cq, i - 1 + gone);
@@ -276,6 +278,8 @@ static void cq_clean_locked(struct skua_cq *cq, const struct skua_qp *qp,
 		atomic_store_explicit(&cq->ci, ci + gone, memory_order_relaxed);
 		skua_db_cq_ci(cq->dbr, ci + gone);
 	}
+	if (shared)
+		pthread_spin_unlock(&shared->lock);
 }
 
 /* After the QP was reset: drop its CQEs that were not polled. */
@@ -401,6 +405,12 @@ void skua_cq_detach_srq(struct skua_cq *cq, struct skua_srq *srq)
 /* --- polling ----------------------------------------------------------- */
 
 /*
+ * As soon as a queue has room again another thread may post there, and the device complete that:
+ * the room in the CQ is the device's before. So what a CQE reports is read first, then the record
+ * of the CQ is written, then the queue gets its room.
+ */
+
+/*
  * Extend the 16 bits of the WQE index in a CQE to the free-running index. Returns false if
  * no such WQE is outstanding: then the device is at fault, and the CQE is ignored.
  */
@@ -412,8 +422,9 @@ static inline bool outstanding(unsigned int index, uint32_t ci, uint32_t pi, uin
 	return likely(ahead < pi - ci);
 }
 
+/* @ci: index of the CQE, of which all but the WQE index and the payload has been read. */
 static ALWAYS_INLINE inline bool sent_to_wc(const struct skua_cq *cq, struct skua_sq *sq,
-					    const struct skua_cqe *cqe, bool payload,
+					    const struct skua_cqe *cqe, uint32_t ci, bool payload,
 					    struct ibv_wc *wc)
 {
 	const struct skua_sent *sent;
@@ -433,6 +444,7 @@ static ALWAYS_INLINE inline bool sent_to_wc(const struct skua_cq *cq, struct sku
 	wc->wc_flags = 0;
 	if (payload)
 		skua_scatter_sq(cq, cqe, sq, at);
+	skua_db_cq_ci(cq->dbr, ci + 1);
 	/* After sent[] was read: a poster may reuse the entry from now on. */
 	atomic_store_explicit(&sq->ci, at + sent->blocks, memory_order_release);
 	return true;
@@ -454,9 +466,10 @@ static inline void rcvd_fill(const struct skua_cqe *cqe, unsigned int opcode, st
 	}
 }
 
+/* @ci: as for sent_to_wc(). */
 static ALWAYS_INLINE inline bool rcvd_to_wc(const struct skua_cq *cq, struct skua_rq *rq,
-					    const struct skua_cqe *cqe, unsigned int opcode,
-					    bool payload, struct ibv_wc *wc)
+					    const struct skua_cqe *cqe, uint32_t ci, bool payload,
+					    struct ibv_wc *wc)
 {
 	uint32_t at;
 
@@ -466,9 +479,9 @@ static ALWAYS_INLINE inline bool rcvd_to_wc(const struct skua_cq *cq, struct sku
 		return false;
 
 	wc->wr_id = rq->wr_id[at & rq->ring.mask];
-	rcvd_fill(cqe, opcode, wc);
 	if (payload)
 		skua_scatter_rq(cq, cqe, rq, at);
+	skua_db_cq_ci(cq->dbr, ci + 1);
 	atomic_store_explicit(&rq->ci, at + 1, memory_order_release);
 	return true;
 }
@@ -502,13 +515,13 @@ static bool cqe_is_fatal(const struct skua_qp *qp, unsigned int opcode)
 	       (qp->vqp.qp.qp_type != IBV_QPT_UD && qp->vqp.qp.qp_type != IBV_QPT_UC);
 }
 
-/* @qp is NULL for an XRC target, which has no state here. */
-static __attribute__((noinline)) void wc_failed(struct skua_qp *qp, const struct skua_cqe *cqe,
-						unsigned int opcode, struct ibv_wc *wc)
+/*
+ * A completion that may be one of an error is reported. @qp is NULL for an XRC target, which has
+ * no state here.
+ */
+static inline void wc_done(struct skua_qp *qp, unsigned int opcode, const struct ibv_wc *wc)
 {
-	wc->status = wc_status(skua_cqe_status(cqe));
-	wc->vendor_err = skua_cqe_vendor(cqe);
-	if (qp && cqe_is_fatal(qp, opcode))
+	if (unlikely(wc->status != IBV_WC_SUCCESS) && qp && cqe_is_fatal(qp, opcode))
 		skua_qp_in_error(qp);
 }
 
@@ -522,20 +535,26 @@ static inline void wc_ok(const struct skua_cqe *cqe, struct ibv_wc *wc)
 }
 
 /* What every completion reports. Returns false if it is of an error. */
-static inline bool wc_common(struct skua_qp *qp, const struct skua_cqe *cqe, unsigned int opcode,
-			     struct ibv_wc *wc)
+static inline bool wc_common(const struct skua_cqe *cqe, struct ibv_wc *wc)
 {
 	wc_ok(cqe, wc);
 	if (likely(skua_cqe_status(cqe) == SKUA_CQE_OK))
 		return true;
-	wc_failed(qp, cqe, opcode, wc);
+	wc->status = wc_status(skua_cqe_status(cqe));
+	wc->vendor_err = skua_cqe_vendor(cqe);
 	return false;
 }
 
-/* What a receive that succeeded reports, by the type of the QP; @qp is NULL for an XRC target. */
-static inline void rcvd_by_type(const struct skua_qp *qp, const struct skua_cqe *cqe,
-				unsigned int opcode, struct ibv_wc *wc)
+/*
+ * What a receive reports, and if it succeeded more by the type of the QP; @qp is NULL for an XRC
+ * target.
+ */
+static inline void rcvd_common(const struct skua_qp *qp, const struct skua_cqe *cqe,
+			       unsigned int opcode, struct ibv_wc *wc)
 {
+	rcvd_fill(cqe, opcode, wc);
+	if (unlikely(!wc_common(cqe, wc)))
+		return;
 	if (opcode == SKUA_CQE_RECV_ETH)
 		wc->wc_flags = eth_csum_ok(cqe) ? IBV_WC_IP_CSUM_OK : 0;
 	else if (opcode == SKUA_CQE_RECV && qp && qp->vqp.qp.qp_type == IBV_QPT_UD)
@@ -552,8 +571,9 @@ static struct skua_srq *cq_find_shared(struct skua_cq *cq, const struct skua_cqe
 
 /* A receive through an SRQ: that of the QP, or an XRC SRQ. */
 static __attribute__((noinline)) bool shared_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
-						   unsigned int opcode, struct ibv_wc *wc)
+						   uint32_t ci, struct ibv_wc *wc)
 {
+	unsigned int opcode = skua_cqe_opcode(cqe);
 	struct skua_srq *srq;
 	struct skua_qp *qp;
 
@@ -563,11 +583,12 @@ static __attribute__((noinline)) bool shared_to_wc(struct skua_cq *cq, const str
 		srq = cq_find_shared(cq, cqe, &qp);
 		skua_unlock(&cq->table_lock);
 	}
-	if (unlikely(!srq || !skua_srq_take(srq, skua_cqe_wqe_index(cqe), &wc->wr_id, cq, cqe)))
+	if (unlikely(!srq))
 		return false;
-	rcvd_fill(cqe, opcode, wc);
-	if (likely(wc_common(qp, cqe, opcode, wc)))
-		rcvd_by_type(qp, cqe, opcode, wc);
+	rcvd_common(qp, cqe, opcode, wc);
+	if (unlikely(!skua_srq_take(srq, &wc->wr_id, cq, cqe, ci)))
+		return false;
+	wc_done(qp, opcode, wc);
 	return true;
 }
 
@@ -600,7 +621,8 @@ _Static_assert(SKUA_CQE_OPCODE == 0xff << 16 && SKUA_CQE_RECV_ETH == 3, "NOT_PLA
  * cqe_any_to_wc() finds out.
  */
 static ALWAYS_INLINE inline bool cqe_plain_to_wc(struct skua_cq *cq, struct skua_qp *qp,
-						 const struct skua_cqe *cqe, struct ibv_wc *wc)
+						 const struct skua_cqe *cqe, uint32_t ci,
+						 struct ibv_wc *wc)
 {
 	uint64_t last = cqe_last(cqe);
 	unsigned int opcode;
@@ -609,62 +631,67 @@ static ALWAYS_INLINE inline bool cqe_plain_to_wc(struct skua_cq *cq, struct skua
 		return false;
 	/* A queue that completes on another CQ is protected by the lock of that. */
 	if (likely(!(last & NOT_PLAIN_SEND))) {
-		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq ||
-			     !sent_to_wc(cq, &qp->sq, cqe, false, wc)))
+		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq))
 			return false;
 		wc_ok(cqe, wc);
-		return true;
+		return likely(sent_to_wc(cq, &qp->sq, cqe, ci, false, wc));
 	}
 	opcode = skua_cqe_opcode(cqe);
 	if (unlikely(last & NOT_PLAIN_RECV || opcode == SKUA_CQE_RECV_ETH ||
 		     qp->vqp.qp.qp_type == IBV_QPT_UD))
 		return false;
 	/* The opcode is not SKUA_CQE_REQ: such a CQE has passed the test for a send. */
-	if (unlikely(qp->vqp.qp.recv_cq != &cq->vcq.cq ||
-		     !rcvd_to_wc(cq, &qp->rq, cqe, opcode, false, wc)))
+	if (unlikely(qp->vqp.qp.recv_cq != &cq->vcq.cq))
 		return false;
 	wc_ok(cqe, wc);
-	return true;
+	rcvd_fill(cqe, opcode, wc);
+	return likely(rcvd_to_wc(cq, &qp->rq, cqe, ci, false, wc));
 }
 
 /* Any completion, as cqe_to_wc(). */
 static __attribute__((noinline)) bool cqe_any_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
-						    struct ibv_wc *wc)
+						    uint32_t ci, struct ibv_wc *wc)
 {
 	unsigned int opcode = skua_cqe_opcode(cqe);
 	struct skua_qp *qp;
+	bool ok;
 
 	if (opcode != SKUA_CQE_REQ && opcode != SKUA_CQE_RECV_ETH && cqe_is_shared(cqe))
-		return opcode < SKUA_CQE_RECV_ETH && shared_to_wc(cq, cqe, opcode, wc);
+		return opcode < SKUA_CQE_RECV_ETH && shared_to_wc(cq, cqe, ci, wc);
 	qp = cq_find(cq, le32_to_cpu(cqe->qpn));
 	if (unlikely(!qp))
 		qp = cq_find_again(cq, le32_to_cpu(cqe->qpn));
-	if (unlikely(!qp))
+	if (unlikely(!qp || opcode > SKUA_CQE_RECV_ETH))
 		return false;
 	/* A queue that completes on another CQ is protected by the lock of that. */
 	if (opcode == SKUA_CQE_REQ) {
-		if (unlikely(qp->vqp.qp.send_cq != &cq->vcq.cq ||
-			     !sent_to_wc(cq, &qp->sq, cqe, cqe_has_payload(cqe), wc)))
-			return false;
-		wc_common(qp, cqe, opcode, wc);
-		return true;
+		wc_common(cqe, wc);
+		ok = qp->vqp.qp.send_cq == &cq->vcq.cq &&
+		     sent_to_wc(cq, &qp->sq, cqe, ci, cqe_has_payload(cqe), wc);
+	} else {
+		rcvd_common(qp, cqe, opcode, wc);
+		ok = qp->vqp.qp.recv_cq == &cq->vcq.cq &&
+		     rcvd_to_wc(cq, &qp->rq, cqe, ci, cqe_has_payload(cqe), wc);
 	}
-	if (unlikely(opcode > SKUA_CQE_RECV_ETH || qp->vqp.qp.recv_cq != &cq->vcq.cq ||
-		     !rcvd_to_wc(cq, &qp->rq, cqe, opcode, cqe_has_payload(cqe), wc)))
-		return false;
-	if (likely(wc_common(qp, cqe, opcode, wc)))
-		rcvd_by_type(qp, cqe, opcode, wc);
-	return true;
+	if (likely(ok))
+		wc_done(qp, opcode, wc);
+	return ok;
 }
 
-/* Returns false if the CQE names no QP of this CQ or no outstanding WQE: it is ignored. */
+/*
+ * The CQE at @ci becomes a completion, and its place the device's. Returns false if it names no
+ * QP of this CQ or no outstanding WQE: it is ignored.
+ */
 static ALWAYS_INLINE inline bool cqe_to_wc(struct skua_cq *cq, const struct skua_cqe *cqe,
-					   struct ibv_wc *wc)
+					   uint32_t ci, struct ibv_wc *wc)
 {
 	struct skua_qp *qp = cq_find(cq, le32_to_cpu(cqe->qpn));
 
-	return (likely(qp) && likely(cqe_plain_to_wc(cq, qp, cqe, wc))) ||
-	       cqe_any_to_wc(cq, cqe, wc);
+	if ((likely(qp) && likely(cqe_plain_to_wc(cq, qp, cqe, ci, wc))) ||
+	    likely(cqe_any_to_wc(cq, cqe, ci, wc)))
+		return true;
+	skua_db_cq_ci(cq->dbr, ci + 1);
+	return false;
 }
 
 static void wc_flushed(struct skua_qp *qp, uint64_t wr_id, enum ibv_wc_opcode opcode,
@@ -712,11 +739,10 @@ static int cq_flush_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 	return n;
 }
 
-/* Give the CQEs up to @ci back to the device, and the lock. */
+/* The CQEs up to @ci are taken: give the lock back. */
 static inline int cq_taken(struct skua_cq *cq, uint32_t ci, int n)
 {
 	atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
-	skua_db_cq_ci(cq->dbr, ci);
 	skua_unlock(&cq->lock);
 	return n;
 }
@@ -729,7 +755,7 @@ static __attribute__((noinline)) int cq_take_any(struct skua_cq *cq, uint32_t ci
 	uint32_t log_size = cq->log_size;
 
 	for (;;) {
-		if (likely(cqe_to_wc(cq, cqe, &wc[n])))
+		if (likely(cqe_to_wc(cq, cqe, ci, &wc[n])))
 			n++;
 		cqe = cqe_at(cq, ++ci);
 		if (n == num || !skua_cqe_is_new(cqe, ci, log_size))
@@ -749,7 +775,7 @@ static ALWAYS_INLINE inline int cq_take(struct skua_cq *cq, int num, struct ibv_
 	do {
 		/* The phase before the rest of the CQE and what it reports. */
 		udma_from_device_barrier();
-		if (unlikely(!cqe_plain_to_wc(cq, qp, cqe, &wc[n])))
+		if (unlikely(!cqe_plain_to_wc(cq, qp, cqe, ci, &wc[n])))
 			return cq_take_any(cq, ci, num, wc, n);
 		n++;
 		cqe = cqe_at(cq, ++ci);
@@ -806,25 +832,25 @@ int skua_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
  * @cq: the queue, locked
  * @wc: the completion
  *
- * cq->cqe becomes its entry, which stays valid: the consumer index in the record, up to
- * which the device may write, is not changed here.
+ * cq->cqe becomes a copy of its entry, which is the device's afterwards.
  *
  * Return: false if there is none.
  */
 bool skua_cq_next(struct skua_cq *cq, struct ibv_wc *wc)
 {
-	static const struct skua_cqe none;
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	const struct skua_cqe *cqe = cqe_at(cq, ci);
 
-	for (cq->cqe = cqe_at(cq, ci); skua_cqe_is_new(cq->cqe, ci, cq->log_size);
-	     cq->cqe = cqe_at(cq, ci)) {
-		atomic_store_explicit(&cq->ci, ++ci, memory_order_relaxed);
+	while (likely(skua_cqe_is_new(cqe, ci, cq->log_size))) {
 		/* The phase before the rest of the CQE and what it reports. */
 		udma_from_device_barrier();
-		if (likely(cqe_to_wc(cq, cq->cqe, wc)))
+		cq->cqe = *cqe;
+		atomic_store_explicit(&cq->ci, ci + 1, memory_order_relaxed);
+		if (likely(cqe_to_wc(cq, cqe, ci, wc)))
 			return true;
+		cqe = cqe_at(cq, ++ci);
 	}
-	cq->cqe = &none;
+	memset(&cq->cqe, 0, sizeof(cq->cqe));
 	return unlikely(!READ_ONCE(cq->status->alive)) && cq_flush_lost(cq, 1, wc);
 }
 

@@ -2,13 +2,12 @@
 /*
  * Skua provider: polling of extended completion queues.
  *
- * The CQ is locked from start to end. Its record, which lets the device reuse entries, is
- * written at the end, so that the current entry can be read until then.
+ * The CQ is locked from start to end. What the readers tell is of a copy of the entry, so that
+ * the device can have its place: a program may post again before it goes on to the next one.
  */
 #include <errno.h>
 
 #include "skua.h"
-#include "db.h"
 
 static inline struct skua_cq *from_ex(struct ibv_cq_ex *cqx)
 {
@@ -28,10 +27,7 @@ static int ex_next(struct ibv_cq_ex *cqx)
 
 static void ex_end(struct ibv_cq_ex *cqx)
 {
-	struct skua_cq *cq = from_ex(cqx);
-
-	skua_db_cq_ci(cq->dbr, atomic_load_explicit(&cq->ci, memory_order_relaxed));
-	skua_unlock(&cq->lock);
+	skua_unlock(&from_ex(cqx)->lock);
 }
 
 static int ex_start(struct ibv_cq_ex *cqx, struct ibv_poll_cq_attr *attr)
@@ -110,7 +106,7 @@ static uint8_t ex_dlid_path_bits(struct ibv_cq_ex *cqx)
 /* The device's clock when it wrote the entry; 0 for work that cq_flush_lost() reports. */
 static uint64_t ex_completion_ts(struct ibv_cq_ex *cqx)
 {
-	return le64_to_cpu(from_ex(cqx)->cqe->timestamp);
+	return le64_to_cpu(from_ex(cqx)->cqe.timestamp);
 }
 
 /* Convert ticks, which may be negative, to nanoseconds without overflow. */
@@ -139,7 +135,7 @@ static uint64_t ex_wallclock_ns(struct ibv_cq_ex *cqx)
 
 static uint16_t ex_cvlan(struct ibv_cq_ex *cqx)
 {
-	const struct skua_cqe *cqe = from_ex(cqx)->cqe;
+	const struct skua_cqe *cqe = &from_ex(cqx)->cqe;
 
 	if (!(skua_cqe_flags(cqe) & SKUA_CQE_F_VLAN))
 		return 0;
@@ -149,7 +145,7 @@ static uint16_t ex_cvlan(struct ibv_cq_ex *cqx)
 
 static uint32_t ex_flow_tag(struct ibv_cq_ex *cqx)
 {
-	const struct skua_cqe *cqe = from_ex(cqx)->cqe;
+	const struct skua_cqe *cqe = &from_ex(cqx)->cqe;
 
 	return skua_cqe_opcode(cqe) == SKUA_CQE_RECV_ETH ? le32_to_cpu(cqe->eth.flow_tag) : 0;
 }

@@ -216,7 +216,7 @@ struct skua_cq_table {
  * @sides: queues that complete here, in order of creation, by side
  * @pd: parent domain that it was made with, or NULL
  * @wc: the completion that ibv_start_poll() or ibv_next_poll() returned last
- * @cqe: its entry in the ring
+ * @cqe: a copy of its entry in the ring
  * @clock: device and system clock as last read; under @lock
  * @buf: the ring's memory
  */
@@ -243,7 +243,7 @@ struct skua_cq {
 	struct list_head sides[SKUA_SIDES];
 	struct skua_pd *pd;
 	struct ibv_wc wc;
-	const struct skua_cqe *cqe;
+	struct skua_cqe cqe;
 	struct skua_clock_resp clock;
 	struct skua_mem buf;
 };
@@ -704,8 +704,9 @@ void skua_srq_attach(struct skua_srq *srq);
 void skua_srq_detach(struct skua_srq *srq);
 int skua_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 int skua_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id, const struct skua_cq *cq,
-		   const struct skua_cqe *cqe);
+bool skua_srq_take(struct skua_srq *srq, uint64_t *wr_id, const struct skua_cq *cq,
+		   const struct skua_cqe *cqe, uint32_t ci);
+void skua_srq_drop(struct skua_srq *srq, uint32_t pos);
 
 /* xrc.c */
 struct ibv_xrcd *skua_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);

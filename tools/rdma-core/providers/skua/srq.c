@@ -70,25 +70,54 @@ int skua_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 	return ret;
 }
 
-/* Free the WQE at @pos, which has completed. Returns false if none was posted there. */
-bool skua_srq_take(struct skua_srq *srq, uint32_t pos, uint64_t *wr_id, const struct skua_cq *cq,
-		   const struct skua_cqe *cqe)
+/* Is a WQE posted at @pos? */
+static bool srq_is_posted(const struct skua_srq *srq, uint32_t pos)
 {
+	return likely(pos < srq->wqes && srq->slot[pos].posted);
+}
+
+static void srq_free_wqe(struct skua_srq *srq, uint32_t pos)
+{
+	srq->slot[pos].posted = false;
+	srq->posted--;
+	srq_link(srq, srq->tail, pos);
+	srq->tail = pos;
+}
+
+/**
+ * skua_srq_take() - a WQE has completed
+ * @srq: the queue
+ * @wr_id: filled in
+ * @cq: where it completed
+ * @cqe: its CQE, of which all but the WQE index and the payload has been read
+ * @ci: the index of that in @cq, which becomes the device's before the WQE is free
+ *
+ * Return: false if no such WQE was posted.
+ */
+bool skua_srq_take(struct skua_srq *srq, uint64_t *wr_id, const struct skua_cq *cq,
+		   const struct skua_cqe *cqe, uint32_t ci)
+{
+	uint32_t pos = skua_cqe_wqe_index(cqe);
 	bool ok;
 
 	pthread_spin_lock(&srq->lock);
-	ok = pos < srq->wqes && srq->slot[pos].posted;
+	ok = srq_is_posted(srq, pos);
 	if (likely(ok)) {
 		*wr_id = srq->slot[pos].wr_id;
 		if (unlikely(cqe_has_payload(cqe)))
 			skua_scatter_srq(cq, cqe, srq, pos);
-		srq->slot[pos].posted = false;
-		srq->posted--;
-		srq_link(srq, srq->tail, pos);
-		srq->tail = pos;
+		skua_db_cq_ci(cq->dbr, ci + 1);
+		srq_free_wqe(srq, pos);
 	}
 	pthread_spin_unlock(&srq->lock);
 	return ok;
+}
+
+/* Free the WQE at @pos, of which nobody will be told; @srq is locked. */
+void skua_srq_drop(struct skua_srq *srq, uint32_t pos)
+{
+	if (srq_is_posted(srq, pos))
+		srq_free_wqe(srq, pos);
 }
 
 /* --- life -------------------------------------------------------------- */
