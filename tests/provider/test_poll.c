@@ -762,6 +762,60 @@ static void test_room_ex(void **state)
 	ibv_end_poll(cqx);
 }
 
+/* --- a lost device ---------------------------------------------------------------------------- */
+
+static unsigned int dying;	/* barriers until the device has written its last CQE */
+
+static void last_words(enum fake_barrier kind)
+{
+	if (kind == FAKE_FROM_DEVICE && !--dying)
+		fake_sent(qp, 0, SKUA_CQE_OK);
+}
+
+/*
+ * A poll finds no CQE, then the device writes its last one and is lost: that is not reported as
+ * flushed. What is behind it is.
+ */
+static void test_last_cqe(void **state)
+{
+	struct ibv_wc wc[2];
+
+	(void)state;
+	fake_post_writes(qp, 2, 7);
+	fake.status->alive = 0;
+	dying = 1;
+	fake.on_barrier = last_words;
+	assert_int_equal(ibv_poll_cq(cq, 1, wc), 1);
+	fake.on_barrier = NULL;
+	assert_int_equal(wc[0].wr_id, 7);
+	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_poll_cq(cq, 2, wc), 1);
+	assert_int_equal(wc[0].wr_id, 8);
+	assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_poll_cq(cq, 0, wc), 0);
+	poll_none();
+}
+
+static void test_last_cqe_ex(void **state)
+{
+	(void)state;
+	use_ex(1000000);
+	fake_post_writes(qp, 2, 7);
+	fake.status->alive = 0;
+	dying = 1;
+	fake.on_barrier = last_words;
+	assert_int_equal(ibv_start_poll(cqx, &no_attr), 0);
+	fake.on_barrier = NULL;
+	assert_int_equal(cqx->wr_id, 7);
+	assert_int_equal(cqx->status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_next_poll(cqx), 0);
+	assert_int_equal(cqx->wr_id, 8);
+	assert_int_equal(cqx->status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_wc_read_completion_ts(cqx), 0);
+	assert_int_equal(ibv_next_poll(cqx), ENOENT);
+	ibv_end_poll(cqx);
+}
+
 /* --- events --------------------------------------------------------------------------------- */
 
 static uint32_t record_at_barrier;
@@ -824,7 +878,7 @@ int main(void)
 		CASE(datagrams), CASE(frames), CASE(not_believed), CASE(wrong_cq), CASE(turns),
 		CASE(many_qps), CASE(phase_first), CASE(ex), CASE(ex_phase_first), CASE(ex_dgram), CASE(ex_frame),
 		CASE(ex_wallclock), CASE(room_sends), CASE(room_shared), CASE(room_ex),
-		CASE(arm), CASE(arm_order),
+		CASE(last_cqe), CASE(last_cqe_ex), CASE(arm), CASE(arm_order),
 	};
 
 	return cmocka_run_group_tests_name("provider poll", tests, NULL, NULL);

@@ -617,7 +617,7 @@ _Static_assert(SKUA_CQE_OPCODE == 0xff << 16 && SKUA_CQE_RECV_ETH == 3, "NOT_PLA
 
 /*
  * The most frequent completions, with few instructions and no calls, if they are of the QP
- * @qp. Returns false, with nothing done, for any other and if anything is wrong:
+ * @qp. Returns false, with nothing done but to *@wc, for any other and if anything is wrong:
  * cqe_any_to_wc() finds out.
  */
 static ALWAYS_INLINE inline bool cqe_plain_to_wc(struct skua_cq *cq, struct skua_qp *qp,
@@ -783,13 +783,31 @@ static ALWAYS_INLINE inline int cq_take(struct skua_cq *cq, int num, struct ibv_
 	return cq_taken(cq, ci, n);
 }
 
-/* There is none, and the device is lost. Locked and unlocked as in cq_take(). */
+/*
+ * The device was seen to be lost, and writes nothing any more: is the entry at @ci new, though it
+ * was not when it was looked at before?
+ */
+static bool cq_has_last(const struct skua_cq *cq, uint32_t ci)
+{
+	/* That it is lost before the phase. */
+	udma_from_device_barrier();
+	return skua_cqe_is_new(cqe_at(cq, ci), ci, cq->log_size);
+}
+
+/* There was no CQE, and the device is lost. Locked and unlocked as in cq_take(). */
 static __attribute__((noinline)) int cq_take_lost(struct skua_cq *cq, int num, struct ibv_wc *wc)
 {
-	int n = cq_flush_lost(cq, num, wc);
+	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	int n = 0;
 
-	skua_unlock(&cq->lock);
-	return n;
+	while (n < num && cq_has_last(cq, ci)) {
+		/* The phase before the rest, as in cq_take(). */
+		udma_from_device_barrier();
+		n += cqe_to_wc(cq, cqe_at(cq, ci), ci, &wc[n]);
+		ci++;
+	}
+	n += cq_flush_lost(cq, num - n, &wc[n]);
+	return cq_taken(cq, ci, n);
 }
 
 /*
@@ -840,8 +858,11 @@ bool skua_cq_next(struct skua_cq *cq, struct ibv_wc *wc)
 {
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	const struct skua_cqe *cqe = cqe_at(cq, ci);
+	bool lost = false;
 
-	while (likely(skua_cqe_is_new(cqe, ci, cq->log_size))) {
+	/* What is outstanding may be flushed only if it was lost before the last look. */
+	while (likely(skua_cqe_is_new(cqe, ci, cq->log_size)) ||
+	       ((lost = !READ_ONCE(cq->status->alive)) && cq_has_last(cq, ci))) {
 		/* The phase before the rest of the CQE and what it reports. */
 		udma_from_device_barrier();
 		cq->cqe = *cqe;
@@ -851,7 +872,7 @@ bool skua_cq_next(struct skua_cq *cq, struct ibv_wc *wc)
 		cqe = cqe_at(cq, ++ci);
 	}
 	memset(&cq->cqe, 0, sizeof(cq->cqe));
-	return unlikely(!READ_ONCE(cq->status->alive)) && cq_flush_lost(cq, 1, wc);
+	return unlikely(lost) && cq_flush_lost(cq, 1, wc);
 }
 
 /* --- events ------------------------------------------------------------ */
