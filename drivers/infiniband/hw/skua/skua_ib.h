@@ -688,6 +688,9 @@ static inline struct skua_ib_cq *to_skua_cq(struct ib_cq *ibcq)
 extern const struct ib_device_ops skua_ib_cq_ops;
 void skua_ib_wake_all(struct skua_ib_dev *dev);
 int skua_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+#if IS_ENABLED(CONFIG_KUNIT)
+int skua_ib_take_last(struct skua_ib_cq *cq, int num, struct ib_wc *wc);
+#endif
 int skua_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void skua_ib_cq_forget(struct skua_ib_qp *qp, bool remove);
 

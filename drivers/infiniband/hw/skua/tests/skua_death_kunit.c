@@ -205,10 +205,59 @@ static void test_drain(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->last_wqe[OF_USER], 0);
 }
 
+#define LAST_QPN	3
+
+/* The device has written its last CQE after the ring was found empty, before it died. */
+static int last_words(struct skua_ib_cq *cq, int num, struct ib_wc *wc)
+{
+	struct kunit *test = kunit_get_current_test();
+
+	cq->ring->qpn = cpu_to_le32(LAST_QPN);
+	cq->ring->own = cpu_to_le32(SKUA_CQE_PHASE);
+	KUNIT_EXPECT_TRUE(test, skua_cqe_is_new(cq->ring, cq->ci, cq->log_size));
+	kunit_deactivate_static_stub(test, skua_ib_take_last);
+	return skua_ib_take_last(cq, num, wc);
+}
+
+/* It is reported as what it is; what is behind it is flushed. */
+static void test_last_cqe(struct kunit *test)
+{
+	struct skua_ib_swqe wqe[2] = {
+		{ .wr_id = 7, .opcode = IB_WC_SEND, .blocks = 1 },
+		{ .wr_id = 8, .opcode = IB_WC_SEND, .blocks = 1 },
+	};
+	struct death *d = test->priv;
+	struct skua_ib_cq *cq = &d->cq[ARMED];
+	struct skua_ib_qp *qp = &d->qp[NO_SRQ];
+	struct skua_cq_dbr dbr = {};
+	struct ib_wc wc;
+
+	spin_lock_init(&cq->lock);
+	cq->dbr = &dbr;
+	qp->ibqp.send_cq = &cq->ibcq;
+	qp->sq.wqe = wqe;
+	qp->sq.size = ARRAY_SIZE(wqe);
+	qp->sq.pi = ARRAY_SIZE(wqe);
+	xa_erase_irq(&cq->qps, 2);
+	KUNIT_ASSERT_EQ(test, xa_insert_irq(&cq->qps, LAST_QPN, qp, GFP_KERNEL), 0);
+	WRITE_ONCE(d->dev->dead, true);
+	kunit_activate_static_stub(test, skua_ib_take_last, last_words);
+
+	KUNIT_ASSERT_EQ(test, skua_ib_poll_cq(&cq->ibcq, 1, &wc), 1);
+	KUNIT_EXPECT_EQ(test, wc.wr_id, 7);
+	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(dbr.ci), 1);
+	KUNIT_ASSERT_EQ(test, skua_ib_poll_cq(&cq->ibcq, 1, &wc), 1);
+	KUNIT_EXPECT_EQ(test, wc.wr_id, 8);
+	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, skua_ib_poll_cq(&cq->ibcq, 1, &wc), 0);
+}
+
 static struct kunit_case skua_death_cases[] = {
 	KUNIT_CASE(test_wake_all),
 	KUNIT_CASE(test_die),
 	KUNIT_CASE(test_drain),
+	KUNIT_CASE(test_last_cqe),
 	{}
 };
 
