@@ -116,6 +116,12 @@ struct skua_ib_user *skua_ib_pd_user(struct ib_pd *ibpd)
 	return ibpd->uobject ? to_skua_ucontext(ibpd->uobject->context)->user : NULL;
 }
 
+/* What is taken for @num: MTT entries are handed out in groups. */
+static u64 skua_ib_user_takes(enum skua_ib_resource res, u64 num)
+{
+	return res == SKUA_IB_RES_MTT ? round_up(num, SKUA_MTT_GROUP) : num;
+}
+
 static u64 skua_ib_user_max(const struct skua_ib_user *user, enum skua_ib_resource res)
 {
 	const struct skua_limits *lim = user->dev->lim;
@@ -134,7 +140,7 @@ static u64 skua_ib_user_max(const struct skua_ib_user *user, enum skua_ib_resour
 	};
 
 	static_assert(ARRAY_SIZE(total) == SKUA_IB_RES_COUNT);
-	return max(total[res] / SKUA_IB_USER_SHARE, 1);
+	return max(total[res] / SKUA_IB_USER_SHARE, skua_ib_user_takes(res, 1));
 }
 
 /*
@@ -150,7 +156,7 @@ static bool skua_ib_user_exempt(enum skua_ib_resource res)
  * skua_ib_user_charge() - charge a resource to an account
  * @user: the account, or NULL for a kernel consumer, which is not limited
  * @res: the resource
- * @num: entries, keys, pages or bytes
+ * @num: entries of one range, keys, pages or bytes
  *
  * Return: 0, or -ENOSPC if the user would exceed its share.
  */
@@ -174,6 +180,7 @@ int skua_ib_user_charge(struct skua_ib_user *user, enum skua_ib_resource res, u6
 		return 0;
 	max = skua_ib_user_max(user, res);
 	if (num <= S64_MAX / 2) {
+		num = skua_ib_user_takes(res, num);
 		if (atomic64_add_return(num, &user->used[res]) <= max || skua_ib_user_exempt(res))
 			return 0;
 		atomic64_sub(num, &user->used[res]);
@@ -183,6 +190,7 @@ int skua_ib_user_charge(struct skua_ib_user *user, enum skua_ib_resource res, u6
 			      from_kuid(&init_user_ns, user->uid),
 			      atomic64_read(&user->used[res]), name[res], num, max);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_user_charge);
 
 /**
  * skua_ib_user_uncharge() - take a charge back
@@ -193,8 +201,9 @@ int skua_ib_user_charge(struct skua_ib_user *user, enum skua_ib_resource res, u6
 void skua_ib_user_uncharge(struct skua_ib_user *user, enum skua_ib_resource res, u64 num)
 {
 	if (user)
-		atomic64_sub(num, &user->used[res]);
+		atomic64_sub(skua_ib_user_takes(res, num), &user->used[res]);
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_ib_user_uncharge);
 
 /**
  * skua_ib_user_own() - charge an object to an account that it keeps

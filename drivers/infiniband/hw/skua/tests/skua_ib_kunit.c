@@ -453,6 +453,36 @@ static void test_user_put(struct kunit *test)
 	mutex_destroy(&dev->user_lock);
 }
 
+/* MTT entries are charged by groups, as they are handed out: a user has no more than its share. */
+static void test_user_mtt(struct kunit *test)
+{
+	struct skua_ib_dev *dev = ib_alloc_device(skua_ib_dev, ibdev);
+	struct skua_limits *lim = kunit_kzalloc(test, sizeof(*lim), GFP_KERNEL);
+	struct skua_ib_user *user;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, dealloc_device, dev), 0);
+	KUNIT_ASSERT_NOT_NULL(test, lim);
+	lim->max_mtt = 4 * 4 * SKUA_MTT_GROUP;
+	dev->lim = lim;
+	mutex_init(&dev->user_lock);
+	INIT_LIST_HEAD(&dev->users);
+	user = skua_ib_user_get(dev);
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, skua_ib_user_charge(user, SKUA_IB_RES_MTT, 1 + i), 0);
+	KUNIT_EXPECT_EQ(test, skua_ib_user_charge(user, SKUA_IB_RES_MTT, 1), -ENOSPC);
+	for (i = 0; i < 4; i++)
+		skua_ib_user_uncharge(user, SKUA_IB_RES_MTT, 1 + i);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&user->used[SKUA_IB_RES_MTT]), 0);
+	KUNIT_EXPECT_EQ(test, skua_ib_user_charge(user, SKUA_IB_RES_MTT, U64_MAX), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, skua_ib_user_charge(user, SKUA_IB_RES_MTT, 4 * SKUA_MTT_GROUP), 0);
+	skua_ib_user_uncharge(user, SKUA_IB_RES_MTT, 4 * SKUA_MTT_GROUP);
+	skua_ib_user_put(user);
+	mutex_destroy(&dev->user_lock);
+}
+
 /* --- pools of regions --- */
 
 /* Pools differ in the room for pages alone, and there are few of them. */
@@ -507,6 +537,7 @@ static struct kunit_case skua_ib_cases[] = {
 	KUNIT_CASE(test_av),
 	KUNIT_CASE(test_attr_round_trip),
 	KUNIT_CASE(test_attr_rights),
+	KUNIT_CASE(test_user_mtt),
 	KUNIT_CASE(test_user_put),
 	KUNIT_CASE(test_frmr_key),
 	{}
