@@ -8,6 +8,7 @@
  * Completion is determined by the slot; the event only wakes the waiting thread. The
  * thread also checks the slot once a second, so that a lost interrupt causes only a delay.
  */
+#include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
@@ -312,18 +313,30 @@ static void skua_cmd_account(struct skua_dev *dev, enum skua_cmd_op op, u32 toke
 	stat->max_ns = max(stat->max_ns, ns);
 }
 
-/* Handle a command that timed out or that was pending when the device died. */
-static int skua_cmd_give_up(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
-			    const struct skua_cmd_info *info, int err)
+/*
+ * Handle a command that timed out or that was pending when the device died. @event: it was to
+ * have one. Return: 0 if it was done after all, between the last look and now.
+ */
+VISIBLE_IF_KUNIT int skua_cmd_give_up(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
+				      const struct skua_cmd_info *info, bool event, int err)
 {
+	KUNIT_STATIC_STUB_REDIRECT(skua_cmd_give_up, dev, ctx, info, event, err);
 	if (err != -EAGAIN)
 		return err;
-	scoped_guard(spinlock_irqsave, &dev->cmdq.lock)
+	scoped_guard(spinlock_irqsave, &dev->cmdq.lock) {
+		if (ctx->state == SKUA_CMD_DONE)
+			return 0;
+		if (skua_cmd_take(ctx)) {
+			dev->cmdq.late += event;
+			return 0;
+		}
 		ctx->state = SKUA_CMD_LOST;
+	}
 	dev_err(dev->dev, "%s: not completed in time, token %#x\n", info->name, ctx->token);
 	skua_declare_dead(dev, "command timed out");
 	return -ETIMEDOUT;
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_cmd_give_up);
 
 /**
  * skua_cmd_exec() - execute a command
@@ -368,9 +381,9 @@ int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, siz
 	skua_cmd_post(dev, ctx, op, event, in, in_len, out_len);
 	err = event ? skua_cmd_wait_event(dev, ctx, info, timeout) :
 		      skua_cmd_wait_poll(dev, ctx, timeout);
-	if (err) {
-		err = skua_cmd_give_up(dev, ctx, info, err);
-	} else {
+	if (err)
+		err = skua_cmd_give_up(dev, ctx, info, event, err);
+	if (!err) {
 		status = ctx->status;
 		if (out_len)
 			memcpy(out, ctx->mbox.va + SKUA_CMD_MBOX_OUT, out_len);

@@ -129,6 +129,11 @@ void skua_cmd_abort(struct skua_dev *dev);
 void skua_cmd_complete(struct skua_dev *dev, u32 token);
 const char *skua_cmd_name(unsigned int op);
 
+#if IS_ENABLED(CONFIG_KUNIT)
+struct skua_cmd_info;
+int skua_cmd_give_up(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
+		     const struct skua_cmd_info *info, bool event, int err);
+#endif
 int skua_cmd_exec(struct skua_dev *dev, enum skua_cmd_op op, const void *in, size_t in_len,
 		  void *out, size_t out_len);
 int skua_cmd_index(struct skua_dev *dev, enum skua_cmd_op op, u32 index);

@@ -2,6 +2,7 @@
 /*
  * Commands: slots, tokens, completion by event and by polling, and bad ends.
  */
+#include <kunit/static_stub.h>
 #include <linux/delay.h>
 #include <linux/random.h>
 
@@ -309,6 +310,53 @@ static void test_timeout_poll(struct kunit *test)
 	run_timeout(test, false);
 }
 
+static struct fake *late_fake;
+static bool late_event;
+
+/* The command is done after the last look, before it is given up. */
+static int done_late(struct skua_dev *dev, struct skua_cmd_ctx *ctx,
+		     const struct skua_cmd_info *info, bool event, int err)
+{
+	KUNIT_EXPECT_EQ(late_fake->test, err, -EAGAIN);
+	fake_finish(late_fake, late_fake->token, late_event);
+	kunit_deactivate_static_stub(late_fake->test, skua_cmd_give_up);
+	return skua_cmd_give_up(dev, ctx, info, event, err);
+}
+
+static void run_late(struct kunit *test, bool events, bool event)
+{
+	struct fake *fake = fake_create(test);
+
+	late_fake = fake;
+	late_event = event;
+	skua_cmdq_use_events(&fake->dev, events);
+	fake->mode = FAKE_HOLD;
+	fake->dev.cmd_timeout_ms = 50;
+	kunit_activate_static_stub(test, skua_cmd_give_up, done_late);
+	KUNIT_EXPECT_EQ(test, run_nop(fake), 0);
+	KUNIT_EXPECT_FALSE(test, skua_dead(&fake->dev));
+	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.stat[SKUA_CMD_NOP].lost, 0);
+	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.late, events && !event);
+	KUNIT_EXPECT_EQ(test, fake->dev.cmdq.ctx[fake->token & 0xffff].state, SKUA_CMD_FREE);
+	fake->mode = FAKE_SERVE;
+	KUNIT_EXPECT_EQ(test, run_nop(fake), 0);
+}
+
+static void test_late_event(struct kunit *test)
+{
+	run_late(test, true, true);
+}
+
+static void test_late_no_event(struct kunit *test)
+{
+	run_late(test, true, false);
+}
+
+static void test_late_poll(struct kunit *test)
+{
+	run_late(test, false, false);
+}
+
 /* Death wakes those who wait for a command, and those who wait for a slot. */
 static void run_death(struct kunit *test, bool events)
 {
@@ -353,6 +401,9 @@ static struct kunit_case skua_cmd_cases[] = {
 	KUNIT_CASE(test_reserved_slots),
 	KUNIT_CASE_SLOW(test_timeout_event),
 	KUNIT_CASE_SLOW(test_timeout_poll),
+	KUNIT_CASE(test_late_event),
+	KUNIT_CASE(test_late_no_event),
+	KUNIT_CASE(test_late_poll),
 	KUNIT_CASE(test_death_event),
 	KUNIT_CASE(test_death_poll),
 	{}
