@@ -206,15 +206,25 @@ static int skua_devlink_turn_validate(struct devlink *devlink, u32 id,
  * skua_devlink_turn_up() - write sq_turn_wqes and sq_turn_bytes to the device again
  * @dev: the function, which takes commands; the instance lock is held
  *
- * The device has lost them in the reset.
+ * The device has lost them in the reset. If it does not take them any more its defaults are in
+ * force, as if they had never been set.
  *
- * Return: 0 or a negative errno.
+ * Return: 0, or a negative errno if the device is dead.
  */
 int skua_devlink_turn_up(struct skua_dev *dev)
 {
+	int err;
+
 	if (!(dev->limits.caps & SKUA_CAP_TURN))
 		return 0;
-	return skua_devlink_turn_write(dev, &dev->turn);
+	err = skua_devlink_turn_write(dev, &dev->turn);
+	if (!err || skua_dead(dev))
+		return err;
+	dev_warn(dev->dev,
+		 "the device does not take sq_turn_wqes %u and sq_turn_bytes %u (0: not set) again: %pe\n",
+		 dev->turn.wqes, dev->turn.bytes, ERR_PTR(err));
+	dev->turn = (struct skua_turn){};
+	return 0;
 }
 
 /*
