@@ -55,6 +55,8 @@
  * all multicast (or everything) is let in.
  */
 #define SKUA_EN_MAX_FILTERS	64
+/* After so long a query of the link's state that has failed is repeated. */
+#define SKUA_EN_LINK_RETRY	HZ
 
 /* Largest send WQE: control, and a data segment for the head and each fragment. */
 #define SKUA_EN_TX_MAX_SEGS	(1 + 1 + MAX_SKB_FRAGS)
@@ -332,9 +334,11 @@ struct skua_en_pace {
  * @hw_stats: increments of the device's counters since the netdev was made; under @stats_lock
  * @hw_seen: the device's counters as they were queried last
  * @hw_stats_work: queries the device's counters
- * @link_lock: protects @link_watch, and makes the query of the link state and the change of
- *	the carrier one step
+ * @link_lock: protects @link_watch and @link_failed, and makes the query of the link state and
+ *	the change of the carrier one step
  * @link_watch: the carrier follows the device's link; else it is off
+ * @link_failed: the last query has failed
+ * @link_work: repeats it
  * @rss: the device has RSS; without it there is one channel
  * @rss_index: RSS context, while up
  * @mode: receive mode that the stack wants
@@ -342,6 +346,7 @@ struct skua_en_pace {
  *	addresses in @mode
  * @filter: these rules
  * @rx_mode: carries the address lists to the device, where the stack does not
+ * @rx_mode_tries: how often that has failed in a row; under RTNL
  * @rx_small: by queue: receive buffers of its next channel are in pages of order 0, for there
  *	was no memory for larger ones; until all channels are made anew; under RTNL
  * @restarts: by queue, how often a channel that had failed was replaced; under @stats_lock
@@ -372,13 +377,16 @@ struct skua_en {
 	struct work_struct hw_stats_work;
 	struct mutex link_lock; /* see above */
 	bool link_watch;
+	bool link_failed;
+	struct delayed_work link_work;
 	bool rss;
 	u32 rss_index;
 	struct skua_en_rx_mode mode;
 	unsigned int filters;
 	struct skua_en_filter filter[SKUA_EN_MAX_FILTERS];
 #ifdef SKUA_COMPAT_RX_MODE
-	struct work_struct rx_mode;
+	struct delayed_work rx_mode;
+	unsigned int rx_mode_tries;
 #endif
 	bool rx_small[SKUA_EN_MAX_CHANNELS];
 	u64 restarts[SKUA_EN_MAX_CHANNELS];
@@ -462,8 +470,13 @@ int skua_en_filters_set(struct skua_en *en, const struct skua_en_rx_mode *mode);
 extern const struct net_device_ops skua_en_netdev_ops;
 void skua_en_link(struct skua_en *en);
 void skua_en_link_watch(struct skua_en *en, bool watch);
+void skua_en_link_work(struct work_struct *work);
 void skua_en_rx_mode_work(struct work_struct *work);
 void skua_en_rx_mode_refresh(struct skua_en *en);
+void skua_en_rx_mode_failed(struct skua_en *en, int err);
+#if IS_ENABLED(CONFIG_KUNIT)
+void skua_en_rx_mode_again(struct skua_en *en);
+#endif
 
 /* en_stats.c */
 extern const struct netdev_stat_ops skua_en_stat_ops;

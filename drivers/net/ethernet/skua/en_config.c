@@ -350,6 +350,9 @@ int skua_en_up(struct skua_en *en)
 	 */
 	netif_tx_wake_all_queues(en->ndev);
 	skua_en_link_watch(en, true);
+#ifdef SKUA_COMPAT_RX_MODE
+	en->rx_mode_tries = 0;
+#endif
 	schedule_delayed_work(&en->watch, en->ndev->watchdog_timeo);
 	return 0;
 
@@ -395,7 +398,7 @@ static void skua_en_filters_move(struct skua_en *en)
 	skua_en_filters_clear(en);
 	err = skua_en_filters_apply(en);
 	if (err)
-		netdev_warn(en->ndev, "receive mode is not set: %pe\n", ERR_PTR(err));
+		skua_en_rx_mode_failed(en, err);
 }
 
 /**

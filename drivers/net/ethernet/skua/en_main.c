@@ -101,10 +101,11 @@ static void skua_en_setup(struct skua_en *en, struct net_device *ndev, struct sk
 	netdev_rss_key_fill(en->conf.rss_key, sizeof(en->conf.rss_key));
 	skua_en_rss_default(&en->conf);
 #ifdef SKUA_COMPAT_RX_MODE
-	INIT_WORK(&en->rx_mode, skua_en_rx_mode_work);
+	INIT_DELAYED_WORK(&en->rx_mode, skua_en_rx_mode_work);
 #endif
 	INIT_DELAYED_WORK(&en->restart, skua_en_restart_work);
 	INIT_DELAYED_WORK(&en->watch, skua_en_watch_work);
+	INIT_DELAYED_WORK(&en->link_work, skua_en_link_work);
 	INIT_WORK(&en->hw_stats_work, skua_en_hw_stats_work);
 
 	SET_NETDEV_DEV(ndev, en->dma);
@@ -292,7 +293,7 @@ static void skua_en_disable_work(struct skua_en *en)
 	disable_delayed_work_sync(&en->restart);
 	disable_work_sync(&en->hw_stats_work);
 #ifdef SKUA_COMPAT_RX_MODE
-	disable_work_sync(&en->rx_mode);
+	disable_delayed_work_sync(&en->rx_mode);
 #endif
 }
 

@@ -2,28 +2,60 @@
 /*
  * The netdev's operations: up and down, addresses and modes, MTU, link.
  */
+#include <kunit/static_stub.h>
+#include <kunit/visibility.h>
 #include <linux/etherdevice.h>
 #include <linux/rtnetlink.h>
 
 #include "en.h"
 
+/* The device lives, but does not tell the link's state; link_lock is held. */
+static void skua_en_link_again(struct skua_en *en, int err)
+{
+	if (!en->link_failed)
+		netdev_warn(en->ndev,
+			    "the link's state is not known, and is queried until it is: %pe\n",
+			    ERR_PTR(err));
+	en->link_failed = true;
+	schedule_delayed_work(&en->link_work, SKUA_EN_LINK_RETRY);
+}
+
 /**
  * skua_en_link() - set the carrier by the device's link state
  * @en: the netdev
+ *
+ * If the query fails the carrier remains as it is, and the query is repeated: the next event
+ * comes with the next change only.
  *
  * Context: process.
  */
 void skua_en_link(struct skua_en *en)
 {
 	struct skua_cmd_query_port_out port;
+	int err = -ENODEV;
 
-	mutex_lock(&en->link_lock);
-	if (en->link_watch && !READ_ONCE(en->dead) && !skua_query_port(en->dev, &port) &&
-	    (le32_to_cpu(port.state) & SKUA_PORT_LINK_UP))
+	guard(mutex)(&en->link_lock);
+	if (en->link_watch && !READ_ONCE(en->dead)) {
+		err = skua_query_port(en->dev, &port);
+		if (err && !skua_dead(en->dev)) {
+			skua_en_link_again(en, err);
+			return;
+		}
+	}
+	en->link_failed = false;
+	if (!err && le32_to_cpu(port.state) & SKUA_PORT_LINK_UP)
 		netif_carrier_on(en->ndev);
 	else
 		netif_carrier_off(en->ndev);
-	mutex_unlock(&en->link_lock);
+}
+
+/**
+ * skua_en_link_work() - query the link's state once more
+ * @work: link_work of a netdev
+ */
+void skua_en_link_work(struct work_struct *work)
+{
+	skua_en_link(container_of(work, struct skua_en, link_work.work));
 }
 
 /**
@@ -36,6 +68,9 @@ void skua_en_link_watch(struct skua_en *en, bool watch)
 	mutex_lock(&en->link_lock);
 	en->link_watch = watch;
 	mutex_unlock(&en->link_lock);
+	/* It is not scheduled again while the carrier does not follow the link. */
+	if (!watch)
+		cancel_delayed_work_sync(&en->link_work);
 	skua_en_link(en);
 }
 
@@ -64,6 +99,35 @@ static void skua_en_rx_mode_get(const struct net_device *ndev, struct skua_en_rx
 		skua_en_rx_mode_add(mode, mc);
 }
 
+VISIBLE_IF_KUNIT void skua_en_rx_mode_again(struct skua_en *en)
+{
+	KUNIT_STATIC_STUB_REDIRECT(skua_en_rx_mode_again, en);
+#ifndef SKUA_COMPAT_RX_MODE
+	netif_rx_mode_schedule_retry(en->ndev);
+#else
+	/* As often, and after the same times, as a stack with ndo_set_rx_mode_async does it. */
+	if (en->rx_mode_tries < 4 && schedule_delayed_work(&en->rx_mode, HZ << en->rx_mode_tries))
+		en->rx_mode_tries++;
+#endif
+}
+EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_mode_again);
+
+/**
+ * skua_en_rx_mode_failed() - the device does not receive what the stack wants
+ * @en: the netdev
+ * @err: why
+ *
+ * The stack does not know, and would not try again by itself.
+ *
+ * Context: RTNL.
+ */
+void skua_en_rx_mode_failed(struct skua_en *en, int err)
+{
+	netdev_warn(en->ndev, "receive mode is not set: %pe\n", ERR_PTR(err));
+	if (!READ_ONCE(en->dead))
+		skua_en_rx_mode_again(en);
+}
+
 /**
  * skua_en_rx_mode_refresh() - have the device receive what the stack wants now
  * @en: the netdev, its channels there
@@ -81,8 +145,13 @@ void skua_en_rx_mode_refresh(struct skua_en *en)
 	netif_addr_unlock_bh(ndev);
 	err = skua_en_filters_set(en, &mode);
 	if (err)
-		netdev_warn(ndev, "receive mode is not set: %pe\n", ERR_PTR(err));
+		skua_en_rx_mode_failed(en, err);
+#ifdef SKUA_COMPAT_RX_MODE
+	else
+		en->rx_mode_tries = 0;
+#endif
 }
+EXPORT_SYMBOL_IF_KUNIT(skua_en_rx_mode_refresh);
 
 #ifndef SKUA_COMPAT_RX_MODE
 static int skua_en_set_rx_mode(struct net_device *ndev, struct netdev_hw_addr_list *uc,
@@ -100,7 +169,7 @@ static int skua_en_set_rx_mode(struct net_device *ndev, struct netdev_hw_addr_li
 /* The lists are read under the address lock, a spin lock; commands sleep. */
 void skua_en_rx_mode_work(struct work_struct *work)
 {
-	struct skua_en *en = container_of(work, struct skua_en, rx_mode);
+	struct skua_en *en = container_of(work, struct skua_en, rx_mode.work);
 
 	rtnl_lock();
 	if (netif_running(en->ndev) && en->channel[0] && !READ_ONCE(en->dead))
@@ -112,7 +181,7 @@ static void skua_en_set_rx_mode(struct net_device *ndev)
 {
 	struct skua_en *en = netdev_priv(ndev);
 
-	schedule_work(&en->rx_mode);
+	mod_delayed_work(system_percpu_wq, &en->rx_mode, 0);
 }
 #endif
 

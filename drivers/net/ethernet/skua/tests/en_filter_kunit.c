@@ -20,6 +20,7 @@
  * @allmulti: all multicast frames
  * @full: no more rules can be made
  * @err: what a change of the modes answers
+ * @again: how often the stack was asked to try again
  * @watched: an address whose frames are to be received all the time, if not NULL
  */
 struct filters {
@@ -31,6 +32,7 @@ struct filters {
 	bool allmulti;
 	bool full;
 	int err;
+	unsigned int again;
 	const u8 *watched;
 };
 
@@ -244,12 +246,38 @@ static void test_modes_fail(struct kunit *test)
 	want_groups(f, 3, 1, 0, 2);
 }
 
+static void rx_mode_again(struct skua_en *en)
+{
+	struct filters *f = kunit_get_current_test()->priv;
+
+	f->again++;
+}
+
+/* Likewise after a reset, when the stack has asked for nothing: it is told to ask. */
+static void test_modes_fail_in_reset(struct kunit *test)
+{
+	struct filters *f = filters_create(test);
+	struct skua_en *en = f->t->en;
+
+	kunit_activate_static_stub(test, skua_en_rx_mode_again, rx_mode_again);
+	en->ndev->flags |= IFF_PROMISC;
+	f->err = -EIO;
+	skua_en_rx_mode_refresh(en);
+	KUNIT_EXPECT_EQ(test, f->again, 1);
+	f->err = 0;
+	skua_en_rx_mode_refresh(en);
+	KUNIT_EXPECT_EQ(test, f->again, 1);
+	KUNIT_EXPECT_TRUE(test, f->promisc);
+	en->ndev->flags &= ~IFF_PROMISC;
+}
+
 static struct kunit_case filter_cases[] = {
 	KUNIT_CASE(test_differences),
 	KUNIT_CASE(test_no_gap),
 	KUNIT_CASE(test_no_room),
 	KUNIT_CASE(test_station),
 	KUNIT_CASE(test_modes_fail),
+	KUNIT_CASE(test_modes_fail_in_reset),
 	{}
 };
 
