@@ -51,6 +51,45 @@ static void decreases(void **rig)
 	rc_close(&rc);
 }
 
+static uint32_t middle(uint64_t a, uint64_t b)
+{
+	return (uint32_t)((a + b + 1) / 2);
+}
+
+/*
+ * A CNP that comes too early, of a QP that has nothing to send at the end of the period: the decrease
+ * is as of then, and the rate rises since.
+ */
+static void decrease_is_not_late(void **rig)
+{
+	struct rc_opt opt = { 0 };
+	uint32_t want, target = 8000000;
+	struct wire_look w[2];
+	struct rc rc;
+
+	(void)rig;
+	dcqcn_open(&rc, &opt, w);
+	SET(&rc, 0, RP_TIME_RESET, 1000);
+	SET(&rc, 0, RP_THRESHOLD, 1);
+	SET(&rc, 0, RP_AI_RATE, 5);
+	SET(&rc, 0, RP_RATE_TO_SET_ON_FIRST_CNP, target / 1000);
+	cnp(&rc);
+	assert_int_equal(rate(&rc, 0), target);
+	rc_pump_for(&rc, 5 * USEC);
+	cnp(&rc);
+	assert_int_equal(rate(&rc, 0), target);
+	rc_pump_for(&rc, 3100 * USEC);
+	write_done(&rc, 0, 64);
+	want = middle(cut(target, 1023, 11), target);
+	for (unsigned int i = 0; i < 2; i++) {
+		target += 5000;
+		want = middle(want, target);
+	}
+	assert_int_equal(le32_to_cpu(state(&rc, 0).target), target);
+	assert_int_equal(rate(&rc, 0), want);
+	rc_close(&rc);
+}
+
 static void target_may_stay(void **rig)
 {
 	struct rc_opt opt = { 0 };
@@ -125,11 +164,6 @@ static void alpha(void **rig)
 	}
 	assert_in_range(le32_to_cpu(state(&rc, 0).alpha), one - one / 50, one);
 	rc_close(&rc);
-}
-
-static uint32_t middle(uint64_t a, uint64_t b)
-{
-	return (uint32_t)((a + b + 1) / 2);
 }
 
 /* Fast recovery, additive and hyper increase by time and bytes, and the end of it. */
@@ -337,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decreases),
+		cmocka_unit_test(decrease_is_not_late),
 		cmocka_unit_test(target_may_stay),
 		cmocka_unit_test(first_rate_is_given),
 		cmocka_unit_test(alpha),

@@ -174,6 +174,18 @@ static void rate_ends(void **rig)
 	assert_in_range(rate(&rc, 1), 2 * FIRST_KBPS * 7 / 10, 2 * FIRST_KBPS);
 	rc_close(&rc);
 
+	/* Nor if the rate has reached the largest one that is allowed, below the port's. */
+	open_cc(&rc, &opt, SKUA_CC_DCQCN, 16384, w);
+	SET(&rc, 1, RP_MAX_RATE, 4000);
+	ask(&rc, 100);
+	rc_pump_for(&rc, 250 * USEC);
+	assert_int_equal(rate(&rc, 1), 4000000);
+	w[1].mark = 1;
+	rc_pump_for(&rc, 30 * USEC);
+	assert_int_equal(w[0].cnps, 1);
+	assert_int_equal(rate(&rc, 1), cut(4000000, 1023, 11));
+	rc_close(&rc);
+
 	/* A rate that was chosen for this moment. */
 	open_cc(&rc, &opt, SKUA_CC_DCQCN, 16384, w);
 	SET(&rc, 1, RP_RATE_TO_SET_ON_FIRST_CNP, 1000);

@@ -68,7 +68,8 @@ static uint32_t decay(uint32_t alpha, uint32_t g, uint64_t n)
 	return (uint32_t)a;
 }
 
-static void alpha_now(struct turn *t)
+/* Alpha as of @now, which is not later than the turn. */
+static void alpha_at(struct turn *t, uint64_t now)
 {
 	uint64_t period = cc_param_ns(t, SKUA_CC_RP_DCE_TCP_RTT);
 	uint32_t g = cc_param(t, SKUA_CC_RP_DCE_TCP_G);
@@ -76,9 +77,9 @@ static void alpha_now(struct turn *t)
 	uint64_t then = le64_to_cpu(cc->alpha_time), n;
 	uint32_t alpha = le32_to_cpu(cc->alpha);
 
-	if (then > t->now)
-		then = t->now;
-	n = (t->now - then) / period;
+	if (then > now)
+		then = now;
+	n = (now - then) / period;
 	if (!n)
 		return;
 	if (alpha > ALPHA_ONE)
@@ -104,16 +105,16 @@ static void first_alpha(struct turn *t)
 
 /* --- down --- */
 
-static void no_stages(struct turn *t)
+static void no_stages(struct turn *t, uint64_t now)
 {
 	struct skua_cc *cc = &t->sqc->cc;
 
 	cc->stages = 0;
 	cc->bytes = 0;
-	cc->inc_time = cpu_to_le64(t->now);
+	cc->inc_time = cpu_to_le64(now);
 }
 
-static void decrease(struct turn *t)
+static void decrease(struct turn *t, uint64_t now)
 {
 	struct skua_cc *cc = &t->sqc->cc;
 	uint64_t rate = rate_of(t), min = rate * cc_param(t, SKUA_CC_RP_MIN_DEC_FAC) / 100;
@@ -127,8 +128,8 @@ static void decrease(struct turn *t)
 	     le32_get_bits(cc->stages, SKUA_CC_STAGE_TIME)))
 		cc->target = cpu_to_le32((uint32_t)rate);
 	cc_set(t, SKUA_CC_CNP_WAITS | SKUA_CC_START, false);
-	cc->dec_time = cpu_to_le64(t->now);
-	no_stages(t);
+	cc->dec_time = cpu_to_le64(now);
+	no_stages(t, now);
 	cc_set_rate(t, bound(t, to > min ? to : min));
 }
 
@@ -165,10 +166,10 @@ static void first_rate(struct turn *t)
 	cc->rate = cc->target;
 	if (first || window) {
 		cc->dec_time = cpu_to_le64(t->now);
-		no_stages(t);
+		no_stages(t, t->now);
 		cc_set_rate(t, rate_of(t));
 	} else {
-		decrease(t);
+		decrease(t, t->now);
 	}
 }
 
@@ -180,7 +181,7 @@ static void slow_down(struct turn *t)
 	if (then <= t->now && t->now - then < period)
 		cc_set(t, SKUA_CC_CNP_WAITS, true);
 	else
-		decrease(t);
+		decrease(t, t->now);
 }
 
 static bool dcqcn_cnp(struct turn *t)
@@ -188,7 +189,7 @@ static bool dcqcn_cnp(struct turn *t)
 	if (!limited(t) || cc_is(t, SKUA_CC_START)) {
 		first_rate(t);
 	} else {
-		alpha_now(t);
+		alpha_at(t, t->now);
 		slow_down(t);
 	}
 	cc_set(t, SKUA_CC_CNP_SEEN, true);
@@ -263,7 +264,8 @@ static void time_stages(struct turn *t)
 
 /*
  * Twice the rate after each two periods in which at least half of it was used: a mark passes the
- * queue that caused it, so that its CNP takes more than the round trip of an empty network.
+ * queue that caused it, so that its CNP takes more than the round trip of an empty network. At a
+ * maximum below that of the port it stays, until a CNP arrives, which is the first.
  */
 static void open_rate(struct turn *t)
 {
@@ -275,32 +277,41 @@ static void open_rate(struct turn *t)
 		return;
 	if (le32_to_cpu(cc->bytes) * 8000000ull / took >= rate / 2)
 		rate *= 2;
-	no_stages(t);
+	no_stages(t, t->now);
 	cc->target = cpu_to_le32(bound(t, rate));
-	if (rate < rate_max(t)) {
-		cc_set_rate(t, le32_to_cpu(cc->target));
-	} else if (rate_max(t) == MODEL_RATE_MAX) {
+	if (rate >= MODEL_RATE_MAX && rate_max(t) == MODEL_RATE_MAX)
 		cc_end(t);
-	} else {
-		cc_set(t, SKUA_CC_START, false);
+	else
 		cc_set_rate(t, le32_to_cpu(cc->target));
-	}
+}
+
+/*
+ * A CNP that came too early takes effect at the end of the period, though the QP may have had
+ * nothing to send then, and has the stages since.
+ */
+static void late_decrease(struct turn *t)
+{
+	uint64_t period = cc_param_ns(t, SKUA_CC_RP_RATE_REDUCE_MONITOR_PERIOD);
+	uint64_t then = le64_to_cpu(t->sqc->cc.dec_time), now;
+
+	if (then <= t->now && t->now - then < period)
+		return;
+	now = then <= t->now ? then + period : t->now;
+	alpha_at(t, now);
+	decrease(t, now);
 }
 
 static void dcqcn_turn(struct turn *t)
 {
-	uint64_t period = cc_param_ns(t, SKUA_CC_RP_RATE_REDUCE_MONITOR_PERIOD);
-	uint64_t then = le64_to_cpu(t->sqc->cc.dec_time);
-
 	if (!limited(t))
 		return;
 	if (cc_is(t, SKUA_CC_START)) {
 		open_rate(t);
 		return;
 	}
-	alpha_now(t);
-	if (cc_is(t, SKUA_CC_CNP_WAITS) && (then > t->now || t->now - then >= period))
-		decrease(t);
+	if (cc_is(t, SKUA_CC_CNP_WAITS))
+		late_decrease(t);
+	alpha_at(t, t->now);
 	time_stages(t);
 }
 
