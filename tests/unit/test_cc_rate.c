@@ -90,6 +90,29 @@ static void decrease_is_not_late(void **rig)
 	rc_close(&rc);
 }
 
+/* Acknowledgments are not subject to the rate, so they do not use it up either. */
+static void acks_are_free(void **rig)
+{
+	struct rc_opt opt = { 0 };
+	struct skua_cmd_query_qp_out before, after;
+	struct wire_look w[2];
+	struct rc rc;
+
+	(void)rig;
+	dcqcn_open(&rc, &opt, w);
+	cnp(&rc);
+	write_done(&rc, 0, 64);
+	before = rc_query(&rc, 0);
+	assert_true(le64_to_cpu(before.sqc.rate_time));
+	for (unsigned int i = 0; i < 100; i++)
+		write_done(&rc, 1, 64);
+	after = rc_query(&rc, 0);
+	assert_in_range(rc_cnt(&rc, 0, SKUA_CNT_TX_ACK), 100, 200);
+	assert_int_equal(after.sqc.rate_time, before.sqc.rate_time);
+	assert_int_equal(after.sqc.cc.bytes, before.sqc.cc.bytes);
+	rc_close(&rc);
+}
+
 static void target_may_stay(void **rig)
 {
 	struct rc_opt opt = { 0 };
@@ -372,6 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decreases),
 		cmocka_unit_test(decrease_is_not_late),
+		cmocka_unit_test(acks_are_free),
 		cmocka_unit_test(target_may_stay),
 		cmocka_unit_test(first_rate_is_given),
 		cmocka_unit_test(alpha),

@@ -141,7 +141,7 @@ static bool cc_limits(struct turn *t)
 static bool run_resp_paced(struct turn *t)
 {
 	const uint64_t *bytes = &t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES];
-	uint64_t room = pace_room(t->sqc, t->now), before = *bytes;
+	uint64_t room = pace_room(t->sqc, t->now), before = *bytes, sent;
 	bool more;
 
 	if (le32_to_cpu(t->sqc->valid) & SKUA_SQC_RESP_SENT && req_wants(t)) {
@@ -151,13 +151,15 @@ static bool run_resp_paced(struct turn *t)
 	t->sqc->valid |= cpu_to_le32(SKUA_SQC_RESP_SENT);
 	if (t->budget > 0 && room < (uint32_t)t->budget)
 		t->budget = (int32_t)room;
+	t->ack_bytes = 0;
 	more = resp_run(t);
 	if (!more)
 		sched_resp_done(t->dev, t->qp->qpn);
 	turn_end_resp(t);
-	pace_charge(t->sqc, t->now, *bytes - before);
+	sent = *bytes - before - t->ack_bytes;
+	pace_charge(t->sqc, t->now, sent);
 	ctx_dirty(t->dev, t->sqc);
-	cc_sent(t, *bytes - before);
+	cc_sent(t, sent);
 	if (!more || t->full || !cc_on(t) || !le32_to_cpu(t->sqc->rate) ||
 	    pace_room(t->sqc, t->now))
 		return more;

@@ -252,6 +252,7 @@ struct engine {
  * @ack_mask: requests whose PSN has all these bits ask for an acknowledgment
  * @addr_state: 0: @addr was not looked up, 1: it is valid, -1: there is no path
  * @addr: path to the peer
+ * @ack_bytes: bytes of the acknowledgment that resp_run() has sent, if it has sent one
  * @full: the wire had no room for the next frame, to @full_dmac
  * @full_dmac: destination of that frame
  * @pd: PD of the keys in requests: that of the QP, or for XRC that of the SRQ named
@@ -272,6 +273,7 @@ struct turn {
 	uint32_t ack_mask;
 	int addr_state;
 	struct skua_pkt_addr addr;
+	uint64_t ack_bytes;
 	bool full;
 	uint8_t full_dmac[6];
 	uint32_t pd;

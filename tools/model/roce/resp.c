@@ -647,6 +647,9 @@ static void send_ack(struct turn *t)
 
 bool resp_run(struct turn *t)
 {
+	const uint64_t *bytes = &t->dev->cnt[SKUA_CNT_RDMA_TX_BYTES];
+	uint64_t before;
+
 	switch (rres_run(t)) {
 	case RRES_BUDGET:
 		return true;
@@ -659,11 +662,14 @@ bool resp_run(struct turn *t)
 		return false;
 	if (tx_peer_waits(t))
 		return true;
+	before = *bytes;
 	if (rqc_is(t, SKUA_RQC_NAK_PENDING)) {
 		send_nak(t);
+		t->ack_bytes = *bytes - before;
 		return rqc_is(t, SKUA_RQC_ACK_PENDING);
 	}
 	send_ack(t);
+	t->ack_bytes = *bytes - before;
 	return false;
 }
 
