@@ -90,6 +90,32 @@ static void test_lingering_many(void **state)
 	negotiate();
 }
 
+/* Of a descriptor that was of use the helper does the close as well, which may take long. */
+static void test_closed_by_helper(void **state)
+{
+	int efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct linger_pair pair;
+	unsigned int before;
+
+	(void)state;
+	assert_int_equal(set_irqs(EVENTFD_TRIGGER, 0, 1, NULL, 0, &efd, 1), 0);
+	before = open_fds();
+	send_lingering(&nonsense, &pair, 1);
+	run();
+	assert_int_equal(get_reply(1, 99, NULL, 0, NULL), EOPNOTSUPP);
+	/* The helper is in close(), which has taken the number away, and stays there. */
+	while (open_fds() != before + 1)
+		sched_yield();
+	assert_int_equal(set_irqs(EVENTFD_TRIGGER, 0, 1, NULL, 0, NULL, 0), 0);
+	assert_int_equal(open_fds(), before + 1);
+	assert_int_equal(dma_map_msg(1ull << 40, PG, 0, RW, ram), 0);
+	assert_int_equal(open_fds(), before + 2);
+	/* The peer, and what has waited. */
+	close_peers(&pair, 1);
+	assert_int_equal(open_fds(), before - 1);
+	close(efd);
+}
+
 /* All that a message can carry arrives, so that the kernel closes none of it here. */
 static void test_more_than_announced(void **state)
 {
@@ -255,6 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T_ALARM(test_lingering), T_ALARM(test_lingering_many),
+		T_ALARM(test_closed_by_helper),
 		T_ALARM(test_more_than_announced), T_ALARM(test_eventfd),
 		T_ALARM(test_write_multi_flood), T_ALARM(test_turn_time),
 	};

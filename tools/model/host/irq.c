@@ -20,12 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "irq.h"
 
 _Static_assert(SKUA_MSIX_VECTORS_MAX <= 64, "pending bits are one 64-bit word");
 
-void irq_init(struct irqs *irqs, unsigned int num)
+void irq_init(struct irqs *irqs, unsigned int num, struct closer *closer)
 {
+	irqs->closer = closer;
 	irqs->num = num < SKUA_MSIX_VECTORS_MAX ? num : SKUA_MSIX_VECTORS_MAX;
 	irqs->pending = 0;
 	for (unsigned int i = 0; i < SKUA_MSIX_VECTORS_MAX; i++)
@@ -140,8 +142,8 @@ int irq_assign(struct irqs *irqs, unsigned int vector, int fd)
 		if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
 			return -errno;
 	}
-	if (irqs->fd[vector] >= 0)
-		close(irqs->fd[vector]);
+	/* The last close takes the locks of all epoll instances in which the client has it. */
+	closer_fd(irqs->closer, irqs->fd[vector]);
 	irqs->fd[vector] = fd;
 	if (fd >= 0 && (irqs->pending & 1ull << vector)) {
 		irqs->pending &= ~(1ull << vector);

@@ -7,9 +7,12 @@
 
 #include <skua/hw/pci.h>
 
+struct closer;
+
 /**
  * struct irqs - MSI-X vectors
  * @num: table size
+ * @closer: helper that closes the client's descriptors, NULL: none
  * @fd: event descriptor of each vector, -1 if the client gave none
  * @pending: vectors raised while they had no descriptor; sent as soon as they
  *	get one, because a client takes the descriptors away for a moment whenever
@@ -17,6 +20,7 @@
  */
 struct irqs {
 	unsigned int num;
+	struct closer *closer;
 	int fd[SKUA_MSIX_VECTORS_MAX];
 	uint64_t pending;
 };
@@ -29,7 +33,7 @@ struct irqs {
 int irq_open(void);
 void irq_close(void);
 
-void irq_init(struct irqs *irqs, unsigned int num);
+void irq_init(struct irqs *irqs, unsigned int num, struct closer *closer);
 /* Set the descriptor of a vector; -1: none. -EINVAL: no eventfd; the caller keeps @fd then. */
 int irq_assign(struct irqs *irqs, unsigned int vector, int fd);
 void irq_raise(struct irqs *irqs, unsigned int vector);

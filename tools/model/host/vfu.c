@@ -28,10 +28,10 @@
 /*
  * The limit is the sum of: descriptors that wait to be closed, those of the last message before
  * that limit, connection and listener, those of the message being read and of the one being
- * handled, and event descriptors.
+ * handled, and event descriptors, of this client and of the one before.
  */
 _Static_assert(LISTEN_WAITING_MAX + 1 + CLOSER_WAITING_MAX + CLOSER_MSG_FDS + 2 +
-	       2 * TRAN_MAX_FDS + SKUA_MSIX_VECTORS_MAX <= VFU_FDS_MAX,
+	       2 * TRAN_MAX_FDS + 2 * SKUA_MSIX_VECTORS_MAX <= VFU_FDS_MAX,
 	       "a client can have the server hold more file descriptors than were reserved");
 
 static void vlog(struct vfu *vfu, int level, const char *fmt, va_list ap)
@@ -416,8 +416,8 @@ struct vfu *vfu_create(const struct vfu_cfg *cfg)
 	vfu->deadline = SKUA_TIME_NEVER;
 	if (irq_open())
 		vfu_log(vfu, LOG_WARN, "io_setup() failed: a malicious client can block the model through its event descriptors");
-	irq_init(&vfu->irqs, 0);
 	vfu->closer = closer_create();
+	irq_init(&vfu->irqs, 0, vfu->closer);
 	err = vfu->closer ? 0 : -errno;
 	dmatab_init(&vfu->dma, vfu->closer);
 	if (!err && cfg->path)
@@ -437,7 +437,7 @@ bool vfu_settle(struct vfu *vfu, unsigned int ms)
 void vfu_set_dev(struct vfu *vfu, struct skua_dev *dev)
 {
 	vfu->dev = dev;
-	irq_init(&vfu->irqs, skua_dev_msix_vectors(dev));
+	irq_init(&vfu->irqs, skua_dev_msix_vectors(dev), vfu->closer);
 	bus_add(vfu);
 }
 

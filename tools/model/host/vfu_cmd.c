@@ -130,14 +130,11 @@ static int do_dma_map(struct vfu *vfu, struct tran_msg *msg)
 			 "its file is neither a memfd nor on tmpfs or hugetlbfs" : strerror(-err));
 		return -err;
 	}
-	if (msg->nfds) {
+	/* The helper closes the descriptor: of a file with many locks that takes long. */
+	if (msg->nfds)
 		vfu->shared_maps++;
-		/* Not the last reference, the mapping has one: this close() cannot block. */
-		close(msg->fds[0]);
-		msg->fds[0] = -1;
-	} else if (prot & DMA_PROT_WRITE) {
+	else if (prot & DMA_PROT_WRITE)
 		vfu->private_maps++;
-	}
 	return reply(vfu, msg, NULL, 0);
 }
 
