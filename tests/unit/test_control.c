@@ -140,12 +140,20 @@ static void test_answers(void **state)
 	assert_string_equal(heard, "fault off");
 	assert_int_equal(recv(fd, answer, sizeof(answer), MSG_DONTWAIT), 7);
 	assert_memory_equal(answer, "heard 9", 7);
-	/* Empty, with a zero inside, and longer than any command: cut, never beyond. */
+	/* Empty, with a zero inside, and longer than any command: that one is refused. */
 	assert_int_equal(say(fd, "", 0, -1), 0);
 	assert_int_equal(say(fd, "a\0b", 3, -1), 3);
 	memset(text, 'x', sizeof(text));
 	assert_int_equal(say(fd, text, sizeof(text), -1), sizeof(text));
 	assert_int_equal(serve(), 3);
+	assert_string_equal(heard, "a");
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(recv(fd, answer, sizeof(answer), MSG_DONTWAIT), 7);
+	assert_int_equal(recv(fd, answer, sizeof(answer), MSG_DONTWAIT), 32);
+	assert_memory_equal(answer, "a command has at most 2047 bytes", 32);
+	/* The longest. */
+	assert_int_equal(say(fd, text, 2047, -1), 2047);
+	assert_int_equal(serve(), 1);
 	assert_int_equal(strlen(heard), 2047);
 	/* A sender without a name, and one that has gone. */
 	close(fd);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -43,7 +44,7 @@ static bool ready(struct control *c)
 	return state == CLOSER_ROOM;
 }
 
-/* Receive one command. Returns its length, or -1 if there is none. */
+/* Receive one command. Returns its length, -1 if there is none, @room if it is longer than that. */
 static ssize_t receive(struct control *c, char *line, size_t room, struct sockaddr_un *from,
 		       socklen_t *from_len)
 {
@@ -71,7 +72,7 @@ static ssize_t receive(struct control *c, char *line, size_t room, struct sockad
 	line[n] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	*from_len = mh.msg_namelen;
-	return n;
+	return mh.msg_flags & MSG_TRUNC ? (ssize_t)room : n;
 }
 
 static void control_ready(struct event_source *src, uint32_t events)
@@ -80,11 +81,17 @@ static void control_ready(struct event_source *src, uint32_t events)
 	char line[LINE_MAX_LEN], answer[ANSWER_MAX] = "";
 	struct sockaddr_un from;
 	socklen_t len;
+	ssize_t n;
 
 	(void)events;
-	if (receive(c, line, sizeof(line), &from, &len) < 0)
+	n = receive(c, line, sizeof(line), &from, &len);
+	if (n < 0)
 		return;
-	c->fn(c->priv, line, answer, sizeof(answer));
+	if (n < (ssize_t)sizeof(line))
+		c->fn(c->priv, line, answer, sizeof(answer));
+	else
+		snprintf(answer, sizeof(answer), "a command has at most %zu bytes",
+			 sizeof(line) - 1);
 	/* A sender without an address, or whose queue is full, gets no answer. */
 	if (len > sizeof(sa_family_t))
 		sendto(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL,
