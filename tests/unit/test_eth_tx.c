@@ -223,6 +223,47 @@ static void send_checksums(void **state)
 	}
 }
 
+/*
+ * An IPv6 routing header: the checksum is of the final destination, which is in it while segments
+ * are left. Such a frame is refused, not sent with a wrong sum.
+ */
+static void send_routing(void **state)
+{
+	struct rig *r = *state;
+	struct fake_frame *out;
+	struct eth e;
+	uint8_t *mem;
+	size_t len;
+
+	eth_up(&e, r);
+	mem = fake_ptr(&r->f, e.tx);
+	for (uint8_t left = 0; left < 2; left++) {
+		len = datagram(mem, true, false, 100);
+		memmove(mem + 14 + 40 + 24, mem + 14 + 40, len - 14 - 40);
+		memset(mem + 14 + 40, 0, 24);
+		mem[14 + 40] = mem[14 + 6];
+		mem[14 + 40 + 1] = 2;
+		mem[14 + 40 + 2] = 4;
+		mem[14 + 40 + 3] = left;
+		mem[14 + 6] = 43;
+		len += 24;
+		be16_put(mem + 14 + 4, len - 14 - 40);
+		assert_counts(&r->m, ETH_TX_ERR, left, send(&e, len, SKUA_WQE_F_L4_CSUM, 0));
+		out = fake_tx(&r->f);
+		if (left) {
+			assert_null(out);
+			continue;
+		}
+		assert_non_null(out);
+		/* As without the header. */
+		memmove(out->data + 14 + 40, out->data + 14 + 40 + 24, len - 14 - 40 - 24);
+		out->data[14 + 6] = 17;
+		be16_put(out->data + 14 + 4, len - 14 - 40 - 24);
+		assert_true(book_ok(out->data, len - 24, true));
+		free(out);
+	}
+}
+
 /* A UDP sum that comes out as zero is sent as ones. */
 static void send_udp_zero(void **state)
 {
@@ -593,6 +634,7 @@ int main(void)
 		rig_test(send_gather),
 		rig_test(send_inline),
 		rig_test(send_checksums),
+		rig_test(send_routing),
 		rig_test(send_udp_zero),
 		rig_test(send_vlan),
 		rig_test(send_lso), rig_test(turn_of_lso),

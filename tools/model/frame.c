@@ -78,6 +78,9 @@ static void parse_ipv6(struct frame *f, bool lso)
 			   f->proto != IPV6_DSTOPTS) {
 			break;
 		}
+		/* The final destination, which checksums are of, is in this header (RFC 8200, 8.1). */
+		if (f->proto == IPV6_ROUTING && ext[3])
+			break;
 		if (size > f->end - f->l4)
 			break;
 		f->proto = ext[0];
