@@ -663,14 +663,12 @@ bool resp_run(struct turn *t)
 	if (tx_peer_waits(t))
 		return true;
 	before = *bytes;
-	if (rqc_is(t, SKUA_RQC_NAK_PENDING)) {
+	if (rqc_is(t, SKUA_RQC_NAK_PENDING))
 		send_nak(t);
-		t->ack_bytes = *bytes - before;
-		return rqc_is(t, SKUA_RQC_ACK_PENDING);
-	}
-	send_ack(t);
+	else
+		send_ack(t);
 	t->ack_bytes = *bytes - before;
-	return false;
+	return rqc_is(t, SKUA_RQC_ACK_PENDING);
 }
 
 /*
