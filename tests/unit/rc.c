@@ -51,6 +51,17 @@ void rc_qp(struct rc *rc, int i, struct mini_qp *qp, const struct rc_opt *opt)
 		       or_default(opt->log_rq, 6), or_default(opt->log_stride, 2));
 }
 
+void rc_evict(struct rc *rc, int i, const struct rc_opt *opt)
+{
+	struct skua_cmd_query_qp_out out;
+	struct mini_qp qp[20];
+
+	for (unsigned int q = 0; q < 20; q++)
+		rc_qp(rc, i, &qp[q], opt);
+	for (unsigned int q = 0; q < 20; q++)
+		mini_index(&rc->s[i].m, SKUA_CMD_QUERY_QP, qp[q].qpn, &out, sizeof(out));
+}
+
 static void open_side(struct rc *rc, int i, const struct rc_opt *opt)
 {
 	struct rc_side *s = &rc->s[i];

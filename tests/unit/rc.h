@@ -97,6 +97,8 @@ struct skua_lrc *rc_lrc(struct rc *rc);
 struct skua_qp_attr rc_attr(struct rc *rc, int i, const struct rc_opt *opt, uint32_t dest);
 /* Another QP on side @i, in RESET. */
 void rc_qp(struct rc *rc, int i, struct mini_qp *qp, const struct rc_opt *opt);
+/* With .onchip = 1: so many other QPs are looked at that the contexts of ours leave the cache. */
+void rc_evict(struct rc *rc, int i, const struct rc_opt *opt);
 
 /**
  * struct rc_wr - a send work request of side @i in segments of its buffer

@@ -353,8 +353,6 @@ static void test_flush_depth(void **state)
 static void test_flush_old_psn(void **state)
 {
 	const struct rc_opt opt = { .access = QP_ALL, .onchip = 1, .mtu_code = 1 };
-	struct skua_cmd_query_qp_out out;
-	struct mini_qp qp[20];
 	struct skua_rqc *rqc;
 	struct skua_pkt pkt;
 	struct rc rc;
@@ -367,11 +365,7 @@ static void test_flush_old_psn(void **state)
 	forge(&rc, O(ATOMIC_WRITE), 1, 8, 0x22);
 	for (uint32_t k = 0; k < 2; k++)
 		assert_true(next_answer(&rc, &pkt));
-	/* So many QPs that the context of the one which matters leaves the cache. */
-	for (unsigned int q = 0; q < N(qp); q++)
-		rc_qp(&rc, 1, &qp[q], &opt);
-	for (unsigned int q = 0; q < N(qp); q++)
-		mini_index(&rc.s[1].m, SKUA_CMD_QUERY_QP, qp[q].qpn, &out, sizeof(out));
+	rc_evict(&rc, 1, &opt);
 	rqc = mini_icm(&rc.s[1].m, SKUA_ICM_RQC, qp_index(rc.s[1].qp.qpn));
 	assert_int_equal(le32_to_cpu(rqc->epsn), 2);
 	/* As after 2^24 - 1 packets of WRITEs. */

@@ -568,18 +568,12 @@ static void test_fail_event(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < N(events); k++) {
-		struct skua_cmd_query_qp_out out;
-		struct mini_qp qp[20];
 		struct skua_rqc *rqc;
 		struct rc rc;
 
 		rc_open(&rc, &opt);
 		rc.s[1].f.unjudged = true;
-		/* So many that the one which matters leaves the cache. */
-		for (unsigned int q = 0; q < N(qp); q++)
-			rc_qp(&rc, 1, &qp[q], &opt);
-		for (unsigned int q = 0; q < N(qp); q++)
-			mini_index(&rc.s[1].m, SKUA_CMD_QUERY_QP, qp[q].qpn, &out, sizeof(out));
+		rc_evict(&rc, 1, &opt);
 		rqc = mini_icm(&rc.s[1].m, SKUA_ICM_RQC, qp_index(rc.s[1].qp.qpn));
 		rqc->flags |= cpu_to_le32(SKUA_RQC_FAILED | SKUA_RQC_NAK_PENDING);
 		rqc->nak = cpu_to_le32(IB_AETH_NAK | IB_NAK_INVALID_REQUEST);
